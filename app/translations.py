@@ -412,6 +412,7 @@ ADVICE: dict[str, str] = {
     "thread_exists": "请换一个编号，或先删除原有会话",
     "thread_format": "请使用由 longtable threads export 导出的完整文件",
     "unknown_message": "请先用 /history 查看消息",
+    "edit_refused": "可用 /exclude 排除它，或从它之前分叉会话",
     "unknown_pin": "用 /pins 查看编号",
     "pin_refused": "请去掉密码或密钥再固定",
     "unknown_topic": "用 /topics 查看编号",

@@ -33,6 +33,7 @@ from longtable.base.context import is_owner, requester
 from longtable.base.errors import (
     ConfigError,
     DatabaseError,
+    EditRefusedError,
     InputError,
     LongtableError,
     ProviderError,
@@ -88,6 +89,7 @@ STATUS: tuple[tuple[type[LongtableError], int], ...] = (
     (ThreadBusyError, 409),
     (ThreadExistsError, 409),
     (UndoTooFarError, 409),
+    (EditRefusedError, 409),
     (ProviderRateLimitedError, 429),
     (ProviderError, 502),
     (DatabaseError, 503),

@@ -324,6 +324,10 @@ class UnknownMessageError(LongtableError):
         self.message_id = message_id
 
 
+class EditRefusedError(LongtableError):
+    """An edit of a message in the thread's state cannot hold; nothing was written."""
+
+
 class UnknownPinError(LongtableError):
     """The thread has no pin of this id."""
 

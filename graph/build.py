@@ -13,13 +13,17 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime, get_runtime
+from langgraph.types import StateSnapshot, StateUpdate
 
 from longtable.base.context import Context, RequestLimits, requester
 from longtable.base.errors import ConfigError
-from longtable.base.twins import ASYNC, SYNC, Execution, complete
+from longtable.base.twins import ASYNC, SYNC, Execution, complete, in_thread
 from longtable.graph.archive_files import archive_from
+from longtable.graph.changes import edited, writes_messages
 from longtable.graph.configure_call import call_configs, model_name
+from longtable.memory.archive import ids_in_archive
 from longtable.memory.compaction import Strategy
 from longtable.memory.policy import WINDOW, CompactionPolicy
 from longtable.memory.rolling import Rolling
@@ -34,6 +38,7 @@ from longtable.nodes.model.marker_filter import MarkerFilter
 from longtable.nodes.model.provider_errors import with_usage
 from longtable.nodes.model.thinking import with_reasoning_kept
 from longtable.nodes.prepare import Prepare
+from longtable.nodes.records.archive_store import StoreArchive
 from longtable.nodes.records.audit import Audit
 from longtable.nodes.records.recall import KEPT_INDEXES, Indexes
 from longtable.nodes.records.thread_index import thread_id_of
@@ -65,11 +70,14 @@ from longtable.tools.toolset import database_tools, fetch_tool
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from langgraph.store.base import BaseStore
+
     from longtable.graph.archive_files import ArchiveFiles
     from longtable.tools.results import ResultStore
 
 Node = Callable[..., Any]
 ConversationGraph = StateGraph[State, Context, Input, State]
+Supersteps = Sequence[Sequence[StateUpdate]]
 
 
 def _now() -> datetime:
@@ -225,7 +233,7 @@ def build_graph(
 def _wired(
     output_schema: type[State] | type[Output], operator: Context, counting: Mapping[str, "_Counting"], **nodes: Node
 ) -> ConversationGraph:
-    graph: ConversationGraph = StateGraph(State, context_schema=Context, input_schema=Input, output_schema=cast("Any", output_schema))
+    graph: ConversationGraph = _Builder(State, context_schema=Context, input_schema=Input, output_schema=cast("Any", output_schema))
     for name, node in nodes.items():
         graph.add_node(name, Step(name, node, operator, counting.get(name)))
     graph.add_edge(START, "ingest")
@@ -238,6 +246,39 @@ def _wired(
     graph.add_conditional_edges("settle", after_settle)
     graph.add_edge("prepare", END)
     return graph
+
+
+class _Builder(StateGraph[State, Context, Input, State]):
+    """A graph whose threads a person may edit once it is compiled."""
+
+    def compile(self, *args: Any, **kwargs: Any) -> CompiledStateGraph[State, Context, Input, State]:
+        compiled = super().compile(*args, **kwargs)
+        compiled.__class__ = _Editable
+        return compiled
+
+
+class _Editable(CompiledStateGraph[State, Context, Input, State]):
+    """A compiled graph in which an edit of a message by `update_state` holds or is refused, as in Studio: see `changes.edited`.
+
+    Not in the reducer: there a run's input looks the same, and one that repeats a message's id overwrites nothing.
+    """
+
+    def bulk_update_state(self, config: RunnableConfig, supersteps: Supersteps) -> RunnableConfig:
+        edits = any(writes_messages(update) for step in supersteps for update in step)
+        return super().bulk_update_state(config, self._edited(config, supersteps, self.get_state(config)) if edits else supersteps)
+
+    async def abulk_update_state(self, config: RunnableConfig, supersteps: Supersteps) -> RunnableConfig:
+        if any(writes_messages(update) for step in supersteps for update in step):
+            supersteps = await in_thread(self._edited, config, supersteps, await self.aget_state(config))
+        return await super().abulk_update_state(config, supersteps)
+
+    def _edited(self, config: RunnableConfig, supersteps: Supersteps, state: StateSnapshot) -> Supersteps:
+        # Without a store nothing has retired.
+        retired = partial(ids_in_archive, StoreArchive(cast("BaseStore", self.store)), config["configurable"]["thread_id"])
+        return [
+            [each._replace(values=edited(each.values or {}, state.values, retired)) if writes_messages(each) else each for each in step]
+            for step in supersteps
+        ]
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,23 @@
 
 import itertools
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage
+from langgraph.types import StateUpdate
 
 from longtable.base.context import Context
-from longtable.base.errors import ConfigError, EmptyMessageError, PinRefusedError, UndoTooFarError, UnknownMessageError, UnknownPinError
+from longtable.base.errors import (
+    ConfigError,
+    EditRefusedError,
+    EmptyMessageError,
+    PinRefusedError,
+    UndoTooFarError,
+    UnknownMessageError,
+    UnknownPinError,
+)
 from longtable.graph.thread_state import Update, Values
 from longtable.memory.call_config import BLOCK_TOKENS, CallConfig
 from longtable.memory.compaction import Job, needs_originals
@@ -17,12 +26,14 @@ from longtable.memory.compaction_plan import plan_compaction
 from longtable.memory.merging import unmerged
 from longtable.memory.pins import Pin, holds_secret, make_pin
 from longtable.memory.rolling import split_input
+from longtable.memory.rounds import all_calls
 from longtable.memory.search import Original
-from longtable.memory.stamps import EXCLUDED, marked
+from longtable.memory.stamps import EXCLUDED, marked, marks_of
 from longtable.memory.thread import Compaction, Edit, Thread
+from longtable.memory.tokens import fingerprint
 from longtable.memory.topics import Topic, current, topics_of, versions
 from longtable.memory.view import CallPlan, View
-from longtable.nodes.state import UNDER_WAY, call_plan_of, thread_of, turn_of, without_key
+from longtable.nodes.state import UNDER_WAY, call_plan_of, read_messages, thread_of, turn_of, without_key
 from longtable.nodes.turns.failures import FAILED, exclusions, request_in
 from longtable.tools.cells import html_table
 
@@ -71,13 +82,18 @@ def undo(values: Values, context: Context) -> tuple[str | None, Update]:
         raise UndoTooFarError(call_plan.thread.archived)
     edit = _edit("undo", record=record["id"])
     before = replace(call_plan.thread, edits=[*call_plan.thread.edits, edit])
-    older = before.live[0]
-    if before.archived > (older["count"] if older else 0):
+    if _lacks_retired(before):
         raise UndoTooFarError(before.archived)
     # The breaker: or the next call would compact the same rounds at once; not where what came back does not fit a call.
     tokens = CallPlan(before, call_plan.call_config).parts.total
     breaker = tokens if tokens <= call_plan.call_config.hard_tokens else None
     return str(record["id"]), {"edits": [edit], "turn": {**turn_of(values), "breaker": breaker}}
+
+
+def _lacks_retired(thread: Thread) -> bool:
+    """Return whether no memory stands for all that retired."""
+    older = thread.live[0]
+    return thread.archived > (older["count"] if older else 0)
 
 
 def pin(values: Values, text: str) -> tuple[Pin, Update]:
@@ -128,6 +144,53 @@ def include(values: Values, message_id: str) -> tuple[None, Update]:
     if message_id not in thread_of(values).excluded:
         raise UnknownMessageError(message_id)
     return None, {"edits": [_edit("include", message=message_id)]}
+
+
+# -- edits of messages ----------------------------------------------------------------------------------------------
+
+
+def writes_messages(update: StateUpdate) -> bool:
+    """Return whether an update of the state changes messages; longtable itself does where they retire."""
+    return isinstance(update.values, Mapping) and "messages" in update.values and "archive" not in update.values
+
+
+def edited(update: Mapping[str, Any], values: Values, retired: Callable[[list[str], int], Sequence[str]]) -> dict[str, Any]:
+    """Return an update of the state so that the edits of messages in it hold, whether they bear our marks or not.
+
+    A compaction of what is edited is undone, and a pin ends whose words are no longer said. Removed messages are only pruned: their
+    memory and pins stay. `retired`: which of these ids are among so many retired messages. Raises `EditRefusedError`.
+    """
+    thread, written = thread_of(values), read_messages(update["messages"])
+    known = {message.id: (number, message) for number, message in enumerate(thread.messages, thread.archived + 1)}
+    if thread.archived and (gone := retired([each.id for each in written if each.id and each.id not in known], thread.archived)):
+        raise EditRefusedError(f"message {gone[0]!r} has retired to the archive: exclude it, or fork the thread before it")
+    messages = [_edited(known[each.id][1], each) if each.id in known else each for each in written]
+    changed = {
+        each.id: each
+        for each in messages
+        if each.id in known and each.type != "remove" and fingerprint(each) != fingerprint(known[each.id][1])
+    }
+    first = min((known[id_][0] for id_ in changed), default=thread.length + 1)
+    edits = [_edit("undo", record=record["id"]) for record in thread.compactions if record["count"] >= first]
+    if edits and _lacks_retired(replace(thread, edits=[*thread.edits, *edits])):
+        raise EditRefusedError(f"the memory of message {first} holds retired messages, too: exclude it, or fork the thread before it")
+    if pins := [pin.id for pin in thread.pins if pin.message_id in changed and pin.text not in changed[pin.message_id].text]:
+        edits.append(_edit("unpin", pins=pins))
+    return {**update, "messages": messages, "edits": [*update.get("edits", ()), *edits]}
+
+
+def _edited(known: BaseMessage, sent: BaseMessage) -> BaseMessage:
+    """Return an accepted message with the fields that were sent. Raises `EditRefusedError` where a call and its answer would part."""
+    if isinstance(sent, RemoveMessage) or not marks_of(known):
+        return sent
+    message = known.model_copy(update={name: getattr(sent, name) for name in sent.model_fields_set & type(known).model_fields.keys()})
+    if sent.type != known.type or _calls_in(message) != _calls_in(known):
+        raise EditRefusedError(f"message {known.id!r} must keep its type, the ids of its calls and the id of the call that it answers")
+    return marked(message, **{name: marks_of(known).get(name) for name in ("turn", "time")})
+
+
+def _calls_in(message: BaseMessage) -> list[str | None]:
+    return [call["id"] for call in all_calls(message)] if isinstance(message, AIMessage) else [getattr(message, "tool_call_id", None)]
 
 
 # -- preview --------------------------------------------------------------------------------------------------------

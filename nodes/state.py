@@ -72,9 +72,7 @@ def merge_messages(state: list[BaseMessage], writes: Sequence[Any]) -> list[Base
         merged = {message.id: message for message in state}
     except AttributeError:  # a server restores dicts
         merged = {message.id: message for message in map(_message, state)}
-    for message in (_message(item) for write in writes for item in _items(write)):
-        if isinstance(message, BaseMessageChunk):
-            message = message_chunk_to_message(message)
+    for message in (message for write in writes for message in read_messages(write)):
         if isinstance(message, RemoveMessage):
             merged = {} if message.id == REMOVE_ALL_MESSAGES else merged
             merged.pop(message.id, None)
@@ -87,6 +85,12 @@ def merge_messages(state: list[BaseMessage], writes: Sequence[Any]) -> list[Base
         elif is_copy(message, known):
             merged[message.id] = merged_fields(known, message)
     return list(merged.values())
+
+
+def read_messages(write: Any) -> list[BaseMessage]:
+    """Return the messages of one write, in whatever form LangGraph takes them."""
+    messages = map(_message, _items(write))
+    return [message_chunk_to_message(each) if isinstance(each, BaseMessageChunk) else each for each in messages]
 
 
 def _message(item: Any) -> BaseMessage:

@@ -11,6 +11,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import ConflictError
 
 from longtable.app.web import error_response
 from longtable.base.errors import LongtableError, ThreadBusyError
@@ -221,3 +222,22 @@ def test_what_a_browser_is_told_names_no_option_of_the_command_line(server: str)
     assert "--" not in said_first
     for cls in CLASSES:
         assert not re.search(r"--[a-z]", made(cls).user_text("en") + made(cls).user_text("zh")), cls
+
+
+def test_an_edit_of_a_message_holds_or_is_refused(server: str) -> None:
+    thread_id = talk(server, "one", "two")
+
+    async def work(client: LangGraphClient) -> Any:
+        values: Any = (await client.threads.get_state(thread_id))["values"]
+        first, answer = values["messages"][:2]
+        await client.threads.update_state(thread_id, {"messages": [{**first, "content": "edited"}]})  # as Studio sends it
+        await client.threads.update_state(thread_id, {"messages": [{"role": "assistant", "id": answer["id"], "content": "bare"}]})
+        with pytest.raises(ConflictError) as refused:
+            await client.threads.update_state(thread_id, {"messages": [{"type": "ai", "id": first["id"], "content": "no answer"}]})
+        assert refused.value.body["error"]["code"] == "edit_refused"  # type: ignore[index]  # the SDK types it as an object
+        context: Any = {"owner": "ann", "model_limit": 8_000}
+        after: Any = await client.runs.wait(thread_id, "scripted", input=said("three"), context=context)
+        return [message["content"] for message in after["messages"]]
+
+    assert with_client(server, work) == ["edited", "bare", "two", "one / two", "three", "edited / two / three"]
+    assert [message["turn"] for message in get(server, f"threads/{thread_id}/history")["messages"]] == [1, 1, 2, 2, 3, 3]
