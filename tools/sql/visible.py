@@ -4,14 +4,14 @@ A view is hidden when it reads a denied column: when it names one, when it may r
 NATURAL JOIN), or when it cannot be parsed. Whoever wrote the view meant to publish something; the policy is the later word.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from sqlglot import exp
 
 from longtable.tools.catalog import Catalog, Column, Reflected, Table, fold, mentions
 from longtable.tools.cells import without_labels
-from longtable.tools.sql.masking import masks_of
+from longtable.tools.sql.masking import ROW_IDS, masks_of
 from longtable.tools.sql.parsing import RefusedError, statements
 from longtable.tools.sql.scope import cte_of
 from longtable.tools.sql.table_policy import TablePolicy
@@ -28,14 +28,16 @@ def visible(found: Reflected, policy: TablePolicy, *, dialect: str = "") -> Cata
         if policy.permits(table.bare_name, table.schema)
         and not any(policy.denies(name, schema) for schema, name in found.parts.get((table.schema, table.bare_name), ()))
     }
-    open_tables -= _views_over_denied(found, policy)
+    denied = {name.rpartition(".")[2] for name in policy.denied}
+    open_tables -= _views_that_read(found, lambda text: any(mentions(text, name) for name in denied))
     hidden: dict[tuple[str, str], frozenset[str]] = {}
     masked: dict[str, frozenset[str]] = {}
     policy.check_tables((table.bare_name, table.schema) for table in found.tables)
     if policy.names_columns:
         policy.check_columns((column.name, table.bare_name, table.schema) for table in found.tables for column in table.columns)
         hidden = _hidden_columns(found, policy)
-        open_tables -= views_over(found, hidden, dialect)
+        closed_columns = _with_row_ids(found, hidden)
+        open_tables -= _views_that_read(found, lambda text: _takes_in(text, closed_columns, dialect, found))
         masked = masked_columns(found, policy, dialect)
     columns = {table.name: _open_columns(table, hidden, masked.get(table.name, frozenset())) for table in found.tables}
     # A table of which nothing is left is not there; a view that is broken has no columns to begin with.
@@ -94,22 +96,14 @@ def _as_masked(column: Column) -> Column:
     return replace(column, masked=True, type=without_labels(column.type))
 
 
-def _views_over_denied(found: Reflected, policy: TablePolicy) -> set[str]:
-    if not policy.denied:
-        return set()
-    tainted = {name.rpartition(".")[2] for name in policy.denied}
-    views = {table.name: table for table in found.tables if table.kind == "view"}
-    hidden: set[str] = set()
-    grew = True
-    while grew:
-        grew = False
-        for name, view in views.items():
-            text = found.view_sql.get((view.schema, view.bare_name), "")
-            if name not in hidden and any(mentions(text, taint) for taint in tainted):
-                hidden.add(name)
-                tainted.add(view.bare_name.casefold())
-                grew = True
-    return hidden
+def _views_that_read(found: Reflected, reads: Callable[[str], bool]) -> set[str]:
+    """Return the names of the views whose SQL `reads` what is closed, and of those over such a view."""
+    views = {view.name: view.bare_name for view in found.tables if view.kind == "view"}
+    texts = {view.name: found.view_sql.get((view.schema, view.bare_name), "") for view in found.tables if view.name in views}
+    closed = {name for name, text in texts.items() if reads(text)}
+    while more := {name for name in texts.keys() - closed if any(mentions(texts[name], views[other]) for other in closed)}:
+        closed |= more
+    return closed
 
 
 def _without_hidden_keys(table: Table, open_tables: set[str], columns: Mapping[str, tuple[Column, ...]]) -> Table:
@@ -128,29 +122,6 @@ def _without_hidden_keys(table: Table, open_tables: set[str], columns: Mapping[s
 
 
 Key = tuple[str, str]
-ROW_IDS = ("rowid", "oid", "_rowid_")
-"""Names that SQLite has for a whole number that is the key."""
-
-
-def views_over(found: Reflected, hidden: Mapping[Key, frozenset[str]], dialect: str) -> set[str]:
-    """Return the names of the views that take in a denied column, or read a view that does."""
-    if not hidden:
-        return set()
-    views = [table for table in found.tables if table.kind == "view"]
-    below = _inherited(found, hidden)
-    bad: set[str] = set()
-    grew = True
-    while grew:
-        grew = False
-        for view in views:
-            text = found.view_sql.get((view.schema, view.bare_name), "")
-            if view.name in bad:
-                continue
-            through = any(mentions(text, other.bare_name) for other in views if other.name in bad)
-            if through or _takes_in(text, {key: names for key, names in below.items() if mentions(text, key[1])}, dialect, found):
-                bad.add(view.name)
-                grew = True
-    return bad
 
 
 def masked_columns(found: Reflected, policy: TablePolicy, dialect: str) -> dict[str, frozenset[str]]:
@@ -179,7 +150,7 @@ def _is_masked(found: Reflected, table: Table, column: str, policy: TablePolicy)
     return any(policy.masks(column, name, schema) for schema, name in (key, *found.parts.get(key, ()), *parents))
 
 
-def _inherited(found: Reflected, hidden: Mapping[Key, frozenset[str]]) -> dict[Key, frozenset[str]]:
+def _with_row_ids(found: Reflected, hidden: Mapping[Key, frozenset[str]]) -> dict[Key, frozenset[str]]:
     """Add the other names of SQLite's row ids."""
     keys = {(table.schema, table.bare_name): {fold(name) for name in table.primary_key} for table in found.tables}
     return {
@@ -188,9 +159,11 @@ def _inherited(found: Reflected, hidden: Mapping[Key, frozenset[str]]) -> dict[K
 
 
 def _takes_in(text: str, hidden: Mapping[Key, frozenset[str]], dialect: str, found: Reflected) -> bool:
-    if not hidden:
+    """Return whether a view's SQL may read a hidden column: by its name, or from its table without naming it."""
+    names = [name for (_, table), columns in hidden.items() if mentions(text, table) for name in columns]
+    if not names:
         return False
-    if any(mentions(text, name) for names in hidden.values() for name in names):
+    if any(mentions(text, name) for name in names):
         return True
     query = _query(text, dialect)
     if query is None:
@@ -205,16 +178,11 @@ def _takes_in(text: str, hidden: Mapping[Key, frozenset[str]], dialect: str, fou
             return True
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Func):
             return True
-        if type(node).__name__ in ("Columns", "Pivot", "Unpivot", "Anonymous") and (
-            type(node).__name__ != "Anonymous" or _own(node, found)
-        ):
+        if isinstance(node, exp.Columns | exp.Pivot):
+            return True
+        if isinstance(node, exp.Anonymous) and fold(node.name) in found.own_functions:  # what it reads is not looked at
             return True
     return False
-
-
-def _own(node: exp.Expr, found: Reflected) -> bool:
-    """Return whether a call is of a function that the database defines itself: what that reads is not looked at."""
-    return fold(node.name) in found.own_functions
 
 
 def _come_through(text: str, view: Table, tables: tuple[Table, ...], masked: Mapping[str, frozenset[str]], dialect: str) -> frozenset[str]:
