@@ -224,13 +224,11 @@ class Conversation:
         Needs a store. Without `wait` return at once: the caller who has the thread takes the message in, or runs it as the next
         turn. See `when_busy`.
         """
-        with storage_errors():
-            return answer_of(list(turns.iterate(turns.steer(self._runner, text, wait=wait))))
+        return answer_of(list(turns.iterate(turns.steer(self._runner, text, wait=wait))))
 
     async def asteer(self, text: str, *, wait: bool = True) -> Answer:
         """Say something to the turn under way: see `steer`."""
-        with storage_errors():
-            return answer_of([event async for event in turns.steer(self._awaiting_runner, text, wait=wait)])
+        return answer_of([event async for event in turns.steer(self._awaiting_runner, text, wait=wait)])
 
     # -- what a turn waits for --------------------------------------------------------------------------------------
 
@@ -283,8 +281,7 @@ class Conversation:
         """
         if preview:
             return self._preview()
-        with storage_errors():
-            return compaction_of(list(turns.iterate(turns.compaction(self._runner))))
+        return compaction_of(list(turns.iterate(turns.compaction(self._runner))))
 
     @overload
     def acompact(self, *, preview: Literal[False] = False) -> Coroutine[Any, Any, CompactionEvent | None]: ...
@@ -294,8 +291,7 @@ class Conversation:
         """Compact now, or say what that would do and cost: see `compact`."""
         if preview:
             return await in_thread(self._preview)
-        with storage_errors():
-            return compaction_of([event async for event in turns.compaction(self._awaiting_runner)])
+        return compaction_of([event async for event in turns.compaction(self._awaiting_runner)])
 
     def undo(self) -> str | None:
         """Drop the newest compaction, so that the view before it holds again; return its id, None where there is none.
@@ -506,9 +502,9 @@ class Conversation:
     def _thread(self) -> Thread:
         return thread_of(self._runner.values())
 
+    @storage_errors()
     def _preview(self) -> CompactionPreview | None:
-        with storage_errors():
-            return changes.preview_of(self._runner.resting(self._runner.state()), self.context)
+        return changes.preview_of(self._runner.resting(self._runner.state()), self.context)
 
     def _archived(self, thread: Thread, first: int, last: int) -> list[Original]:
         """Return the retired messages of a range of numbers."""

@@ -47,31 +47,7 @@ class Head:
     """Names the writer, in the same transaction."""
 
 
-class Heads(ABC):
-    """What the guard asks of a saver."""
-
-    @abstractmethod
-    def setup(self) -> None:
-        """Create what is missing."""
-
-    @abstractmethod
-    def writer(self, key: Key) -> str | None:
-        """Return the run that wrote last."""
-
-    @abstractmethod
-    def writing(self, key: Key) -> AbstractContextManager[Head]:
-        """Keep others from the thread's head until the block ends; all it wrote is stored, or nothing if it raises."""
-
-    @abstractmethod
-    def delete(self, thread_id: str) -> None:
-        """Delete a thread, and who wrote to it."""
-
-    @abstractmethod
-    def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
-        """Return the ids of a thread's checkpoints, newest first, without decoding them; none if the saver cannot."""
-
-
-class ProcessHeads(Heads):
+class ProcessHeads:
     """Any saver, within one process: a lock, and the writers in memory."""
 
     def __init__(self, saver: Saver) -> None:
@@ -111,26 +87,34 @@ Execute = Callable[[str, Sequence[str]], Any]
 """Runs one of the statements above with its parameters, and returns the cursor."""
 
 
-class SqlHeads(Heads):
+class SqlHeads(ABC):
     """A saver in a database: the writers stand in a table beside its own."""
 
+    @abstractmethod
+    def setup(self) -> None:
+        """Create what is missing."""
+
     def writer(self, key: Key) -> str | None:
+        """Return the run that wrote last."""
         with self._reading() as execute:
             row = execute(WRITER, key).fetchone()
         return row[0] if row else None
 
     @contextmanager
     def writing(self, key: Key) -> Iterator[Head]:
+        """Keep others from the thread's head until the block ends; all it wrote is stored, or nothing if it raises."""
         with self._transaction(" ".join(key)) as (execute, saver):
             newest, writer = execute(HEAD, (*key, *key)).fetchone()
             yield Head(newest, writer, saver, lambda name: execute(CLAIM, (*key, name)))
 
     def delete(self, thread_id: str) -> None:
+        """Delete a thread, and who wrote to it."""
         with self._transaction(thread_id) as (execute, saver):
             saver.delete_thread(thread_id)
             execute(FORGET, (thread_id,))
 
     def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
+        """Return the ids of a thread's checkpoints, newest first, without decoding them; none if the saver cannot."""
         with self._reading() as execute:
             return [row[0] for row in execute(CHECKPOINT_IDS, (thread_id,))]
 
@@ -141,6 +125,10 @@ class SqlHeads(Heads):
     @abstractmethod
     def _transaction(self, name: str) -> AbstractContextManager[tuple[Execute, Saver]]:
         """Begin a transaction that is alone on the `name`; yield what runs statements in it, and the saver that writes in it."""
+
+
+Heads = ProcessHeads | SqlHeads
+"""What the guard asks of a saver."""
 
 
 class _WithinTransaction(SqliteSaver):

@@ -177,10 +177,10 @@ class ThreadRunner:
             return nullcontext()
         return self.locks.locked(self.thread_id, wait=self.waits)
 
+    @storage_errors()
     def state(self) -> StateSnapshot:
         """Return the thread's state. Raises `ThreadNotFoundError` for another owner's thread."""
-        with storage_errors():
-            state = load_state(self.graph, self.config)
+        state = load_state(self.graph, self.config)
         if not may_see(state_owner(state), self.context.owner):
             raise ThreadNotFoundError(self.thread_id)
         return state

@@ -72,6 +72,7 @@ class ThreadRecord:
         return [marked(message, kind=EXCLUDED) if message.id in excluded else message for message in self.messages]
 
 
+@storage_errors()
 def find_thread(
     threads: StoredThreads, thread_id: str, owner: str | None, *, all_owners: bool = False, checkpoint_id: str | None = None
 ) -> tuple[StateSnapshot, Json]:
@@ -79,9 +80,8 @@ def find_thread(
 
     Raises `ThreadNotFoundError` where it is not there, or is another's, and `DamagedThreadError`.
     """
-    with storage_errors():
-        state = threads.load(thread_id, checkpoint_id)
-        entry = index_entry(threads, thread_id)
+    state = threads.load(thread_id, checkpoint_id)
+    entry = index_entry(threads, thread_id)
     theirs = state_owner(state) or owner_of(entry)
     if not (is_stored(state) or entry) or not (all_owners or may_see(theirs, owner)):
         raise ThreadNotFoundError(thread_id)
@@ -93,14 +93,14 @@ def index_entry(threads: StoredThreads, thread_id: str) -> Json:
     return dict(entry_of(threads.optional_store, thread_id)) if threads.optional_store is not None else {}
 
 
+@storage_errors()
 def load_thread(
     threads: StoredThreads, thread_id: str, owner: str | None, *, all_owners: bool = False, checkpoint_id: str | None = None
 ) -> tuple[ThreadRecord, StateSnapshot]:
     """Read a thread whole, as it is or as it was at a checkpoint. Raises what `find_thread` does."""
-    with storage_errors():
-        state, entry = find_thread(threads, thread_id, owner, all_owners=all_owners, checkpoint_id=checkpoint_id)
-        with readable(thread_id, "what is kept of it in the store"):
-            return _whole(threads, thread_id, state, entry), state
+    state, entry = find_thread(threads, thread_id, owner, all_owners=all_owners, checkpoint_id=checkpoint_id)
+    with readable(thread_id, "what is kept of it in the store"):
+        return _whole(threads, thread_id, state, entry), state
 
 
 def _whole(threads: StoredThreads, thread_id: str, state: StateSnapshot, entry: Json) -> ThreadRecord:

@@ -189,7 +189,10 @@ async def resumed(runner: ThreadRunner, graph_input: GraphInput, messages: Seque
 
 async def compaction(runner: ThreadRunner) -> Events:
     """Compact once the thread is free."""
-    async with _alone(runner, wait=runner.waits), aclosing(_until_done(runner, lambda _: Rest(_compaction(runner)), [])) as events:
+    async with AsyncExitStack() as stack:
+        stack.enter_context(storage_errors())
+        await stack.enter_async_context(_alone(runner, wait=runner.waits))
+        events = await stack.enter_async_context(aclosing(_until_done(runner, lambda _: Rest(_compaction(runner)), [])))
         async for event in events:
             yield event
 
@@ -312,6 +315,7 @@ async def _steered_in(runner: ThreadRunner, message: HumanMessage, *, wait: bool
     inbox, thread_id = Inbox(_inbox_store(runner), runner.thread_id), runner.thread_id
     free = not runner.locks.is_mine(thread_id, blocks=not runner.how.on_loop)
     async with AsyncExitStack() as stack:
+        stack.enter_context(storage_errors())
         if not (free and await _is_alone(runner, stack)):
             number = _checked(runner, message, (await runner.work(runner.state)).values)
             key = f"{time.time_ns():020}-{uuid.uuid4().hex[:12]}"

@@ -82,7 +82,7 @@ def _is_temporal(tree: Spec, field: Field) -> bool:
 
 
 def _views(node: Spec, place: str) -> Iterator[tuple[str, Spec]]:
-    """Yield every single view; what a spec may be made of is told here."""
+    """Yield every single view. Raises `ChartSpecError` for a spec that is made of anything else."""
     for key in VIEWS:
         if isinstance(inner := node.get(key), list):
             for number, view in enumerate(inner):

@@ -79,15 +79,15 @@ def _parts(text: str, fields: Sequence[Field]) -> tuple[list[Field], list[Field]
     others = [field for field in fields if field.kind != "number" or _PERIOD.search(field.name)]
     by = re.split(r"\bby\b|\bper\b|\bover\b|\bfor each\b|\bagainst\b", text, maxsplit=1)[1:]
     chinese = re.findall(r"[按每各以](.{1,12})", text)
-    told_by = " ".join([*by, *chinese])
-    in_units = _told_in_units(text, others)
+    grouped_by = " ".join([*by, *chinese])
+    in_units = _asks_for_units(text, others)
 
     def worth(field: Field) -> float:
         is_time = field.kind == "time"
-        return 3.5 if in_units and is_time else 2 * _named(told_by, field) + _named(text, field) + 0.5 * is_time
+        return 3.5 if in_units and is_time else 2 * _named(grouped_by, field) + _named(text, field) + 0.5 * is_time
 
     groups = sorted(others, key=worth, reverse=True)
-    numeric_by = [field for field in numbers if _named(told_by, field) and field not in groups]
+    numeric_by = [field for field in numbers if _named(grouped_by, field) and field not in groups]
     groups = [*numeric_by, *groups]
     measures = [field for field in numbers if field not in groups[:1] and not (_PERIOD.search(field.name) and field.whole)]
     named = [field for field in measures if _named(text, field)]
@@ -99,7 +99,7 @@ def _named(text: str, field: Field) -> bool:
     return field.name.casefold() in text or any(word.rstrip("s") in text for word in words)
 
 
-def _told_in_units(text: str, fields: Sequence[Field]) -> bool:
+def _asks_for_units(text: str, fields: Sequence[Field]) -> bool:
     """Return whether "by month" means the column that holds times: unless there is one that is called so."""
     spoken = any(re.search(words, text) for _, words, _ in _UNITS)
     return spoken and not any(_PERIOD.search(field.name) and _named(text, field) for field in fields)
@@ -196,6 +196,8 @@ def _with_title(spec: Spec, wish: str) -> Spec:
 KIND = "chart"
 """Kind of a tool that is handed the thread's results, and whose artifact is a chart."""
 MOST_SPEC_CHARS = 8_000
+MAX_SIDE = 6_000
+"""Most pixels of a drawing's side before scaling."""
 
 
 @dataclass(frozen=True)
@@ -213,15 +215,38 @@ class Chart:
 
     def svg(self) -> str:
         """Return it as SVG."""
-        return render_svg(self.spec, self.rows)
+        try:
+            svg = cast(str, _converter().vegalite_to_svg(self._with_data(), allowed_base_urls=[]))
+        except ValueError as error:
+            raise ChartSpecError(
+                f"the chart cannot be drawn ({str(error).strip().splitlines()[0][:160]})", hint="draw it in a simpler way"
+            ) from error
+        sides = re.match(r'<svg[^>]*? width="([\d.]+)" height="([\d.]+)"', svg)
+        if sides is None or max(float(sides[1]), float(sides[2])) > MAX_SIDE:
+            size = f"{float(sides[1]):,.0f} x {float(sides[2]):,.0f}" if sides else "not finite"
+            raise ChartSpecError(f"the chart would be {size} pixels", hint=f"at most {MAX_SIDE:,} a side: fewer categories or small charts")
+        return svg
 
     def png(self, *, scale: float = 2.0) -> bytes:
-        """Return it as PNG."""
-        return render_png(self.spec, self.rows, scale=scale)
+        """Return it as PNG; `scale` is pixels for each pixel of the spec, at most 4."""
+        return bytes(_converter().svg_to_png(self.svg(), scale=max(0.1, min(scale, 4.0))))
 
     def html(self) -> str:
-        """Return it as a page of its own that needs no network."""
-        return render_html(self.spec, self.rows)
+        """Return it as a page (some 0.9 MB) that needs no network: the libraries are in it."""
+        vega = _converter().javascript_bundle("window.vegaEmbed = vegaEmbed;")
+        # `<` is written so that no cell can end the script.
+        text = json.dumps(self._with_data(), ensure_ascii=False)
+        text = text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+        options = '{"actions":false,"renderer":"svg","loader":{"load":() => Promise.reject(new Error("nothing is loaded"))}}'
+        policy = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:"
+        return (
+            f'<!DOCTYPE html>\n<html><head><meta charset="UTF-8"><meta http-equiv="Content-Security-Policy" content="{policy}">'
+            f'<title>Chart</title></head><body><div id="chart"></div>\n<script type="module">{vega}\n'
+            f'vegaEmbed("#chart", {text}, {options});</script></body></html>\n'
+        )
+
+    def _with_data(self) -> dict[str, object]:
+        return {**self.spec, "data": {"values": [dict(row) for row in self.rows]}}
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         try:
@@ -260,8 +285,8 @@ def chart_tool() -> BaseTool:
             raise ChartSpecError("a spec of your own cannot be checked here", hint='say in `wish` what to draw, as in "line by month"')
         meta = results.store.meta(results.thread_id, handle)
         chart = chart_of(meta.handle, results.store.get(results.thread_id, meta.handle), spec=spec, wish=wish)
-        told = {"shown": True, "handle": chart.handle, "points": len(chart.rows), "notes": list(chart.notes), "spec": chart.spec}
-        return dumps(told), chart
+        answer = {"shown": True, "handle": chart.handle, "points": len(chart.rows), "notes": list(chart.notes), "spec": chart.spec}
+        return dumps(answer), chart
 
     return StructuredTool.from_function(
         func=show,
@@ -271,50 +296,6 @@ def chart_tool() -> BaseTool:
         response_format="content_and_artifact",
         metadata={"kind": KIND},
     )
-
-
-MAX_SIDE = 6_000
-"""Most pixels of a drawing's side before scaling."""
-
-
-def render_svg(spec: Spec, rows: Sequence[Mapping[str, Json]]) -> str:
-    """Return the chart as SVG."""
-    try:
-        svg = cast(str, _converter().vegalite_to_svg(_whole(spec, rows), allowed_base_urls=[]))
-    except ValueError as error:
-        raise ChartSpecError(
-            f"the chart cannot be drawn ({str(error).strip().splitlines()[0][:160]})", hint="draw it in a simpler way"
-        ) from error
-    sides = re.match(r'<svg[^>]*? width="([\d.]+)" height="([\d.]+)"', svg)
-    if sides is None or max(float(sides[1]), float(sides[2])) > MAX_SIDE:
-        size = f"{float(sides[1]):,.0f} x {float(sides[2]):,.0f}" if sides else "not finite"
-        raise ChartSpecError(f"the chart would be {size} pixels", hint=f"at most {MAX_SIDE:,} a side: fewer categories or small charts")
-    return svg
-
-
-def render_png(spec: Spec, rows: Sequence[Mapping[str, Json]], *, scale: float = 1.0) -> bytes:
-    """Return the chart as PNG; `scale` is pixels for each pixel of the spec, at most 4."""
-    return bytes(_converter().svg_to_png(render_svg(spec, rows), scale=max(0.1, min(scale, 4.0))))
-
-
-def render_html(spec: Spec, rows: Sequence[Mapping[str, Json]]) -> str:
-    """Return a page (some 0.9 MB) that shows the chart without a network: the libraries are in it."""
-    vega = _converter().javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    # `<` is written so that no cell can end the script.
-    text = (
-        json.dumps(_whole(spec, rows), ensure_ascii=False).replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-    )
-    options = '{"actions":false,"renderer":"svg","loader":{"load":() => Promise.reject(new Error("nothing is loaded"))}}'
-    policy = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:"
-    return (
-        f'<!DOCTYPE html>\n<html><head><meta charset="UTF-8"><meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f'<title>Chart</title></head><body><div id="chart"></div>\n<script type="module">{vega}\n'
-        f'vegaEmbed("#chart", {text}, {options});</script></body></html>\n'
-    )
-
-
-def _whole(spec: Spec, rows: Sequence[Mapping[str, Json]]) -> dict[str, object]:
-    return {**spec, "data": {"values": [dict(row) for row in rows]}}
 
 
 def draws_pictures() -> bool:

@@ -12,7 +12,15 @@ from sys import getsizeof
 from typing import Protocol
 from urllib.parse import quote
 
-from longtable.base.errors import ConfigError, DatabaseUnavailableError, Problem, QueryFailedError, ResultTooLargeError, TooManyRowsError
+from longtable.base.errors import (
+    ConfigError,
+    DatabaseUnavailableError,
+    Problem,
+    QueryFailedError,
+    QueryRefusedError,
+    ResultTooLargeError,
+    TooManyRowsError,
+)
 from longtable.tools.catalog import Catalog, Reflected
 from longtable.tools.query_runner import Stop, StoppedError
 from longtable.tools.sql.verdict import Plan
@@ -95,6 +103,11 @@ class FailedAtError(QueryFailedError):
     def __init__(self, reason: str, *, problem: Problem, offset: int | None = None, word: str = "") -> None:
         super().__init__(reason, problem=problem)
         self.offset, self.word = offset, word
+
+
+def refusal(readable: str) -> QueryRefusedError:
+    """Return the error of a statement that an engine refused; it names nothing that the catalogue does not show."""
+    return QueryRefusedError("the database refused the statement", rule="engine", hint=f"only {readable} can be read")
 
 
 class Session(Protocol):

@@ -25,7 +25,7 @@ from longtable.base.errors import (
     QueryRefusedError,
 )
 from longtable.tools.catalog import Catalog, Column, ForeignKey, Reflected, Table, fold, quoted, read_by_views
-from longtable.tools.engines.base import FailedAtError, Fetched, QueryLimits, check_file, collect
+from longtable.tools.engines.base import FailedAtError, Fetched, QueryLimits, check_file, collect, refusal
 from longtable.tools.parquet import close_wall, empty_instance, path_literal
 from longtable.tools.query_runner import Stop, StoppedError
 from longtable.tools.sql.parsing import first_line, statement
@@ -186,17 +186,13 @@ class DuckdbSession:
             names = ", ".join(kind.name for kind in kinds) or "nothing"
             raise QueryRefusedError(f"DuckDB reads the text as {names}", rule="engine", hint="send exactly one SELECT")
         if not all(_readable(name, readable) for name in self._tables_read(sql)):
-            raise QueryRefusedError(
-                "the database refused the statement", rule="engine", hint="only the tables of the catalogue can be read"
-            )
+            raise refusal("the tables of the catalogue")
         if self._closed and any(
             table.endswith(f".{name}") and not columns.isdisjoint(read)
             for table, read in _columns_of_plan(self._plan(sql))
             for name, columns in self._closed.items()
         ):
-            raise QueryRefusedError(
-                "the database refused the statement", rule="engine", hint="only the columns of the catalogue can be read"
-            )
+            raise refusal("the columns of the catalogue")
 
     def _plan(self, sql: str) -> object:
         return json.loads(self.cursor.execute(f"EXPLAIN (FORMAT JSON) {sql}").fetchall()[0][1])
@@ -209,20 +205,22 @@ class DuckdbSession:
             return [f".{fold(table)}" for node in _nodes(self._plan(sql)) if (table := _extra(node, "Table"))]
 
     def _translate(self, error: Exception, sql: str) -> LongtableError | StoppedError:
-        if isinstance(error, duckdb.InterruptException):
-            return StoppedError()
-        if isinstance(error, duckdb.OutOfMemoryException | MemoryError):
-            return QueryMemoryError(limit=self._memory_bytes)
-        if isinstance(error, duckdb.PermissionException):
-            return QueryRefusedError("the database refused the statement", rule="engine", hint="only its own tables can be read")
-        if isinstance(error, duckdb.InternalException):
-            reason = f"DuckDB failed on this query by a fault of its own: {first_line(error)}"
-            return QueryFailedError(reason, hint="write the query another way")
-        if isinstance(error, duckdb.FatalException):  # of another query, at the same time
-            return DatabaseUnavailableError("DuckDB has to be started anew after a fault of its own: ask again")
-        if isinstance(error, duckdb.IOException):
-            return DatabaseUnavailableError(f"the DuckDB database cannot be read: {first_line(error)}")
-        return _failed(error, sql)
+        make = next((make for kind, make in _ERRORS if isinstance(error, kind)), None)
+        return make(first_line(error), self._memory_bytes) if make else _failed(error, sql)
+
+
+_FAULT = "DuckDB failed on this query by a fault of its own"
+_ERRORS: tuple[tuple[type[Exception], Callable[[str, int], LongtableError | StoppedError]], ...] = (
+    (duckdb.InterruptException, lambda *_: StoppedError()),
+    (duckdb.OutOfMemoryException, lambda _, memory_bytes: QueryMemoryError(limit=memory_bytes)),
+    (MemoryError, lambda _, memory_bytes: QueryMemoryError(limit=memory_bytes)),
+    (duckdb.PermissionException, lambda *_: refusal("its own tables")),
+    (duckdb.InternalException, lambda line, _: QueryFailedError(f"{_FAULT}: {line}", hint="write the query another way")),
+    # Another query, at the same time, met a fault.
+    (duckdb.FatalException, lambda *_: DatabaseUnavailableError("DuckDB has to be started anew after a fault of its own: ask again")),
+    (duckdb.IOException, lambda line, _: DatabaseUnavailableError(f"the DuckDB database cannot be read: {line}")),
+)
+"""The error made of the first line of DuckDB's message and of the memory limit; the first whose class fits."""
 
 
 def _readable(name: str, readable: frozenset[str]) -> bool:

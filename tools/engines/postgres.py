@@ -28,6 +28,7 @@ from psycopg import sql as compose
 from longtable.base.errors import (
     ConfigError,
     ConnectionWaitError,
+    DatabaseError,
     DatabaseUnavailableError,
     LongtableError,
     Problem,
@@ -38,7 +39,7 @@ from longtable.base.errors import (
     TempSpaceError,
 )
 from longtable.tools.catalog import Catalog, Reflected, fold, mentions, read_by_views
-from longtable.tools.engines.base import FailedAtError, Fetched, QueryLimits, Row, collect
+from longtable.tools.engines.base import FailedAtError, Fetched, QueryLimits, Row, collect, refusal
 from longtable.tools.engines.postgres_introspection import (
     EXPLAIN,
     EXPLAIN_COSTS,
@@ -208,9 +209,7 @@ class PostgresSession:
         if denied := plan.denied_functions:
             raise QueryRefusedError(f"the function {denied[0]!r} is not allowed", rule="engine", hint="use another function")
         if not plan.relations <= self._readable:
-            raise QueryRefusedError(
-                "the database refused the statement", rule="engine", hint="only the tables of the catalogue can be read"
-            )
+            raise refusal("the tables of the catalogue")
 
     def _types(self, oids: list[int]) -> tuple[str, ...]:
         if not oids:
@@ -368,7 +367,16 @@ class Pool:
 
 
 _STOPPED = {"25P04"}  # transaction_timeout, of PostgreSQL 17
-_REFUSED = {"42501", "25006", "2F003"}
+_LOCKED = "a table is locked by another session: wait until that has finished, then ask again"
+_ERRORS: dict[str, Callable[[QueryLimits], DatabaseError]] = {
+    **dict.fromkeys(("42501", "25006", "2F003"), lambda _: refusal("what the catalogue shows")),
+    "53200": lambda limits: QueryMemoryError(limit=limits.memory_bytes),
+    "53400": lambda limits: TempSpaceError(limit=limits.temp_bytes),
+    "54000": lambda limits: ResultTooLargeError(limit=limits.bytes, what="one value"),
+    "55P03": lambda _: DatabaseUnavailableError(_LOCKED),
+    "57014": lambda _: QueryFailedError("the query was cancelled on the server by someone else", hint="ask again"),
+}
+"""The errors of some SQLSTATEs."""
 _GONE = ("08", "57P", "58", "XX", "53300", "53100", "25P03", "F0")
 
 
@@ -391,18 +399,8 @@ def _translate(error: psycopg.Error, limits: QueryLimits, sql: str, before: int,
         return ResultTooLargeError(limit=limits.bytes, what="one row")
     if OVER in text:
         return QueryRefusedError("a count in the query is too large", rule="growth", hint=text.partition('"')[2].rstrip('"'))
-    if state == "53200":
-        return QueryMemoryError(limit=limits.memory_bytes)
-    if state == "53400":
-        return TempSpaceError(limit=limits.temp_bytes)
-    if state == "54000":
-        return ResultTooLargeError(limit=limits.bytes, what="one value")
-    if state in _REFUSED:
-        return QueryRefusedError("the database refused the statement", rule="engine", hint="only what the catalogue shows can be read")
-    if state == "55P03":
-        return DatabaseUnavailableError("a table is locked by another session: wait until that has finished, then ask again")
-    if state == "57014":
-        return QueryFailedError("the query was cancelled on the server by someone else", hint="ask again")
+    if make := _ERRORS.get(state):
+        return make(limits)
     if state.startswith(_GONE) or (isinstance(error, psycopg.OperationalError) and not state):
         return DatabaseUnavailableError(f"the PostgreSQL server cannot be asked: {text}")
     position = error.diag.statement_position

@@ -14,11 +14,10 @@ from longtable.base.errors import (
     DatabaseUnavailableError,
     Problem,
     QueryMemoryError,
-    QueryRefusedError,
     ResultTooLargeError,
 )
 from longtable.tools.catalog import Catalog, Reflected, fold, quoted, read_by_views
-from longtable.tools.engines.base import FailedAtError, Fetched, QueryLimits, Row, check_file, collect, file_uri
+from longtable.tools.engines.base import FailedAtError, Fetched, QueryLimits, Row, check_file, collect, file_uri, refusal
 from longtable.tools.engines.sqlite_introspection import aliases, read_plan, reflect, shadow_tables, table_rows, virtual_tables
 from longtable.tools.query_runner import Stop, StoppedError
 from longtable.tools.sql.allow_lists import SCALAR_FUNCTIONS, TABLE_FUNCTIONS
@@ -301,29 +300,24 @@ def _translated(value_bytes: int) -> Iterator[None]:
         raise QueryMemoryError(limit=value_bytes) from error
 
 
+_LOCKED = "the database is locked by another program: wait until that has finished, then ask again"
+_ERRORS: tuple[tuple[str, Callable[[str, int], DatabaseError | StoppedError]], ...] = (
+    (r"interrupted", lambda *_: StoppedError()),
+    (r"too big", lambda _, value_bytes: ResultTooLargeError(limit=value_bytes, what="one value")),
+    (r"locked|busy", lambda *_: DatabaseUnavailableError(_LOCKED)),
+    (r"not authorized|authorization denied|prohibited", lambda *_: refusal("the tables of the catalogue")),
+    (
+        r"not a database|disk image|malformed database|unable to open|disk I/O|readonly|unsupported file format",
+        lambda text, _: DatabaseUnavailableError(f"the SQLite database cannot be read: {text}"),
+    ),
+)
+"""What SQLite's message holds, and the error made of the message and the most bytes of a value; the first that fits."""
+
+
 def _translate(error: sqlite3.Error, value_bytes: int) -> DatabaseError | StoppedError:
     text = str(error)
-    if "interrupted" in text:
-        return StoppedError()
-    if "too big" in text:
-        return ResultTooLargeError(limit=value_bytes, what="one value")
-    if "locked" in text or "busy" in text:
-        return DatabaseUnavailableError("the database is locked by another program: wait until that has finished, then ask again")
-    if any(sign in text for sign in ("not authorized", "authorization denied", "prohibited")):
-        return QueryRefusedError("the database refused the statement", rule="engine", hint="only the tables of the catalogue can be read")
-    if any(
-        sign in text
-        for sign in (
-            "not a database",
-            "disk image",
-            "malformed database",
-            "unable to open",
-            "disk I/O",
-            "readonly",
-            "unsupported file format",
-        )
-    ):
-        return DatabaseUnavailableError(f"the SQLite database cannot be read: {text}")
+    if make := next((make for pattern, make in _ERRORS if re.search(pattern, text)), None):
+        return make(text, value_bytes)
     word = re.match(r'near "(.+)": ', text)
     return FailedAtError(text, problem=_problem(text), word=word[1] if word else "")
 

@@ -123,8 +123,8 @@ def statistics(database: Reader, table: Table, rows: int | None, budget: Budget,
             raise
         except DatabaseError:
             continue  # no rowid, a view, a type without an order, or too slow: the next source is simpler
-        told = {column.name: _told(place, found, values) for place, column in enumerate(columns)}
-        return Statistics(found[0] if isinstance(found[0], int) else 0, whole, told)
+        findings = {column.name: _findings(place, found, values) for place, column in enumerate(columns)}
+        return Statistics(found[0] if isinstance(found[0], int) else 0, whole, findings)
     return None
 
 
@@ -188,15 +188,15 @@ def _between(value: object, least: int, most: int) -> bool:
     return isinstance(value, int) and least <= value <= most
 
 
-def _told(place: int, found: Sequence[object], values: Mapping[int, list[Json]]) -> dict[str, Json]:
+def _findings(place: int, found: Sequence[object], values: Mapping[int, list[Json]]) -> dict[str, Json]:
     rows, filled, distinct, low, high = found[0], *found[4 * place + 1 : 4 * place + 5]
-    # Each word is paid for again in every call: no distinct count beside the values themselves, or of what is measured, not told apart.
+    # Each word is paid for again in every call: no distinct count beside the values themselves, nor of what is measured.
     measured = low is not None and not _between(distinct, 0, MOST_TOLD_APART)
-    told: dict[str, Json] = {} if measured or place in values else {"distinct": preview_cell(distinct)}
+    findings: dict[str, Json] = {} if measured or place in values else {"distinct": preview_cell(distinct)}
     if isinstance(rows, int) and isinstance(filled, int) and rows > filled:
-        told["nulls"] = rows - filled
+        findings["nulls"] = rows - filled
     if low is not None:
-        told["range"] = [preview_cell(low, VALUE_CHARS), preview_cell(high, VALUE_CHARS)]
+        findings["range"] = [preview_cell(low, VALUE_CHARS), preview_cell(high, VALUE_CHARS)]
     if place in values:
-        told["values"] = list(values[place])
-    return told
+        findings["values"] = list(values[place])
+    return findings

@@ -79,10 +79,10 @@ def _part(head: str, tables: Sequence[Table], room: int, writer: "_Writer", numb
             break
         names.append(table.name)
     shown = (*detailed, *names)
-    told = [NAMES_ONLY.format(names=", ".join(map(_shown, names)))] if names else []
+    further = [NAMES_ONLY.format(names=", ".join(map(_shown, names)))] if names else []
     left = number - len(shown)
     rest = [LEFT_OUT.format(count=f"{left:,} of {number:,}")] if left else []
-    return Card("\n".join([head, *lines, *told, *rest]), shown)
+    return Card("\n".join([head, *lines, *further, *rest]), shown)
 
 
 def _ranked(database: Database, tables: Sequence[Table], asked: Sequence[str], writer: "_Writer") -> list[Table]:
@@ -111,9 +111,9 @@ class _Writer:
     def rows(self, table: Table) -> int | None:
         """Return about how many rows a table has, None where there was no time to count."""
         if table.name not in self._rows:
-            told = {} if self._counting.left <= 0 else count_rows(self.database, table, self._counting, None)
+            counts = {} if self._counting.left <= 0 else count_rows(self.database, table, self._counting, None)
             found = next(
-                (told[key] for key in ("rows", "rows_estimate", "rows_at_least") if told.get(key) is not None), table.rows_estimate
+                (counts[key] for key in ("rows", "rows_estimate", "rows_at_least") if counts.get(key) is not None), table.rows_estimate
             )
             self._rows[table.name] = found if isinstance(found, int) else None
         return self._rows[table.name]
@@ -148,9 +148,9 @@ class _Writer:
 
     def _line(self, table: Table, detail: int, size: str, keys: Mapping[str, str]) -> str:
         plain = [column for column in table.columns if _is_plain(column.name)]
-        told = [_column(column, table, detail, keys) for column in plain[:MOST_COLUMNS]]
-        left = len(table.columns) - len(told)
-        return f"{_shown(table.name)}{size}: {', '.join([*told, *([f'and {left} more'] if left else [])])}"
+        columns = [_column(column, table, detail, keys) for column in plain[:MOST_COLUMNS]]
+        left = len(table.columns) - len(columns)
+        return f"{_shown(table.name)}{size}: {', '.join([*columns, *([f'and {left} more'] if left else [])])}"
 
     def _until(self, tables: Sequence[Table], detail: int, room: int) -> Iterator[Table]:
         """Yield tables until they cannot fit any more: nobody counts 20,000 columns to see that."""

@@ -54,8 +54,8 @@ def find_columns(database: Database, text: str, limit: int = 20, *, cancel: Canc
     found: list[Json] = []
     for hit in hits:
         references = {name: f"{key.table}.{target}" for key in hit.table.foreign_keys for name, target in _pairs(key)}
-        told = _column(hit.column, hit.table, references)
-        entry: Entry = {"table": hit.table.name, "column": told.pop("name"), **told, "match": list(hit.by)}
+        about = _column(hit.column, hit.table, references)
+        entry: Entry = {"table": hit.table.name, "column": about.pop("name"), **about, "match": list(hit.by)}
         if examples := knowledge.index.examples(hit, text)[:MOST_EXAMPLES]:
             entry["examples"] = [clip(example, EXAMPLE_CHARS) for example in examples]
         found.append(entry)
@@ -155,9 +155,9 @@ def _add_statistics(
     found = statistics(database, table, rows if isinstance(rows, int) else None, budget, cancel)
     if found is None:
         return
-    for name, told in found.columns.items():
+    for name, findings in found.columns.items():
         # That a key is unique is known.
-        columns[name] |= {key: value for key, value in told.items() if table.primary_key != (name,) or key != "distinct"}
+        columns[name] |= {key: value for key, value in findings.items() if table.primary_key != (name,) or key != "distinct"}
     if not found.whole:
         entry["statistics_from"] = f"a sample of {found.rows:,} rows"
 

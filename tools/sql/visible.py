@@ -130,17 +130,12 @@ def masked_columns(found: Reflected, policy: TablePolicy, dialect: str) -> dict[
         table.name: frozenset(column.name for column in table.columns if _is_masked(found, table, column.name, policy))
         for table in found.tables
     }
-    grew = any(masked.values())
-    while grew:
-        grew = False
-        for view in found.tables:
-            text = found.view_sql.get((view.schema, view.bare_name))
-            if text is None:
-                continue
-            more = masked[view.name] | _come_through(text, view, found.tables, masked, dialect)
-            if more != masked[view.name]:
-                masked[view.name] = more
-                grew = True
+    texts = [(view, text) for view in found.tables if (text := found.view_sql.get((view.schema, view.bare_name))) is not None]
+    while any(masked.values()):
+        read = {view.name: masked[view.name] | _come_through(text, view, found.tables, masked, dialect) for view, text in texts}
+        if masked | read == masked:
+            break
+        masked |= read
     return {name: names for name, names in masked.items() if names}
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from longtable.tools.charts.chart_fields import ChartSpecError
 from longtable.tools.charts.chart_spec import MAX_POINTS, Checked, check_spec
 from longtable.tools.charts.chart_text import render_text
-from longtable.tools.charts.chart_tool import default_spec, render_html, render_png, render_svg
+from longtable.tools.charts.chart_tool import Chart, default_spec
 
 COLUMNS = ["day", "country", "revenue", "orders", "year"]
 TYPES = ["DATE", "VARCHAR", "DECIMAL(18,2)", "BIGINT", "BIGINT"]
@@ -29,6 +29,10 @@ BAR = {"mark": "bar", "encoding": {"x": {"field": "country"}, "y": {"field": "re
 
 def check(spec: object) -> Checked:
     return check_spec(spec, COLUMNS, TYPES, ROWS)  # type: ignore[arg-type]  # hostile specs are of any type
+
+
+def drawn(checked: Checked) -> Chart:
+    return Chart("r1", checked.spec, checked.rows)
 
 
 GOOD = [
@@ -58,7 +62,7 @@ def test_a_good_spec_passes_and_is_drawn(spec: dict[str, object]) -> None:
     assert "data" not in checked.spec
     assert checked.notes == ()
     assert len(checked.rows) == len(ROWS)
-    svg = render_svg(checked.spec, checked.rows)
+    svg = drawn(checked).svg()
     assert re.search(r'<(?:path|rect)[^>]* d="M', svg), "no mark was drawn"
     assert "NaN" not in svg
 
@@ -187,7 +191,7 @@ def test_columns_that_rule_objects_are_no_fields() -> None:
 def test_names_with_points_and_brackets_are_columns_not_paths() -> None:
     spec = {"mark": "point", "encoding": {"x": {"field": "a.b"}, "y": {"field": "sum(x)['y']"}}}
     checked = check_spec(spec, ["a.b", "sum(x)['y']"], ["INT", "INT"], [(1, 2), (3, 40)])
-    svg = render_svg(checked.spec, checked.rows)
+    svg = drawn(checked).svg()
     assert "a.b: 3" in svg
     assert ">a.b</text>" in svg
 
@@ -209,14 +213,14 @@ def test_many_rows_are_added_up_exactly_where_the_spec_adds_up() -> None:
     checked = check_spec(spec, ["c", "n"], ["VARCHAR", "BIGINT"], rows)
     assert {row["c"]: row["n"] for row in checked.rows} == {f"c{key}": sum(range(key, 20_000, 7)) for key in range(7)}
     assert checked.notes == ("20,000 rows were added up to 7 points",)
-    assert f"{sum(range(0, 20_000, 7))}" in render_svg(checked.spec, checked.rows).replace(",", "")
+    assert f"{sum(range(0, 20_000, 7))}" in drawn(checked).svg().replace(",", "")
 
 
 def test_many_rows_are_counted_exactly() -> None:
     spec = {"mark": "bar", "encoding": {"x": {"field": "c"}, "y": {"aggregate": "count"}}}
     checked = check_spec(spec, ["c"], ["VARCHAR"], [("ab"[number % 3 == 0],) for number in range(9_000)])
     assert checked.spec["encoding"]["y"]["aggregate"] == "sum"  # type: ignore[index, call-overload]
-    svg = render_svg(checked.spec, checked.rows).replace(",", "")
+    svg = drawn(checked).svg().replace(",", "")
     assert "c: a; count: 6000" in svg
     assert "c: b; count: 3000" in svg
 
@@ -260,18 +264,18 @@ def test_an_empty_result_cannot_be_drawn() -> None:
 
 def test_png_has_its_header_and_size() -> None:
     checked = check({**BAR, "width": 300, "height": 200})
-    png = render_png(checked.spec, checked.rows)
+    png = drawn(checked).png(scale=1)
     assert png.startswith(b"\x89PNG\r\n\x1a\n")
     width, height = struct.unpack(">II", png[16:24])
     assert 300 < width < 450
     assert 200 < height < 320
-    twice = struct.unpack(">II", render_png(checked.spec, checked.rows, scale=2)[16:24])
+    twice = struct.unpack(">II", drawn(checked).png(scale=2)[16:24])
     assert abs(twice[0] - 2 * width) <= 2
 
 
 def test_svg_holds_marks_and_labels() -> None:
     checked = check(BAR)
-    svg = render_svg(checked.spec, checked.rows)
+    svg = drawn(checked).svg()
     assert svg.startswith("<svg")
     assert "Germany" in svg
     assert "美国" in svg
@@ -282,12 +286,12 @@ def test_a_drawing_too_large_is_refused_before_it_is_made_of_pixels() -> None:
     spec = {"vconcat": [{**BAR, "height": 2_000} for _ in range(5)]}
     checked = check(spec)
     with pytest.raises(ChartSpecError, match="pixels"):
-        render_png(checked.spec, checked.rows)
+        drawn(checked).png(scale=1)
 
 
 def test_html_stands_alone_and_no_cell_can_end_its_script() -> None:
     checked = check_spec(BAR, COLUMNS, TYPES, [*ROWS, ("2024-01-01", "</script><script>alert(1)</script>", 1, 1, 2020)])
-    page = render_html(checked.spec, checked.rows)
+    page = drawn(checked).html()
     assert page.count("</script") == 1
     assert "<script>alert" not in page
     assert "\\u003c/script>" in page
@@ -355,7 +359,7 @@ def test_text_is_clean_of_control_characters() -> None:
 
 def shape(wish: str) -> tuple[str, dict[str, str]]:
     checked = check(default_spec(wish, COLUMNS, TYPES, ROWS))
-    assert render_svg(checked.spec, checked.rows)
+    assert drawn(checked).svg()
     mark, encoding = checked.spec["mark"], checked.spec["encoding"]
     assert isinstance(encoding, dict)
     told = {name: str(one.get("field", one.get("aggregate"))) for name, one in encoding.items() if isinstance(one, dict)}
@@ -422,14 +426,14 @@ def test_every_shape_of_result_gets_a_chart_or_a_reason(columns: list[str], rows
             raise
         return
     checked = check_spec(spec, columns, types, rows)
-    assert render_svg(checked.spec, checked.rows).startswith("<svg")
+    assert drawn(checked).svg().startswith("<svg")
     assert render_text(checked.spec, checked.rows)
 
 
 def test_several_measures_along_time_become_several_lines() -> None:
     rows = [("2024-01", 1, 2), ("2024-02", 3, 4), ("2024-03", 3, 4)]
     checked = check_spec(default_spec("trend", ["month", "north", "south"], [], rows), ["month", "north", "south"], [], rows)
-    svg = render_svg(checked.spec, checked.rows)
+    svg = drawn(checked).svg()
     assert "north" in svg
     assert "south" in svg
     assert "2024-02-01 · south" in render_text(checked.spec, checked.rows)
