@@ -45,7 +45,7 @@ OVER_BUDGET: dict[str, int] = {
     # The tools remember and forget (22): the patterns they take the place of were in memory/, which lost 236.
     # A result and a database are shown in a notebook (18). People's own files (282): forty exports load right, with what was guessed;
     # files of different years say the year of a row (5).
-    "tools": 7_102,
+    "tools": 7_038,
     # What a summary call is sent (33): its most tokens, little thinking, no second try; what was too little waits (7); a run chooses
     # its model and with it the summariser (10); a turn from another project finds no thread (3).
     # A message sent again gets the answer that it has; a question with its id, speaker and images (37); spent tools are withdrawn (9):
@@ -64,7 +64,7 @@ OVER_BUDGET: dict[str, int] = {
     # Agents for other people's teams; a tool's errors as messages; the order of two nodes (36).
     # An edit of a message by update_state holds or is refused, with the memory and pins that hold its old words (54); a reader that
     # anyio cancels at each await leaves no run behind (14).
-    "graph": 3_621,
+    "graph": 3_613,
     # One settings file for all programs; a server's routes; a notebook's conversation has the file's defaults (20); an MCP client gets
     # pages of rows, a structured answer, progress and a new conversation (25).
     "app": 2_935,

@@ -175,20 +175,16 @@ class ResultStore:
         """Return what is known of a result, deleted or not; raise `UnknownResultError`."""
         name = handle.strip().lower()
         if _HANDLE.fullmatch(name):
-            try:
+            with suppress(*_ABSENT):
                 return _read_meta(name, self._home(thread_id) / name / META)
-            except _ABSENT:
-                pass
         raise UnknownResultError(handle, known=[meta.handle for meta in self.handles(thread_id)])
 
     def handles(self, thread_id: str) -> list[ResultMeta]:
         """Return every result a thread ever had, oldest first, including those whose rows were deleted."""
         found = []
         for number in sorted(_numbers(self._home(thread_id))):
-            try:
+            with suppress(*_ABSENT):  # the thread is being deleted
                 found.append(_read_meta(f"r{number}", self._home(thread_id) / f"r{number}" / META))
-            except _ABSENT:
-                continue  # the thread is being deleted
         return found
 
     def is_gone(self, thread_id: str, handle: str) -> bool:

@@ -203,16 +203,17 @@ def _type_for(field: Field, definition: Spec) -> str:
 
 def _check_type(place: str, wanted: str, field: Field, definition: Spec) -> None:
     counted = definition.get("aggregate") in ("count", "distinct", "valid", "missing")
-    if wanted == "quantitative" and field.kind != "number" and not counted:
-        fits = "temporal" if field.kind == "time" else "nominal"
-        raise ChartSpecError(f"{field.name!r} holds {_holds(field)}, not numbers", place=place, hint=f'use "type": "{fits}"')
-    if wanted == "temporal" and field.kind != "time":
-        hint = 'use "type": "ordinal"' if field.kind == "number" else 'use "type": "nominal", or make dates in the SQL'
-        raise ChartSpecError(f"{field.name!r} holds {_holds(field)}, not dates", place=place, hint=hint)
-    if definition.get("timeUnit") and field.kind != "time":
-        raise ChartSpecError(f"{field.name!r} holds {_holds(field)}, so it has no timeUnit", place=place, hint="leave timeUnit out")
-    if definition.get("bin") and field.kind != "number":
-        raise ChartSpecError(f"{field.name!r} holds {_holds(field)}, so it cannot be binned", place=place, hint="leave bin out")
+    fits = "temporal" if field.kind == "time" else "nominal"
+    instead = 'use "type": "ordinal"' if field.kind == "number" else 'use "type": "nominal", or make dates in the SQL'
+    faults = (
+        (wanted == "quantitative" and field.kind != "number" and not counted, "not numbers", f'use "type": "{fits}"'),
+        (wanted == "temporal" and field.kind != "time", "not dates", instead),
+        (definition.get("timeUnit") and field.kind != "time", "so it has no timeUnit", "leave timeUnit out"),
+        (definition.get("bin") and field.kind != "number", "so it cannot be binned", "leave bin out"),
+    )
+    for is_fault, reason, hint in faults:
+        if is_fault:
+            raise ChartSpecError(f"{field.name!r} holds {_holds(field)}, {reason}", place=place, hint=hint)
 
 
 def _holds(field: Field) -> str:
