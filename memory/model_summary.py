@@ -237,6 +237,11 @@ class Sources:
         return bool(cited_numbers(text) or figures(text)) or len(self._words & _words(text)) >= 2
 
 
+def content_words(text: str) -> frozenset[str]:
+    """Return the content words of a text without its numbers."""
+    return frozenset(term for term in terms(text) if not term.isdigit())
+
+
 def _words(text: str) -> frozenset[str]:
     """Return the content words of a text, of Chinese every pair of characters: few are shared by two who say the same."""
     return frozenset(terms(text)).union(token for token in tokens_of(text) if token[1:] and not token.isascii())
@@ -331,9 +336,7 @@ _Claim = tuple[frozenset[str], frozenset[float]]
 
 def _claim(line: str) -> _Claim:
     """Return the words and the figures of a line."""
-    return frozenset(term for term in terms(without_citations(line)) if not term.isdigit()), frozenset(
-        figure.value for figure in figures(line)
-    )
+    return content_words(without_citations(line)), frozenset(figure.value for figure in figures(line))
 
 
 def _corrected(claim: _Claim, said: Iterable[_Claim]) -> bool:

@@ -10,10 +10,9 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from longtable.base.errors import ModelContextOverflowError
 from longtable.memory import summary as text
 from longtable.memory.compaction import ROLLING, Attempts, Draft, Job, Request
-from longtable.memory.model_summary import Sources, checked, filled, fitted, read_sections
+from longtable.memory.model_summary import Sources, checked, content_words, filled, fitted, read_sections
 from longtable.memory.pins import Pin, PinEnd, pins_in, without_pins
 from longtable.memory.summary import coverage, packed, pieces
-from longtable.memory.topics import terms
 
 TRIES = 2
 OVERFLOWS = 3
@@ -139,7 +138,7 @@ def marked(line: str, found: Sequence[Correction], language: str) -> str:
     line = _MARKED.sub(r"\1", line)
     for each in found:
         figures = _FIGURE.findall(line)
-        if each.old in figures and not each.new.intersection(figures) and each.words & _words(line):
+        if each.old in figures and not each.new.intersection(figures) and each.words & content_words(line):
             mark = _MARKS[language].format(number=each.number)
             line = re.sub(_AS_WRITTEN.format(re.escape(each.old)), rf"\g<0>{mark}", line, flags=re.A)
     return line
@@ -154,7 +153,7 @@ def corrections(previous: str, messages: Sequence[text.Numbered]) -> list[Correc
     """
     found, before = list[Correction](), list[tuple[str, frozenset[str]]]()
     for line in previous.splitlines():
-        found += [Correction(old, frozenset(), int(n), _words(line)) for old, n in _MARKED.findall(line)]
+        found += [Correction(old, frozenset(), int(n), content_words(line)) for old, n in _MARKED.findall(line)]
         before += _stated(line)
     for number, message in messages:
         if message.type not in ("human", "ai"):
@@ -163,12 +162,12 @@ def corrections(previous: str, messages: Sequence[text.Numbered]) -> list[Correc
         for sentence in _SENTENCES.split(message.text):
             olds = set(_DENIED.findall(sentence))
             new = frozenset(_FIGURE.findall(sentence)) - olds
-            named += [Correction(old, new, number, _words(sentence)) for old in sorted(olds) if new]
+            named += [Correction(old, new, number, content_words(sentence)) for old in sorted(olds) if new]
         found += named
         before += _stated(message.text)
         figures = frozenset(_FIGURE.findall(message.text))
         if len(figures) == 1 and not named and message.type == "human" and _MISTAKE.search(message.text):
-            words = _words(message.text)
+            words = content_words(message.text)
             shared = [(len(words & others), old) for old, others in before]
             (most, old), (second, _) = sorted([*shared, (0, ""), (0, "")], reverse=True)[:2]
             if most > max(1, second):
@@ -181,8 +180,4 @@ def _stated(said: str) -> list[tuple[str, frozenset[str]]]:
     """Return the figure and the words of each sentence that has one figure, and corrects none."""
     parts = [] if _MISTAKE.search(said) else _SENTENCES.split(said)
     figures = [(_FIGURE.findall(part), part) for part in parts]
-    return [(found[0], _words(part)) for found, part in figures if len(found) == 1]
-
-
-def _words(line: str) -> frozenset[str]:
-    return frozenset(term for term in terms(line) if not term.isdigit())
+    return [(found[0], content_words(part)) for found, part in figures if len(found) == 1]

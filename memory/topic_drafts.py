@@ -58,10 +58,9 @@ _SURROGATES = re.compile(r"[\ud800-\udfff]")
 def _as_numbers(value: object) -> object:
     """Read message numbers as models write them: 12, "m12", "m3-m7", "[m3, m4]", alone or in a list."""
     items = value if isinstance(value, list) else [value]
-    text = [str(item) for item in items if isinstance(item, int | str) and not isinstance(item, bool)]
-    if len(text) < len(items):
+    if any(isinstance(item, bool) or not isinstance(item, int | str) for item in items):
         raise ValueError("sources are message numbers")
-    return list(read_sources(", ".join(text)))
+    return list(read_sources(", ".join(map(str, items))))
 
 
 def _as_line(value: object) -> object:
@@ -157,7 +156,7 @@ Tuned on two wandering talks, held out on two others (tests/memory/test_topics_g
 together 82 % belong together, of pairs that do 93 % are filed together; without any SQL 72 % and 72 %.
 """
 STAY = 0.1
-"""What speaks for the topic of the round before."""
+"""Added to the score of the topic that the round before belongs to."""
 TABLE, TABLE_WEIGHT = "table ", 8.0
 THIN = 2
 """A question with fewer content words than this belongs to what was spoken of before: "and in June?"."""
@@ -191,7 +190,7 @@ class SubjectDraft:
 
 
 def shown(messages: Round) -> list[Numbered]:
-    """Return the messages whose words are new: a recalled one is filed, but never told again."""
+    """Return the messages whose words are new: recalled ones are filed, but no model reads them again."""
     return [(number, message) for number, message in messages if not is_recalled(message)]
 
 
@@ -225,7 +224,7 @@ def read_drafts(analysis: Analysis, rounds: Sequence[Round]) -> tuple[list[Subje
 def uncovered(drafts: Sequence[SubjectDraft], rounds: Sequence[Round]) -> list[Round]:
     """Return the rounds of which no draft cites anything."""
     cited = {number for draft in drafts for part in draft.sections for number in part.sources}
-    return [round_ for round_ in rounds if (told := shown(round_)) and not any(number in cited for number, _ in told)]
+    return [round_ for round_ in rounds if (new := shown(round_)) and not any(number in cited for number, _ in new)]
 
 
 def complete(drafts: Sequence[SubjectDraft], rounds: Sequence[Round], language: str) -> list[SubjectDraft]:
@@ -282,7 +281,7 @@ def code_drafts(rounds: Sequence[Round], language: str) -> list[SubjectDraft]:
 
 
 def subject_of(*weighted: tuple[str, float], sql: str) -> Words:
-    """Return what some texts with their SQL are about: their words, and the tables, which tell more than a word does."""
+    """Return what some texts with their SQL are about: their words, and the tables, which weigh more than a word."""
     return {**words(*weighted), **{f"{TABLE}{table.casefold()}": TABLE_WEIGHT for table in tables_in(sql)}}
 
 
@@ -292,7 +291,7 @@ def enough_for(subject: Words) -> float:
 
 
 def tables_in(sql: str) -> list[str]:
-    """Return the names of the tables in a text that holds SQL, as far as they can be told without parsing it."""
+    """Return the names of the tables in a text that holds SQL, as far as a pattern finds them."""
     return [name.strip('"`[]').split(".")[-1].strip('"`[]') for name in _TABLES.findall(sql)]
 
 
@@ -303,15 +302,15 @@ def question_of(round_: Round) -> str:
 
 def section_of(round_: Round, language: str) -> Section:
     """Return a round as a section: the question as its title, answer and SQL as its text, all its messages as sources."""
-    told = shown(round_) or list(round_)
-    question, answer, sql = " ".join(question_of(round_).split()), final_answer(told), _sql(told)
+    new = shown(round_) or list(round_)
+    question, answer, sql = " ".join(question_of(round_).split()), final_answer(new), _sql(new)
     lines = [_shortened(answer)] if answer else []
     if len(question) > TITLE_CHARS:
         lines.append(f"{_QUESTION[language]}: {_clip(question, QUESTION_CHARS)}")
     if sql:
         lines.append(f"SQL: {' '.join(sql.split())}" if FENCE in sql else f"{FENCE}sql\n{sql.strip()}\n{FENCE}")
     title = question or " ".join(answer.split()) or _WORDLESS[language]
-    return clean(Section(_clip(title, TITLE_CHARS), tuple(n for n, _ in told), "\n".join(lines) or _WORDLESS[language]))
+    return clean(Section(_clip(title, TITLE_CHARS), tuple(n for n, _ in new), "\n".join(lines) or _WORDLESS[language]))
 
 
 def _draft(group: Sequence[Round], language: str) -> SubjectDraft:

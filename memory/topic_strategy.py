@@ -45,18 +45,18 @@ from longtable.memory.topics import (
     visible_topics,
 )
 
-WINDOW_SHARE = 0.6
+REQUEST_SHARE = 0.6
 """Share of the model's window that a request may fill; the rest is for its answer and for another tokenizer's count."""
 TRIES = 2
 
-Kept = TypeVar("Kept")
-Steps = Generator[list[BaseMessage], "str | Exception | None", Kept]
-"""A dialogue with the model: yields requests, is sent texts or what went wrong."""
+Result = TypeVar("Result")
+Steps = Generator[list[BaseMessage], "str | Exception | None", Result]
+"""A dialogue with the model: it yields requests, and is sent the answer's text or an error."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Filing:
-    """What is filed, into what, with whom and within what bounds. Sizes in tokens by `count`, `window` None without a model."""
+    """The messages to file, the topics so far, and the bounds. Sizes in tokens by `count`; `window` is None without a model."""
 
     messages: Sequence[Numbered]
     topics: Sequence[Topic]
@@ -78,24 +78,24 @@ class Filing:
 
     @property
     def prompt(self) -> str:
-        """Return what the model is told to do with the messages."""
+        """Return the system prompt of the analysis."""
         return analyse_prompt(self.language, self.instructions, self.pin_contract)
 
     @property
     def room(self) -> int:
-        """Return the tokens a request may have."""
-        return int((self.window or 0) * WINDOW_SHARE)
+        """Return the most tokens of a request."""
+        return int((self.window or 0) * REQUEST_SHARE)
 
 
 @dataclass(frozen=True)
 class Filed:
-    """One new version for each topic that changed. `method` is "model" where the model found all of them, else "fallback"."""
+    """One new version of each topic that changed. `method` is "model" where a model found all of them, else "fallback"."""
 
     topics: list[Topic]
     method: str
     reasons: list[str]
     answers: str = ""
-    """What the model said of the messages: the rules of the user that it quotes stand there, too."""
+    """The model's answers on the messages, with the rules of the user that they quote."""
 
 
 class Filer:
@@ -120,9 +120,9 @@ class Filer:
                 self.reasons.append("a message is longer than the summariser's window")
             drafts = (yield from self._analyse(rounds)) if fits else []
             by_model = by_model and bool(drafts)
-            there = recently_used(self.topics.values())
+            known = recently_used(self.topics.values())
             for draft in drafts or code_drafts(rounds, self.job.language):
-                yield from self._put(draft, there)
+                yield from self._put(draft, known)
         return Filed([self.topics[id] for id in self.changed], "model" if by_model else "fallback", self.reasons, "\n".join(self.answers))
 
     def _ask(self, system: str, asked: str) -> Steps[str | None]:
@@ -169,9 +169,9 @@ class Filer:
 
     # -- 2. to which of the topics there are does it belong?
 
-    def _put(self, draft: SubjectDraft, there: Sequence[Topic]) -> Steps[None]:
-        """File a draft: into one of the topics that were there before its part of the messages, or as a new one."""
-        home, summary = yield from self._home(draft, [self.topics[topic.id] for topic in there])
+    def _put(self, draft: SubjectDraft, known: Sequence[Topic]) -> Steps[None]:
+        """File a draft into one of the topics known before its part of the messages, or as a new one."""
+        home, summary = yield from self._home(draft, [self.topics[topic.id] for topic in known])
         if home is None:
             id = f"t{self.number}"
             self.number += 1
@@ -191,14 +191,15 @@ class Filer:
             time=self.job.time,
         )
 
-    def _home(self, draft: SubjectDraft, there: Sequence[Topic]) -> Steps[tuple[Topic | None, str]]:
-        for topic in there:
+    def _home(self, draft: SubjectDraft, known: Sequence[Topic]) -> Steps[tuple[Topic | None, str]]:
+        """Return the topic that a draft belongs to, None for a new one, and one summary for both, "" where the model gave none."""
+        for topic in known:
             if same(topic.title) == same(draft.title):
                 return topic, ""
-        there = [topic for topic in there if topic.artifact]
-        if not there:
+        known = [topic for topic in known if topic.artifact]
+        if not known:
             return None, ""
-        ranked = _by_likeness(draft, there)
+        ranked = _by_likeness(draft, known)
         offered = self._fitting([topic for _, topic in ranked])
         answer = yield from self._ask(ASSIGN[self.job.language], assign_input(offered, draft.title, draft.summary))
         if answer is not None:
@@ -232,7 +233,7 @@ def _parts(job: Filing) -> list[tuple[list[list[Numbered]], bool]]:
     pieces = [(piece, sum(_cost(item, job) for item in shown(piece))) for round_ in rounds for piece in _pieces(round_, job, room)]
     parts: list[tuple[list[list[Numbered]], bool]] = []
     for fits, group in itertools.groupby(pieces, key=lambda piece: piece[1] <= room):
-        # What code has to file goes together, so that it is grouped as a whole.
+        # What code has to file stays together, so that it is grouped as a whole.
         parts += [(part, True) for part in packed(group, room)] if fits else [([piece for piece, _ in group], False)]
     return parts
 
@@ -263,12 +264,12 @@ def _by_likeness(draft: SubjectDraft, topics: Sequence[Topic]) -> list[tuple[boo
 
 
 def _subject(title: str, summary: str, parts: Sequence[Section]) -> Words:
-    asked, told = " ".join(part.title for part in parts), "\n".join(part.body for part in parts)
-    return subject_of((title, 2.0), (summary, 1.0), (asked, 1.0), sql=told)
+    titles, bodies = " ".join(part.title for part in parts), "\n".join(part.body for part in parts)
+    return subject_of((title, 2.0), (summary, 1.0), (titles, 1.0), sql=bodies)
 
 
 def _both(old: str, new: str) -> str:
-    """Return one line for two summaries: what the new one adds stands behind the old; the oldest gives way to fit."""
+    """Return one line of two summaries, the old one first; where it is too long its first items go."""
     items = list(dict.fromkeys(item.strip() for item in f"{old}; {new}".replace("；", ";").split(";") if item.strip()))
     while len(items) > 1 and len("; ".join(items)) > SUMMARY_CHARS:
         items.pop(0)
@@ -276,7 +277,7 @@ def _both(old: str, new: str) -> str:
 
 
 ARTIFACT_SHARE = 0.5
-"""Most one artifact may take, as a share of what all may."""
+"""Most that one artifact may take of the tokens for all."""
 
 
 @dataclass(frozen=True)
