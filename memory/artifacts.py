@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from operator import getitem, itemgetter
 
+from longtable.memory.search import fold
 from longtable.memory.tokens import levels_that_fit
 
 MOST_SOURCES = 200_000
@@ -131,14 +132,9 @@ def merge_sections(parts: Iterable[Section]) -> list[Section]:
     """Join same-titled sections; each stands where its title stood first."""
     merged: dict[str, Section] = {}
     for part in map(clean, parts):
-        key = same(part.title)
+        key = fold(part.title)
         merged[key] = _united(merged[key], part) if key in merged else part
     return list(merged.values())
-
-
-def same(title: str) -> str:
-    """Return what two equal titles have in common."""
-    return " ".join(title.casefold().split())
 
 
 def sources_of(artifact: str) -> set[int]:

@@ -119,6 +119,11 @@ def text_of(message: BaseMessage) -> str:
     return "\n".join([text, *told] if text else told)
 
 
+def fold(text: str) -> str:
+    """Return a text with full width, case and white space folded: equal for two writings of the same."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
 def tokens_of(text: str) -> list[str]:
     """Return a text's terms, whatever the case and width.
 

@@ -9,7 +9,8 @@ from typing import Annotated, TypeVar
 from langchain_core.messages import AIMessage, ToolMessage
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
-from longtable.memory.artifacts import FENCE, Section, clean, merge_sections, read_sources, same
+from longtable.memory.artifacts import FENCE, Section, clean, merge_sections, read_sources
+from longtable.memory.search import fold
 from longtable.memory.stamps import is_recalled, turn_number
 from longtable.memory.summary import Numbered, final_answer, harmless, render_message
 from longtable.memory.topics import SUMMARY_CHARS, Topic, Words, keywords, overlap, rarity, terms, words
@@ -210,7 +211,7 @@ def read_drafts(analysis: Analysis, rounds: Sequence[Round]) -> tuple[list[Subje
         unsourced += [part.title for part in parts if not part.sources or not part.body.strip()]
         kept = [part for part in parts if part.sources and part.body.strip()]
         if kept:
-            key = same(topic.title)
+            key = fold(topic.title)
             before = drafts[key].sections if key in drafts else ()
             title, summary = clean(Section(topic.title, (), "")).title[:TITLE_CHARS], topic.summary[:SUMMARY_CHARS]
             drafts[key] = SubjectDraft(title, drafts[key].summary if key in drafts else summary, tuple(merge_sections([*before, *kept])))

@@ -7,10 +7,11 @@ from typing import Any, TypeVar
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
-from longtable.memory.artifacts import Count, Section, fit_artifact, join, merge_sections, same, sections
+from longtable.memory.artifacts import Count, Section, fit_artifact, join, merge_sections, sections
 from longtable.memory.compaction import Attempts, Draft, Job
 from longtable.memory.pins import pins_in, without_pins
 from longtable.memory.policy import TOPICS
+from longtable.memory.search import fold
 from longtable.memory.summary import Numbered, coverage, numbered_rounds, packed, render_message
 from longtable.memory.topic_drafts import (
     ASSIGN,
@@ -194,7 +195,7 @@ class Filer:
     def _home(self, draft: SubjectDraft, known: Sequence[Topic]) -> Steps[tuple[Topic | None, str]]:
         """Return the topic that a draft belongs to, None for a new one, and one summary for both, "" where the model gave none."""
         for topic in known:
-            if same(topic.title) == same(draft.title):
+            if fold(topic.title) == fold(draft.title):
                 return topic, ""
         known = [topic for topic in known if topic.artifact]
         if not known:

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -10,7 +9,7 @@ from operator import getitem
 from typing import Any
 
 from longtable.memory.artifacts import Count, Section, join, sections, sources_of
-from longtable.memory.search import stem, tokens_of
+from longtable.memory.search import fold, stem, tokens_of
 from longtable.memory.thread import Thread
 from longtable.memory.tokens import levels_that_fit
 
@@ -250,11 +249,6 @@ questions answer
 """
 _STOP = frozenset(stem(word) for word in _COMMON.split())
 _PARTICLES = frozenset("的了吗呢")
-
-
-def fold(text: str) -> str:
-    """Return a text as two writings of it have it in common: full width, case and white space folded."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def terms(text: str) -> list[str]:
