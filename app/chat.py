@@ -241,7 +241,7 @@ class Chat:
 
     def line(self, text: str) -> None:
         """Take one line of the user: a command or a message. Raises `LeaveChat`, `KeyboardInterrupt`, or a typed error."""
-        if text.startswith("/") and not (self.approval and self.approval.editing):
+        if text.startswith("/") and not text.startswith("/*"):  # /* begins a comment of SQL
             self.command(text)
             self._question()
         elif self.approval is not None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from longtable.app.settings_file import FILE, VARIABLES, keys, option_of
+from longtable.app.settings_file import FILE, KEYS, VARIABLES, option_of
 from longtable.app.terminal import OutputFailedError, clean_line, json_line, takes_unicode, writing
 
 if TYPE_CHECKING:
@@ -21,12 +21,11 @@ if TYPE_CHECKING:
     from longtable.app.settings import Settings
 
 CANCELLED = 130  # what a shell calls a program ended by Ctrl-C
-_FIELDS = dict(keys())
 
 
 def _option(variable: str) -> Any:
     """Return the option that sets what a variable does; its help is the description of the key in the settings file."""
-    help = f"{_FIELDS[VARIABLES[variable]].description} ({variable})"
+    help = f"{KEYS[VARIABLES[variable]].description} ({variable})"
     return typer.Option(f"--{option_of(variable).replace('_', '-')}", help=help)
 
 

@@ -16,6 +16,7 @@ from pydantic import Field
 
 from longtable.app.settings_file import (
     FILE,
+    KEYS,
     SAME,
     SUMMARIZERS,
     VARIABLES,
@@ -25,7 +26,6 @@ from longtable.app.settings_file import (
     check,
     did_you_mean,
     is_file_url,
-    keys,
     leaves,
     option_of,
     read_settings,
@@ -189,7 +189,7 @@ def _check_run(settings: Settings) -> None:
         )
 
 
-KEYS = ("OPENAI_API_KEY", "LONGTABLE_API_KEY", "LONGTABLE_STORE_KEY")
+SECRETS = ("OPENAI_API_KEY", "LONGTABLE_API_KEY", "LONGTABLE_STORE_KEY")
 """Variables that hold secrets."""
 
 
@@ -202,7 +202,7 @@ def setting_rows(settings: Settings, environment: Mapping[str, str]) -> list[tup
     defaults |= {"model.name": "built-in analyst", "database.url": "the demo database", "store.url": store_url(None)}
     defaults |= {"summarizer.name": SAME, "compaction.preset": "analyst", "policy.approve_sql": context.approve_sql}
     rows = []
-    for place, _ in keys():
+    for place in KEYS:
         name, table = ".".join(place), getattr(settings, place[0])
         table = compaction if place[0] == "compaction" and place[1] != "preset" else table
         value = table if len(place) == 1 else getattr(table, place[1], None)
@@ -214,7 +214,7 @@ def setting_rows(settings: Settings, environment: Mapping[str, str]) -> list[tup
         ]
     texts = [(name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), source) for name, value, source in rows]
     shown = [(name, "-" if text == "null" else redacted(text).replace(HIDDEN, "***"), source) for name, text, source in texts]
-    return shown + [(name, "***", "environment") for name in KEYS if environment.get(name)]
+    return shown + [(name, "***", "environment") for name in SECRETS if environment.get(name)]
 
 
 def server_settings(environment: Mapping[str, str] | None = None) -> Settings:

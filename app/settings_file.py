@@ -1,14 +1,13 @@
 """The settings file, `longtable.toml`: its tables, how one is read and checked, and a first one with comments."""
 
 import dataclasses
-import json
 import os
 import re
 import stat
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -55,20 +54,9 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=(), validate_default=False)
 
 
-def _key(description: str, variable: str = "", *, example: object = None, default: object = None) -> Any:
-    """Return a key with its description, its environment variable, and an example in TOML for a first file."""
-    return Field(default, description=description, json_schema_extra={"variable": variable, "example": str(example or "")})
-
-
 def _like(kind: type, name: str) -> Any:
     """Return the check of a field of `Context` or `RequestLimits`, for a key that sets it."""
     return GetPydanticSchema(lambda _, handler: handler.generate_schema(get_type_hints(kind, include_extras=True)[name]))
-
-
-def _same(name: str, example: object) -> Any:
-    """Return a key that sets the field of `Context` of that name."""
-    [description] = [each.metadata["description"] for each in dataclasses.fields(Context) if each.name == name]
-    return _key(description, example=example)
 
 
 def _tokens(value: object) -> object:
@@ -132,72 +120,42 @@ Price = Annotated[float, Field(ge=0, le=1_000_000)]
 class ModelTable(Table):
     """The model that answers."""
 
-    name: Text | None = _key(
-        "provider:name, as in openai:gpt-4o-mini. Default: the built-in analyst.", "LONGTABLE_MODEL", example='"openai:gpt-4o-mini"'
-    )
-    base_url: BaseUrl | None = _key(
-        "Any OpenAI-compatible endpoint, as in http://127.0.0.1:8000/v1.", "LONGTABLE_BASE_URL", example='"http://127.0.0.1:8000/v1"'
-    )
-    limit: Annotated[int, BeforeValidator(_tokens)] | None = _key(
-        "The model's input limit in tokens, as in 32k. Default: what is known of the model.", "LONGTABLE_MODEL_LIMIT", example='"32k"'
-    )
-    choices: list[Text] = _key(
-        "Models that a run may choose instead, by these names (Context.model).",
-        example='["openai:gpt-4o", "openai:gpt-4o-mini"]',
-        default=[],
-    )
-    temperature: Annotated[float | None, _like(Context, "temperature")] = _same("temperature", 0.2)
-    reasoning_effort: Annotated[str | None, _like(Context, "reasoning_effort")] = _same("reasoning_effort", '"low"')
-    thinking: Annotated[bool | int | None, _like(Context, "thinking")] = _same("thinking", "false")
-    request_timeout: Annotated[float | None, _like(Context, "request_timeout")] = _same("request_timeout", 120)
-    max_retries: Annotated[int | None, _like(Context, "max_retries")] = _same("max_retries", 2)
+    name: Text | None = None
+    base_url: BaseUrl | None = None
+    limit: Annotated[int, BeforeValidator(_tokens)] | None = None
+    choices: list[Text] = []
+    temperature: Annotated[float | None, _like(Context, "temperature")] = None
+    reasoning_effort: Annotated[str | None, _like(Context, "reasoning_effort")] = None
+    thinking: Annotated[bool | int | None, _like(Context, "thinking")] = None
+    request_timeout: Annotated[float | None, _like(Context, "request_timeout")] = None
+    max_retries: Annotated[int | None, _like(Context, "max_retries")] = None
 
 
 class SummarizerTable(Table):
     """Who writes summaries."""
 
-    name: Text | None = _key(
-        "Who writes summaries: same (the model that answers), code, or another model as provider:name. Default: same.",
-        "LONGTABLE_SUMMARIZER",
-        example='"same"',
-    )
-    seconds: Seconds | None = _key("Most seconds that one call of the summariser may take. Default: 120.", example=120)
+    name: Text | None = None
+    seconds: Seconds | None = None
 
 
 class DatabaseTable(Table):
     """The database that is asked."""
 
-    url: FilePlace | None = _key(
-        "sqlite:///file.db, duckdb:///file.duckdb, postgresql://..., or a file or folder of data. Default: the demo database.",
-        "LONGTABLE_DATABASE",
-        example='"shop.db"',
-    )
+    url: FilePlace | None = None
 
 
 class PolicyTable(Table):
     """What the model may read and see."""
 
-    file: FilePlace | None = _key(
-        "A TOML file that says which tables and columns may be read. Default: all.", "LONGTABLE_POLICY", example='"policy.toml"'
-    )
-    private: bool = _key(
-        "Show the model types, counts and names only; you still see every row.", "LONGTABLE_PRIVATE", example="true", default=False
-    )
-    approve_sql: Literal["never", "costly", "always"] | None = _key(
-        "Which queries wait for your approval: never, costly ones, or always. Default: costly.",
-        "LONGTABLE_APPROVE_SQL",
-        example='"costly"',
-    )
+    file: FilePlace | None = None
+    private: bool = False
+    approve_sql: Literal["never", "costly", "always"] | None = None
 
 
 class PresetTable(Table):
     """How to compact: a preset, and fields of `CompactionPolicy` that differ from it."""
 
-    preset: Annotated[str, AfterValidator(_preset)] | None = _key(
-        "How to compact: analyst, rolling_chat, single_history, window or topics. Default: analyst.",
-        "LONGTABLE_COMPACTION",
-        example='"analyst"',
-    )
+    preset: Annotated[str, AfterValidator(_preset)] | None = None
 
     def policy(self) -> CompactionPolicy | None:
         """Return the preset with the fields that were set, None where nothing was. Raises `ConfigError`."""
@@ -206,7 +164,7 @@ class PresetTable(Table):
 
 
 _POLICY = {
-    each.name: (get_type_hints(CompactionPolicy, include_extras=True)[each.name], _key("", default=each.default))
+    each.name: (get_type_hints(CompactionPolicy, include_extras=True)[each.name], each.default)
     for each in dataclasses.fields(CompactionPolicy)
 }
 _CompactionTable: Any = create_model("CompactionTable", __base__=PresetTable, __doc__=PresetTable.__doc__, **_POLICY)  # type: ignore[call-overload]  # fields by name
@@ -215,49 +173,37 @@ _CompactionTable: Any = create_model("CompactionTable", __base__=PresetTable, __
 class StoreTable(Table):
     """Where threads, results and archives are kept."""
 
-    url: FilePlace | None = _key(
-        "Where threads are kept: sqlite:///file.db, postgresql://... or memory://. Default: a file in your data folder.",
-        "LONGTABLE_STORE",
-        example='"sqlite:///threads.db"',
-    )
-    results: FilePlace | None = _key(
-        "Folder for whole results on a server. Default: the user's data folder.", "LONGTABLE_RESULTS", example='"results"'
-    )
-    archive: FilePlace | None = _key(
-        "Folder for archive files on a server. Without it a server writes none.", "LONGTABLE_ARCHIVE", example='"archive"'
-    )
-    archive_on_compact: bool | None = _key(
-        "Before each compaction write what it covers to a file, beside the store.", "LONGTABLE_ARCHIVE_ON_COMPACT", example="true"
-    )
+    url: FilePlace | None = None
+    results: FilePlace | None = None
+    archive: FilePlace | None = None
+    archive_on_compact: bool | None = None
 
 
 class LimitsTable(Table):
     """What one turn, one request and one query may take."""
 
-    max_model_calls: Annotated[int | None, _like(Context, "max_model_calls")] = _same("max_model_calls", 12)
-    max_message_chars: Annotated[int | None, _like(Context, "max_message_chars")] = _same("max_message_chars", 8_000)
-    max_repairs: Annotated[int | None, _like(Context, "max_repairs")] = _same("max_repairs", 3)
-    request_messages: Annotated[int | None, _like(RequestLimits, "messages")] = _key("Messages of one request.", example=60)
-    request_chars: Annotated[int | None, _like(RequestLimits, "chars")] = _key("Characters of their texts.", example=120_000)
-    request_bytes: Annotated[int | None, _like(RequestLimits, "bytes")] = _key("Bytes of one request with its images.", example=262_144)
-    query_seconds: Seconds | None = _key("Most seconds that one query may take.", example=30)
-    query_rows: Count | None = _key("Most rows of one result.", example=10_000)
+    max_model_calls: Annotated[int | None, _like(Context, "max_model_calls")] = None
+    max_message_chars: Annotated[int | None, _like(Context, "max_message_chars")] = None
+    max_repairs: Annotated[int | None, _like(Context, "max_repairs")] = None
+    request_messages: Annotated[int | None, _like(RequestLimits, "messages")] = None
+    request_chars: Annotated[int | None, _like(RequestLimits, "chars")] = None
+    request_bytes: Annotated[int | None, _like(RequestLimits, "bytes")] = None
+    query_seconds: Seconds | None = None
+    query_rows: Count | None = None
 
 
 class RateLimitTable(Table):
     """How many turns a person may begin in a time."""
 
-    turns: Annotated[int, Field(ge=1, le=10_000)] = _key("Turns of one owner.", example=20, default=20)
-    seconds: Annotated[int, Field(ge=1, le=31_536_000)] = _key("In so many seconds.", example=3_600, default=3_600)
+    turns: Annotated[int, Field(ge=1, le=10_000)] = 20
+    seconds: Annotated[int, Field(ge=1, le=31_536_000)] = 3_600
 
 
 class FallbacksTable(Table):
     """Models that answer where the one before them fails before its answer begins."""
 
-    models: list[Text] = _key("Their names as provider:name, in their order.", example='["openai:gpt-4o"]', default=[])
-    base_url: BaseUrl | None = _key(
-        "An endpoint where all of them are. `model.base_url` does not count for them.", example='"http://127.0.0.1:8001/v1"'
-    )
+    models: list[Text] = []
+    base_url: BaseUrl | None = None
 
 
 class PriceTable(Table):
@@ -272,9 +218,7 @@ class PriceTable(Table):
 class SettingsTables(Table):
     """All that a settings file may hold."""
 
-    project: Annotated[str, NAME] | None = _key(
-        "What the thread is for: threads are listed and tokens added up by it.", "LONGTABLE_PROJECT", example='"sales"'
-    )
+    project: Annotated[str, NAME] | None = None
     model: ModelTable = ModelTable()
     summarizer: SummarizerTable = SummarizerTable()
     database: DatabaseTable = DatabaseTable()
@@ -301,17 +245,35 @@ TABLES: Mapping[str, type[Table]] = {
 }
 
 
-def keys() -> Iterator[tuple[Place, Any]]:
-    """Yield the place of each key and its pydantic field, in the order of the file; prices aside, which stand by model."""
-    yield ("project",), SettingsTables.model_fields["project"]
-    for table, kind in TABLES.items():
-        if kind is not PriceTable:
-            yield from (((table, name), field) for name, field in kind.model_fields.items())
+FIRST_FILE = (Path(__file__).parent / "first_settings.toml").read_text(encoding="utf-8")
+"""A settings file that sets nothing: every key below its description, commented out. The descriptions are read from it, too."""
+_DESCRIBED = re.compile(
+    r"^(?:# )?\[(?P<table>\w+)\]$|^# (?!\w+ = |\[)(?P<text>.+?)(?: \((?P<variable>LONGTABLE_\w+)\))?\n# (?P<key>\w+) = ", re.M
+)
 
 
-VARIABLES: Mapping[str, Place] = {
-    variable: place for place, field in keys() if (variable := (field.json_schema_extra or {}).get("variable"))
-}
+class Key(NamedTuple):
+    """What a key of the file is for, and the environment variable that sets it, if any."""
+
+    description: str = ""
+    variable: str = ""
+
+
+def _keys() -> dict[Place, Key]:
+    """Return every key by its place, in the order of the file; prices aside, which stand by model."""
+    places = [(table, name) for table, kind in TABLES.items() if kind is not PriceTable for name in kind.model_fields]
+    keys = dict.fromkeys([("project",), *places], Key())
+    table: Place = ()
+    for found in _DESCRIBED.finditer(FIRST_FILE):
+        if found["table"]:
+            table = (found["table"],)
+        else:
+            keys[*table, found["key"]] = Key(found["text"], found["variable"] or "")
+    return keys
+
+
+KEYS: Mapping[Place, Key] = _keys()
+VARIABLES: Mapping[str, Place] = {key.variable: place for place, key in KEYS.items() if key.variable}
 """The key that each environment variable sets; its option is called like it."""
 
 
@@ -503,43 +465,14 @@ def _shown_path(path: Path) -> str:
 # -- a first file ---------------------------------------------------------------------------------------------------
 
 
-def first_file() -> str:
-    """Return a settings file that sets nothing: every key with its description, commented out."""
-    lines = [
-        "# Settings of longtable: the command line, Studio, servers and MCP read this file. Options and environment variables win over it.",
-        "# `longtable config` prints what holds and where it comes from. Paths are seen from this file. Keys and passwords have no place",
-        "# here: set OPENAI_API_KEY, LONGTABLE_API_KEY, LONGTABLE_STORE_KEY or the variable of your provider.",
-        "# Where this file lies in the current folder only, base_url, [store], a server as the database, and a looser policy do not count:",
-        f"# name it with --config {FILE} or LONGTABLE_CONFIG, or put it into your own settings folder.",
-    ]
-    table = ""
-    for place, field in keys():
-        if len(place) > 1 and place[0] != table:
-            table = place[0]
-            lines += ["", f"# {TABLES[table].__doc__}", f"[{table}]" if table != "rate_limit" else f"# [{table}]"]
-        extra = field.json_schema_extra or {}
-        example = extra["example"] or ("" if field.default is None else json.dumps(field.default))
-        variable = f" ({extra['variable']})" if extra["variable"] else ""
-        lines += [f"# {field.description}{variable}"] if field.description else []
-        lines += [f"# {place[-1]} = {example}"] if example else []
-    lines += [
-        "",
-        "# What models cost for a million tokens, by name or pattern.",
-        '# [prices."gpt-4o-mini*"]',
-        "# input = 0.15",
-        "# output = 0.6",
-    ]
-    return "\n".join([*lines, ""])
-
-
 def write_first_file(path: Path, *, force: bool) -> None:
-    """Write `first_file`. Raises `ConfigError` where a file of that name is there and not to be replaced, and where none can be written."""
+    """Write `FIRST_FILE`. Raises `ConfigError` where a file of that name is there and not to be replaced, and where none can be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if force and (path.is_symlink() or path.is_file()):
             path.unlink()  # a link is replaced, what it leads to stays as it is
         with path.open("x", encoding="utf-8") as file:
-            file.write(first_file())
+            file.write(FIRST_FILE)
     except FileExistsError as error:
         raise ConfigError(f"{_shown_path(path)!r} is there already: edit it, or replace it with --force") from error
     except OSError as error:

@@ -297,7 +297,7 @@ def import_command(
 
         if new is not None:
             check_thread_id(new)
-        with _asked(file), open(0 if str(file) == "-" else file, encoding="utf-8", errors="replace", newline="\n") as lines:  # noqa: PTH123  # 0: standard input
+        with _asked(file), open(0 if str(file) == "-" else file, encoding="utf-8-sig", errors="replace", newline="\n") as lines:  # noqa: PTH123  # 0: standard input
             thread_id = import_thread(persistence, lines, thread_id=new, owner=owner)
         screen.note("imported", id=thread_id)
 

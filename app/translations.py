@@ -141,7 +141,7 @@ WORDS: dict[str, dict[str, str]] = {
     "left_out_mark": {"en": "(left out)", "zh": "（已排除）"},
     "no_pins": {"en": "Nothing is pinned.", "zh": "没有固定的内容。"},
     "pinned": {"en": "Pinned as {id}: it stays word for word in every call.", "zh": "已固定为 {id}：每次调用都逐字保留。"},
-    "unpinned": {"en": "{id} is let go.", "zh": "已取消固定 {id}。"},
+    "unpinned": {"en": "{id} is no longer pinned.", "zh": "已取消固定 {id}。"},
     "pin_what": {"en": "/pin needs the words to keep: /pin amounts are in cents", "zh": "/pin 后面要写需保留的话：/pin 金额以分为单位"},
     "unpin_what": {"en": "/unpin needs an id: /pins lists them", "zh": "/unpin 后面要写编号：/pins 列出全部"},
     "no_topics": {"en": "There are no topics.", "zh": "没有主题。"},
@@ -184,7 +184,7 @@ WORDS: dict[str, dict[str, str]] = {
     "result_what": {"en": "/result needs a handle: {handles}", "zh": "/result 后面要写句柄：{handles}"},
     "result_saved": {"en": "{handle} ({count} rows) is written to {file}.", "zh": "{handle}（{count} 行）已写入 {file}。"},
     "result_formulas": {
-        "en": "{count} cells begin with =, +, -, @ or a tab: a spreadsheet may run them. Write .xlsx, or --csv --quote-formulas.",
+        "en": "Cells that begin with =, +, -, @ or a tab: {count}. A spreadsheet may run them: write .xlsx, or --csv --quote-formulas.",
         "zh": "{count} 个单元格以 =、+、-、@ 或制表符开头，电子表格可能会执行它们。请写成 .xlsx，或用 --csv --quote-formulas。",
     },
     "result_saved_1": {"en": "{handle} ({count} row) is written to {file}.", "zh": "{handle}（{count} 行）已写入 {file}。"},
@@ -247,14 +247,17 @@ WORDS: dict[str, dict[str, str]] = {
     },
     "loaded_unnamed": {"en": "{where}: the column has no name in the file.", "zh": "{where}：列名为空。"},
     "loaded_ambiguous_number": {
-        "en": "{where}: kept as text: in {value} the sign may be of thousands or of decimals.",
+        "en": "{where}: kept as text: the sign in {value} may separate thousands or decimals.",
         "zh": "{where}：按文本保留：{value} 中的符号可能是千位或小数分隔符。",
     },
     "loaded_read_thousands": {
-        "en": "{where}: {value} is read with a sign of thousands.",
+        "en": "{where}: the sign in {value} is read as a thousands separator.",
         "zh": "{where}：{value} 中的符号按千位分隔符读取。",
     },
-    "loaded_read_decimals": {"en": "{where}: {value} is read with a sign of decimals.", "zh": "{where}：{value} 中的符号按小数点读取。"},
+    "loaded_read_decimals": {
+        "en": "{where}: the sign in {value} is read as a decimal separator.",
+        "zh": "{where}：{value} 中的符号按小数点读取。",
+    },
     "loaded_uneven_decimals": {
         "en": "{where}: kept as text: uneven decimals such as {value} may be versions.",
         "zh": "{where}：按文本保留：{value} 这类小数位数不一的值可能是版本号。",
@@ -307,11 +310,11 @@ WORDS: dict[str, dict[str, str]] = {
     "renamed": {"en": "Thread {id} is now called: {title}", "zh": "会话 {id} 的新标题：{title}"},
     "moved": {"en": "Thread {id} now belongs to the project: {project}", "zh": "会话 {id} 现属项目：{project}"},
     "forked": {
-        "en": "New thread {id}, with the first {turn} turns of {thread}. Continue with: {longtable} chat --thread {argument}",
+        "en": "New thread {id}: thread {thread} up to turn {turn}. Continue with: {longtable} chat --thread {argument}",
         "zh": "新会话 {id}，含 {thread} 的前 {turn} 轮。继续：{longtable} chat --thread {argument}",
     },
     "exported": {"en": "Thread {id} is written to {file}.", "zh": "会话 {id} 已写入 {file}。"},
-    "imported": {"en": "Thread {id} is taken in.", "zh": "会话 {id} 已导入。"},
+    "imported": {"en": "Thread {id} is imported.", "zh": "会话 {id} 已导入。"},
     "delete_ask": {"en": "Delete thread {id} with all that is stored of it?", "zh": "删除会话 {id} 及其全部内容？"},
     "deleted": {"en": "Thread {id} is deleted.", "zh": "会话 {id} 已删除。"},
     "prune_ask": {"en": "Delete these threads ({count})?", "zh": "删除以上会话（{count} 个）？"},

@@ -18,7 +18,7 @@ import typer
 
 from longtable import graph
 from longtable.app.program import app
-from longtable.app.settings_file import VARIABLES, keys, option_of
+from longtable.app.settings_file import KEYS, VARIABLES, option_of
 from longtable.base.errors import RunFailedError
 from longtable.base.events import Event
 from longtable.graph import CompactionPolicy, Context, Conversation, LongtableError
@@ -191,21 +191,19 @@ def _attribute_docs(cls: type) -> dict[str, str]:
 
 
 def _keys() -> Iterable[tuple[str, str, str]]:
-    for place, field in keys():
-        variable = (field.json_schema_extra or {})["variable"]
-        if place[0] == "compaction" and not field.description:
+    for place, (description, variable) in KEYS.items():
+        if place[0] == "compaction" and not description:
             continue
-        yield f"`{'.'.join(place)}`", f"`{variable}`" if variable else "", field.description
+        yield f"`{'.'.join(place)}`", f"`{variable}`" if variable else "", description
         if place == ("compaction", "preset"):
             yield "`compaction.` ...", "", "Each field of [CompactionPolicy](#compactionpolicy) that differs from the preset."
 
 
 def _variables() -> Iterable[tuple[str, str, str]]:
     options = {option for command in _commands(typer.main.get_command(app)) for each in command.params for option in each.opts}
-    fields = dict(keys())
     for name, place in VARIABLES.items():
         option = f"--{option_of(name).replace('_', '-')}"
-        yield f"`{name}`", f"`{option}`" if option in options else "", fields[place].description
+        yield f"`{name}`", f"`{option}`" if option in options else "", KEYS[place].description
     yield from ((f"`{name}`", *texts) for name, texts in OTHER_VARIABLES.items())
 
 

@@ -131,7 +131,7 @@ def read_prices(path: Path) -> dict[str, Price]:
 
     Raises `ConfigError` that names file, model and field."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         table: Any = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
     except (OSError, ValueError) as error:  # missing, no UTF-8, no TOML, no JSON
         why = (error.strerror if isinstance(error, OSError) else "it is not UTF-8" if isinstance(error, UnicodeError) else None) or error

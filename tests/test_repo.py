@@ -67,7 +67,7 @@ OVER_BUDGET: dict[str, int] = {
     "graph": 3_613,
     # One settings file for all programs; a server's routes; a notebook's conversation has the file's defaults (20); an MCP client gets
     # pages of rows, a structured answer, progress and a new conversation (25).
-    "app": 2_935,
+    "app": 2_924,
 }
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""
 MOST_FILES = 169

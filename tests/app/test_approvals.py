@@ -46,6 +46,14 @@ def test_the_next_lines_of_a_pipe_decide_and_a_message_in_their_place_rejects(ho
     assert home.run("ask", QUESTION, "--thread", "t", "--approve-sql", "never").returncode == 0
 
 
+def test_a_command_in_place_of_the_sql_is_a_command_and_a_comment_is_sql(home: Home) -> None:
+    sql = "/* few */ SELECT count(*) FROM orders WHERE id < 5"
+    events = home.events("chat", "--thread", "t", *ALWAYS, stdin=f"{QUESTION}\ne\n/help\n{sql}\n".encode())
+    assert [event["command"] for event in events if event["type"] == "command"] == ["help"]
+    assert [event["note"] for event in events if event["type"] == "note"][1:] == ["approval_ask", "approval_sql", "approval_sql"]
+    assert [event["rows"] for event in events if event["type"] == "query_finished"] == [[[4]]]
+
+
 def test_a_person_decides_at_the_prompt(home: Home) -> None:
     with Terminal(home, "--thread", "t", "--approve-sql", "always") as chat:
         chat.expect("Ctrl-D leaves")

@@ -5,7 +5,7 @@ import re
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ import pytest
 from longtable.app import open_conversation
 from longtable.app.session import graph_arguments
 from longtable.app.settings import Settings, load_settings, server_settings, setting_rows
-from longtable.app.settings_file import FILE, MOST_BYTES, VARIABLES, first_file, keys, read_settings, write_first_file
+from longtable.app.settings_file import FILE, FIRST_FILE, KEYS, MOST_BYTES, VARIABLES, read_settings, write_first_file
 from longtable.base.errors import ConfigError
 from longtable.graph import CompactionPolicy, Context
 from longtable.memory.policy import topics
@@ -330,13 +330,18 @@ def test_nothing_of_the_environment_is_read_into_a_file(home: Path) -> None:
 
 
 def test_a_first_file_sets_nothing_and_each_of_its_lines_holds_when_the_mark_goes(home: Path) -> None:
-    text = first_file()
+    text = FIRST_FILE
     assert load(write(home / "longtable.toml", text)).sources == {}
     named = re.sub(r"^# ((?:\[[\w.\"*-]+\]|\w+ = .*))$", r"\1", text, flags=re.MULTILINE)
     settings = load(write(home / "longtable.toml", named))
-    written = {".".join(place) for place, _ in keys()} - {"compaction.trigger_tokens", "compaction.trigger_messages"}
+    written = {".".join(place) for place in KEYS} - {"compaction.trigger_tokens", "compaction.trigger_messages"}
     assert settings.sources.keys() - {"prices.gpt-4o-mini*.input", "prices.gpt-4o-mini*.output"} == written
     assert all(variable in text for variable in VARIABLES)
+    assert settings.compaction.policy() == CompactionPolicy()
+    described = {each.name: each.metadata["description"] for each in fields(Context)}
+    same = {place[-1]: key.description for place, key in KEYS.items() if place[0] in ("model", "limits") and place[-1] in described}
+    assert len(same) == 8
+    assert same.items() <= described.items()
 
 
 def test_a_first_file_is_never_written_over_another_unless_that_is_said(home: Path) -> None:
@@ -345,7 +350,7 @@ def test_a_first_file_is_never_written_over_another_unless_that_is_said(home: Pa
     with pytest.raises(ConfigError, match="is there already: edit it, or replace it with --force"):
         write_first_file(Path("longtable.toml"), force=False)
     write_first_file(Path("longtable.toml"), force=True)
-    assert (other.read_text(), Path("longtable.toml").read_text()) == ("mine", first_file())
+    assert (other.read_text(), Path("longtable.toml").read_text()) == ("mine", FIRST_FILE)
 
 
 def test_what_holds_is_shown_with_its_source_and_secrets_as_stars(home: Path) -> None:

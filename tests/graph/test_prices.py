@@ -63,8 +63,9 @@ def test_a_model_has_the_price_of_its_name_or_of_the_longest_pattern() -> None:
         ("p.json", '{"gpt-4o": {"input": 2.5, "output": 10, "cached": 1.25}}'),
     ],
 )
-def test_a_table_is_read_from_a_file(tmp_path: Path, name: str, text: str) -> None:
-    (tmp_path / name).write_text(text)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_a_table_is_read_from_a_file_as_windows_writes_it_too(tmp_path: Path, name: str, text: str, encoding: str) -> None:
+    (tmp_path / name).write_text(text, encoding=encoding)
     assert read_prices(tmp_path / name) == {"gpt-4o": Price(input=2.5, output=10, cached=1.25)}
 
 

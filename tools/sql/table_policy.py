@@ -123,7 +123,7 @@ def _spellings(column: str, table: str, schema: str) -> tuple[str, str, str]:
 def load_policy(path: Path) -> TablePolicy:
     """Read a policy from a TOML file; raise `ConfigError` naming file and line."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"the policy file {str(path)!r} cannot be read: {_why(error)}") from error
     try:

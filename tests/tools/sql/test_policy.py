@@ -369,11 +369,12 @@ def test_an_error_in_a_policy_file_is_told_with_its_line(text: str, said: str, t
         database.catalog()
 
 
-def test_a_policy_file_says_the_same_as_code(tmp_path: Path) -> None:
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_a_policy_file_says_the_same_as_code(encoding: str, tmp_path: Path) -> None:
     path = tmp_path / "policy.toml"
     path.write_text(
         "rows = 50\ntables.denied = ['Vault']\n[columns]\ndenied = ['staff.salary']\nmasked = ['email']\nallowed = ['pay.staff_id']\n",
-        encoding="utf-8",
+        encoding=encoding,
     )
     assert load_policy(path) == TablePolicy(
         rows=50,
