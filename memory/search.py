@@ -98,7 +98,7 @@ class Index:
         asked = set(tokens_of(query))
         known = sorted(asked & self.postings.keys())
         telling = [term for term in known if term not in STOP] or known
-        paired = {character for term in {*telling, *(asked & STOP)} if len(term) == 2 and _is_han(term) for character in term}
+        paired = {character for term in {*telling, *(asked & STOP)} if re.fullmatch(f"[{_HAN}]{{2}}", term) for character in term}
         return [term for term in telling if term not in paired]
 
 
@@ -177,7 +177,3 @@ def _singular(word: str) -> str:
     if word.endswith("s") and word[-2] not in "suio":
         return word[:-1]
     return word
-
-
-def _is_han(term: str) -> bool:
-    return re.fullmatch(f"[{_HAN}]+", term) is not None

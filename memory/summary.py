@@ -177,19 +177,13 @@ def render_message(number: int, message: BaseMessage) -> str:
     text = str(message.text)
     if isinstance(message, ToolMessage):
         text = _clip(text, CLIP_TOOL_CHARS)
-    if calls := _calls(message):
-        text = f"{text}{calls}".strip()
+    if isinstance(message, AIMessage) and message.tool_calls:
+        calls = (f"{call['name']}({json.dumps(call['args'], ensure_ascii=False, default=str)})" for call in message.tool_calls)
+        text = f"{text} calls {'; '.join(calls)}".strip()
     for kind in attachments(message):
         text = f"{text} [{kind}: not shown]".strip()
     speaker = speaker_of(message)
     return f"[m{number}] {message.type}{f' ({harmless(speaker)})' if speaker else ''}: {harmless(text)}"
-
-
-def _calls(message: BaseMessage) -> str:
-    if not isinstance(message, AIMessage) or not message.tool_calls:
-        return ""
-    calls = "; ".join(f"{call['name']}({json.dumps(call['args'], ensure_ascii=False, default=str)})" for call in message.tool_calls)
-    return f" calls {calls}"
 
 
 def cited_numbers(text: str) -> set[int]:
@@ -209,12 +203,10 @@ def without_citations(text: str) -> str:
 
 def known_citations(line: str, messages: int) -> str:
     """Return a line without citations of messages beyond the transcript's last."""
-
-    def known(match: re.Match[str]) -> str:
-        numbers = [int(n) for n in re.findall(r"\d+", match[0])]
-        return match[0] if all(1 <= n <= messages for n in numbers) else ""
-
-    return _CITE.sub(known, line).rstrip()
+    for citation in citations(line):
+        if any(not 1 <= int(number) <= messages for number in re.findall(r"\d+", citation)):
+            line = line.replace(citation, "")
+    return line.rstrip()
 
 
 def _sections(text: str, language: str) -> list[list[str]]:

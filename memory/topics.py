@@ -199,7 +199,7 @@ def render_topics(topics: Sequence[Topic], budget: int, count: Count, language: 
     """
     shown = [topic for topic in current(topics) if topic.artifact]
     used = recently_used(shown)[::-1]
-    forms = [(_whole(topic), _short(topic), "") for topic in used]
+    forms = [(f"{_short(topic)}\n\n{topic.artifact}", _short(topic), "") for topic in used]  # whole, short, in the last line
     costs = [[count(text) + 2 if text else 0 for text in texts] for texts in forms]
 
     def last_line(levels: Sequence[int]) -> str:
@@ -212,10 +212,6 @@ def render_topics(topics: Sequence[Topic], budget: int, count: Count, language: 
         return ""
     texts = {topic.id: each[level] for topic, each, level in zip(used, forms, levels, strict=True)}
     return "\n\n".join(filter(None, [*(texts[topic.id] for topic in shown), last_line(levels)]))
-
-
-def _whole(topic: Topic) -> str:
-    return f"{_short(topic)}\n\n{topic.artifact}".rstrip()
 
 
 def _short(topic: Topic) -> str:
