@@ -43,7 +43,7 @@ from longtable.tools.cells import clean, clip, json_value, without_labels
 from longtable.tools.charts import chart_tool
 from longtable.tools.database import QueryResult
 from longtable.tools.memory_tools import PIN, PIN_NAMES, answered
-from longtable.tools.toolset import KIND, Described, ThreadResults, cancellable, with_note
+from longtable.tools.toolset import CHECK, KIND, Described, ThreadResults, cancellable, with_note
 
 if TYPE_CHECKING:
     from longtable.tools.results import ResultStore
@@ -80,8 +80,8 @@ class RunTools:
         """Run the calls of the newest answer that have no result yet."""
         context, messages, turn = runtime.context or Context(), thread_of(state).messages, turn_of(state)
         queries = frozenset(name for name, tool in self.tools.items() if _kind(tool) == "query")
-        asking = [call for call in unanswered(messages) if call["name"] in queries] if "approval" not in turn else []
-        if self.gate and asking and context.approve_sql != "never":
+        asking = [call for call in unanswered(messages) if _kind(self.tools.get(call["name"])) in ("query", CHECK)]
+        if self.gate and asking and "approval" not in turn and context.approve_sql != "never":
             language = context.language or newest_language(messages)
             check = partial(self.gate.pending, asking, mode=context.approve_sql, language=language)
             if pending := await how.call(check, partial(cancellable, check)):
@@ -208,7 +208,7 @@ class _Report:
 
     def tool_call(self, inputs: ToolInputs) -> ToolCall:
         """Return the call with what the model does not see: originals for recall, pins for what changes them, results."""
-        unseen: dict[str, Any] = {"results": inputs.results} if self.kind in (KIND, chart_tool.KIND) else {}
+        unseen: dict[str, Any] = {"results": inputs.results} if self.kind in (KIND, CHECK, chart_tool.KIND) else {}
         if self.kind == "recall":
             unseen["originals"] = inputs.originals
         elif self.kind == PIN:

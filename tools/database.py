@@ -26,7 +26,7 @@ from longtable.tools.worker_pool import Workers
 
 if TYPE_CHECKING:
     from longtable.tools.schema.knowledge import Knowledge
-    from longtable.tools.sql.verdict import Predicates, Verdict
+    from longtable.tools.sql.verdict import Verdict
 
 __all__ = ["BUSY_SECONDS", "Cancel", "Database", "FileLimits", "QueryLimits", "QueryResult", "TablePolicy"]
 
@@ -238,7 +238,7 @@ class Database:
         try:
             yield
         except (QueryFailedError, QueryRefusedError) as error:
-            raise self._text("explained", error=error, sql=sql, verdict=verdict) from error
+            raise self.text_job("explained", error=error, sql=sql, verdict=verdict) from error
 
     def _visible(self, reflected: Reflected) -> Catalog:
         # sqlglot takes a tenth of a second to load: not where a worker reads the catalogue.
@@ -246,7 +246,7 @@ class Database:
 
         return visible(reflected, self.policy, dialect=self.dialect)
 
-    def _text(self, job: str, **arguments: object) -> Any:
+    def text_job(self, job: str, **arguments: object) -> Any:
         """Do one of `TEXT_JOBS` with the dialect and the catalogue of this database."""
         from longtable.tools.sql.wall import TEXT_JOBS
 
@@ -259,7 +259,7 @@ class Database:
         """
         catalog = self.catalog()
         if catalog.hidden_columns or catalog.has_masks:
-            sql = self._text("own_sql", sql=sql)
+            sql = self.text_job("own_sql", sql=sql)
 
         def fetch(session: Session, stop: Stop) -> Fetched:
             return session.fetch(sql, params, limits=self.limits, stop=stop)
@@ -277,13 +277,8 @@ class Database:
 
     def check(self, sql: str) -> "Verdict":
         """Return the wall's verdict on a query, with the tables and columns it reads. Nothing runs."""
-        verdict: Verdict = self._text("check", sql=sql)
+        verdict: Verdict = self.text_job("check", sql=sql)
         return verdict
-
-    def predicates(self, sql: str) -> "Predicates":
-        """Return which conditions of a query that ran can be tried alone. Nothing runs."""
-        predicates: Predicates = self._text("predicates", sql=sql)
-        return predicates
 
     def close(self) -> None:
         """Cancel running queries and close the database."""
@@ -313,7 +308,7 @@ class _ParsedApart(Database):
         catalog: Catalog = self._workers.call("visible", reflected, self.policy, self.dialect, seconds=CATALOG_SECONDS)
         return catalog
 
-    def _text(self, job: str, **arguments: object) -> Any:
+    def text_job(self, job: str, **arguments: object) -> Any:
         catalog = self.catalog()
         with self._lock:
             if self._numbered[0] is not catalog:
@@ -362,13 +357,8 @@ class _Isolated(Database):
         rows: list[Row] = self._ask("read", sql, list(params), seconds=seconds, cancel=cancel)
         return rows
 
-    def check(self, sql: str) -> "Verdict":
-        verdict: Verdict = self._call("check", sql, seconds=PLAN_SECONDS)
-        return verdict
-
-    def predicates(self, sql: str) -> "Predicates":
-        predicates: Predicates = self._call("predicates", sql, seconds=PLAN_SECONDS)
-        return predicates
+    def text_job(self, job: str, **arguments: object) -> Any:
+        return self._call("text", job, arguments, seconds=PLAN_SECONDS)
 
     def _ask(self, job: str, *arguments: object, seconds: float, cancel: Cancel | None) -> Any:
         return self._call(job, *arguments, seconds, seconds=seconds, cancel=cancel)

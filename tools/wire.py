@@ -18,7 +18,7 @@ from longtable.base.errors import ConfigError, DatabaseError, LongtableError, Mi
 from longtable.tools.catalog import Catalog, Column, ForeignKey, Reflected, Table
 from longtable.tools.engines.base import FileLimits, LoadNote, QueryLimits, Row
 from longtable.tools.sql.table_policy import TablePolicy
-from longtable.tools.sql.verdict import Masks, Plan, Predicate, Predicates, Scan, Verdict
+from longtable.tools.sql.verdict import Masks, Plan, Predicate, Predicates, Probe, Scan, Verdict
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ _CLASSES: dict[str, Any] = {
     for kind in (
         *(Catalog, Column, ForeignKey, Reflected, Table, TablePolicy),
         *(FileLimits, LoadNote, QueryLimits),
-        *(Masks, Plan, Predicate, Predicates, Scan, Verdict),
+        *(Masks, Plan, Predicate, Predicates, Probe, Scan, Verdict),
     )
 }
 _ERRORS: dict[str, type[LongtableError]] = {

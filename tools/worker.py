@@ -27,7 +27,6 @@ from longtable.tools.database import Cancel, Database, QueryResult
 from longtable.tools.engines.base import FileLimits, LoadNote, QueryLimits
 from longtable.tools.query_runner import Runner
 from longtable.tools.sql.table_policy import TablePolicy
-from longtable.tools.sql.verdict import Predicates, Verdict
 from longtable.tools.wire import Rows, decode, encode, read_frame, write_frame
 
 MOST_REQUEST_BYTES = 64_000_000
@@ -57,14 +56,9 @@ def check_sql(database: Database, cancel: Cancel, version: object, sql: str) -> 
     return _at(database, version).check_sql(sql, cancel=cancel)
 
 
-def check(database: Database, _cancel: Cancel, version: object, sql: str) -> Verdict:
-    """Return the wall's verdict on one query."""
-    return _at(database, version).check(sql)
-
-
-def predicates(database: Database, _cancel: Cancel, version: object, sql: str) -> Predicates:
-    """Return which conditions of one query can be tried alone."""
-    return _at(database, version).predicates(sql)
+def text(database: Database, _cancel: Cancel, version: object, job: str, arguments: dict[str, Any]) -> object:
+    """Do one of `TEXT_JOBS` with the dialect and the catalogue of the database."""
+    return _at(database, version).text_job(job, **arguments)
 
 
 def over_handles(
@@ -117,7 +111,7 @@ def parse(
 
 
 JOBS: dict[str, Callable[..., object]] = {
-    job.__name__: job for job in (check, check_sql, load, over_handles, parse, predicates, read, refresh, run, visible)
+    job.__name__: job for job in (check_sql, load, over_handles, parse, read, refresh, run, text, visible)
 }
 
 

@@ -31,7 +31,7 @@ from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.state import State, thread_of, turn_of
 from longtable.nodes.turns.tool_jobs import Job, QueryRejectedError, RepairsUsedUpError, answer_json
 from longtable.tools.database import QueryResult
-from longtable.tools.toolset import KIND
+from longtable.tools.toolset import CHECK, KIND
 
 if TYPE_CHECKING:
     from longtable.tools.sql.verdict import Verdict as Checked
@@ -161,9 +161,11 @@ class Log:
         self._write()
 
     def _end(self, error: BaseException | None = None) -> None:
-        for call, entry in self.entries.items():
+        for call, entry in list(self.entries.items()):
             if call in self.answers:
                 self.entries[call] = _closed(entry, *self.answers[call], self.check)
+                more = enumerate(getattr(self.answers[call][0].artifact, "queries", [])[1:], 1)
+                self.entries |= {id(each): _checking(self.entries[call], each, place) for place, each in more}
             elif error is None or isinstance(error, GraphBubbleUp):  # it runs in a later step, or after an answer
                 self.entries[call] = replace(entry, verdict="waiting")
             else:
@@ -191,13 +193,13 @@ def _sql(call: ToolCall, tools: Mapping[str, BaseTool]) -> str | None:
     """Return the SQL that a call asks for, None for a call that asks for none."""
     tool, sql = tools.get(call["name"]), call["args"].get("sql")
     kind = (tool.metadata or {}).get("kind") if tool else None
-    if kind == "query":
-        return sql if isinstance(sql, str) else ""
+    if kind in ("query", CHECK):  # a check may have the handle of a result instead
+        return sql if isinstance(sql, str) and (sql or kind != CHECK) else str(call["args"].get("result", ""))
     return sql if kind == KIND and isinstance(sql, str) and sql.strip() else None
 
 
 def _closed(entry: AuditEntry, answer: ToolMessage, ms: int, check: Checking | None) -> AuditEntry:
-    error = result = answer.artifact
+    error, result = answer.artifact, next(iter(getattr(answer.artifact, "queries", [])), answer.artifact)  # the first of a check's
     if isinstance(error, QueryRefusedError):
         return replace(entry, verdict="refused", rule=error.rule, ms=ms)
     if isinstance(error, QueryRejectedError | RepairsUsedUpError):
@@ -216,6 +218,19 @@ def _closed(entry: AuditEntry, answer: ToolMessage, ms: int, check: Checking | N
     if isinstance(result, QueryResult):
         return _reading(entry, result.tables, result.reads[len(result.tables) :])
     return replace(entry, tables=tuple(map(str, shown.get("handles") or ())))
+
+
+def _checking(entry: AuditEntry, ran: QueryResult, place: int) -> AuditEntry:
+    """Return the entry of a query that a check asked, beside that of its call."""
+    fields: dict[str, Any] = {
+        "key": f"{entry.key}.{place}",
+        "asked": ran.sql,
+        "ran": ran.sql,
+        "edited": "",
+        "rows": ran.row_count,
+        "ms": ran.ms,
+    }
+    return _reading(replace(entry, **fields), ran.tables, ran.reads[len(ran.tables) :])
 
 
 def _with_reads(entry: AuditEntry, sql: str, check: Checking | None) -> AuditEntry:

@@ -1,11 +1,13 @@
 """The audit: every query of a model, however it ended, beside its thread and its owner's alone."""
 
 import asyncio
+import json
 import os
 import signal
 import sqlite3
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,9 @@ from longtable.base.errors import ThreadNotFoundError
 from longtable.graph import ConfigError, Context, Conversation, Database, build_graph, delete_thread, open_persistence
 from longtable.graph.reports import aaudit_of_threads, audit_of_threads
 from longtable.tools.engines.base import QueryLimits
+from longtable.tools.results import ResultStore
 from longtable.tools.sql.verdict import CostThresholds
+from longtable.tools.toolset import check_tool
 from tests.support.models import ScriptedModel, call, script
 from tests.support.postgres import postgres_server
 
@@ -265,3 +269,29 @@ def test_what_waits_for_a_person_and_what_they_decide_is_written_down(shop: Path
         while state := conversation.graph.get_state(conversation.config).interrupts:
             conversation.graph.invoke(Command(resume={state[0].id: "yes"}), conversation.config, context=CONTEXT)
         assert [(entry.verdict, entry.ran, entry.runs) for entry in conversation.audit()][4:] == [("run", "SELECT 2", 1)]
+
+
+def test_a_check_is_asked_for_like_a_query_and_each_of_its_queries_is_written_down(shop: Path, tmp_path: Path) -> None:
+    with Database.open(f"sqlite:///{shop}") as database:
+        results = ResultStore(tmp_path / "results", clock=lambda: datetime(2026, 1, 1, tzinfo=UTC))
+        model = script(
+            call("run_sql", sql="SELECT count(price) FROM teas WHERE name <> '茶 1'"),
+            call("check_sql", result="r1", question="How many teas are there but one?"),
+            call("check_sql", sql="SELECT avg(price) FROM teas"),
+            "There.",
+        )
+        graph = build_graph(model=model, database=database, tools=[check_tool(database)], results=results)
+        app = graph.compile(InMemorySaver(), store=InMemoryStore())
+        conversation = Conversation(app, "t", context=CONTEXT.replace(approve_sql="always"))
+        assert conversation.ask("how many?").status == "approval_requested"
+        assert conversation.resume([{"type": "approve"}]).status == "approval_requested"
+        conversation.resume([{"type": "reject", "message": "no"}])
+        entries = conversation.audit()
+        assert [(e.tool, e.verdict, e.asked) for e in entries if e.verdict == "rejected"] == [
+            ("check_sql", "rejected", "SELECT avg(price) FROM teas"),
+        ]
+        of_check = [e for e in entries if e.tool == "check_sql" and e.verdict == "run"]
+        assert (of_check[0].asked, [e.tables for e in of_check]) == ("r1", [("teas",)] * 4)
+        assert all("IS NULL" in e.ran for e in of_check[1:])
+        [answer] = [m for m in conversation.history() if m.type == "tool" and "look_at" in m.text]
+        assert json.loads(answer.text)["ok"][0] == "run again, it gives the same rows"

@@ -200,7 +200,7 @@ except DatabaseUnavailableError:
     pass
 threading.stack_size(0)
 resource.setrlimit(resource.RLIMIT_AS, limits)
-assert workers.call("check", None, "SELECT 1", seconds=10).allowed
+assert workers.call("text", None, "check", {"sql": "SELECT 1"}, seconds=10).allowed
 workers.close()
 """
 
@@ -214,10 +214,10 @@ def test_a_forked_process_starts_its_own_workers_and_leaves_its_parents_alone(pa
 
 def test_workers_sleep_when_idle_and_wake_up_with_the_next_call(path: Path) -> None:
     with closing(Workers(database={"url": url(path)}, memory_bytes=10**9, idle_seconds=0.3)) as workers:
-        workers.call("check", None, "SELECT 1", seconds=SECONDS)
+        workers.call("text", None, "check", {"sql": "SELECT 1"}, seconds=SECONDS)
         before = [worker.process for worker in workers._workers]
         wait_for(lambda: not workers._workers and all(process.poll() is not None for process in before))
-        assert workers.call("check", None, "SELECT 1", seconds=SECONDS).allowed
+        assert workers.call("text", None, "check", {"sql": "SELECT 1"}, seconds=SECONDS).allowed
 
 
 @linux

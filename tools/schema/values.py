@@ -14,7 +14,7 @@ from longtable.tools.database import Cancel, Database, QueryResult
 from longtable.tools.schema.sampling import NESTED, NUMBER, TEXT, Budget
 from longtable.tools.schema.schema_index import is_han, other_numbers, slips
 from longtable.tools.schema.schema_tools import find_table
-from longtable.tools.sql.verdict import Predicate
+from longtable.tools.sql.verdict import Predicate, Predicates
 
 SECONDS = 4.0
 COLUMNS = 400
@@ -276,7 +276,7 @@ def why_empty(database: Database, result: QueryResult, *, cancel: Cancel | None 
     """
     if result.row_count > 1 or any(cell is not None and cell != 0 for row in result.rows for cell in row):
         return None
-    asked = database.predicates(result.sql)
+    asked: Predicates = database.text_job("predicates", sql=result.sql)
     if result.row_count and not asked.is_total:
         return None
     return _Trial(database, cancel, Budget(EMPTY_SECONDS)).report(asked.predicates)

@@ -147,7 +147,7 @@ def _predicates(tree: exp.Expr, catalog: Catalog, dialect: str) -> Iterator[Pred
         where = select.args.get("where")
         parts = [where.this] if where is not None else []
         parts += [on for join in select.args.get("joins") or [] if (on := join.args.get("on")) is not None]
-        sources = _sources(select, catalog, dialect)
+        sources = sources_of(select, catalog, dialect)
         for part in parts:
             for node in part.unnest().flatten() if isinstance(part.unnest(), exp.And) else [part.unnest()]:
                 if (table := _table(node, sources)) is not None:
@@ -156,7 +156,7 @@ def _predicates(tree: exp.Expr, catalog: Catalog, dialect: str) -> Iterator[Pred
                     yield Predicate(_alone(node, dialect), table.name, _column(bare, table), values)
 
 
-def _sources(select: exp.Select, catalog: Catalog, dialect: str) -> Mapping[str, Table | None]:
+def sources_of(select: exp.Select, catalog: Catalog, dialect: str) -> Mapping[str, Table | None]:
     """Return what a query reads from by the folded names it goes by there; None for what is no table."""
     first = select.args.get("from_")
     nodes = [*([first.this] if first is not None else []), *(join.this for join in select.args.get("joins") or [])]
@@ -173,11 +173,11 @@ def _table(node: exp.Expr, sources: Mapping[str, Table | None]) -> Table | None:
     """Return the one table that a condition looks at, None where there is no such one."""
     if node.find(exp.Query, exp.AggFunc, exp.Window) is not None:
         return None
-    names = {_owner(column, sources) for column in node.find_all(exp.Column)}
+    names = {owner_of(column, sources) for column in node.find_all(exp.Column)}
     return sources.get(names.pop()) if len(names) == 1 else None
 
 
-def _owner(column: exp.Column, sources: Mapping[str, Table | None]) -> str:
+def owner_of(column: exp.Column, sources: Mapping[str, Table | None]) -> str:
     """Return the name of what a column is read from, "" where that is unknown."""
     if column.table:
         return fold(column.table)

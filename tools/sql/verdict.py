@@ -132,6 +132,18 @@ class Predicates:
     predicates: tuple[Predicate, ...]
 
 
+@dataclass(frozen=True)
+class Probe:
+    """One check of a query: SQL whose only row says whether it finds something, by one figure over 0 or by two that differ.
+
+    `text` says what was found, with {0} and {1} for the figures; without SQL it is known already. Without text the check failed.
+    """
+
+    code: str
+    text: str = ""
+    sql: str = ""
+
+
 # -- cost -----------------------------------------------------------------------------------------------------------
 
 # The engines' plans say different things. SQLite: which tables are read whole, and within which loops. DuckDB: the rows that each

@@ -28,6 +28,7 @@ from longtable.tools.sql.parsing import (
     tokens_of,
     written,
 )
+from longtable.tools.sql.query_checks import probes_of
 from longtable.tools.sql.scope import is_cte, resolved_table, written_name
 from longtable.tools.sql.verdict import NO_MASKS, Place, Verdict
 
@@ -383,5 +384,6 @@ TEXT_JOBS: dict[str, Callable[..., object]] = {
     "explained": explained,
     "own_sql": own_sql,
     "predicates": predicates_of,
+    "probes": probes_of,
 }
 """What is done with SQL texts. Each parses, and none knows an engine or a driver, so that a worker may do them for a server."""
