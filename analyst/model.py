@@ -18,6 +18,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
 
+from longtable.analyst.colleague import as_colleague, without_colleagues
 from longtable.analyst.dialog import Call, decide, read_view
 from longtable.memory.tokens import compact_json, counter
 
@@ -79,7 +80,8 @@ class BuiltInAnalyst(BaseChatModel):
 
     def answer(self, messages: Sequence[BaseMessage], tools: Sequence[Any] = ()) -> AIMessage:
         """Return the message that follows `messages`: tool calls or the worded answer, with usage."""
-        decision = decide(read_view(messages), frozenset(tool["function"]["name"] for tool in tools))
+        names = frozenset(tool["function"]["name"] for tool in tools)
+        decision = as_colleague(messages, names) or decide(read_view(without_colleagues(messages)), names)
         text, made = (decision, ()) if isinstance(decision, str) else ("", decision)
         calls = [tool_call(name=call.name, args=call.args, id=_call_id(messages, call, place)) for place, call in enumerate(made)]
         count = counter(self.encoding)

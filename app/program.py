@@ -55,6 +55,7 @@ def chat_options(
     compaction: Annotated[str | None, _option("LONGTABLE_COMPACTION")] = None,
     project: Annotated[str | None, _option("LONGTABLE_PROJECT")] = None,
     archive_on_compact: Annotated[bool, _option("LONGTABLE_ARCHIVE_ON_COMPACT")] = False,
+    team: Annotated[bool, _option("LONGTABLE_TEAM")] = False,
     config: Config = None,
     json: Json = False,
     debug: Debug = False,

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
+from rich.errors import StyleSyntaxError
 from rich.markdown import Markdown
 from rich.padding import Padding
+from rich.style import Style
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
@@ -39,6 +41,14 @@ MOST_CELL = 60
 GAUGE_CELLS = 24
 USUAL_STRATEGY = "rolling"
 Language = str
+
+
+def style_of(color: str) -> str:
+    """Return the style of a persona's name; a color that rich does not know is bold."""
+    try:
+        return str(Style.parse(f"bold {color}"))
+    except StyleSyntaxError:
+        return "bold"
 
 
 def answer(text: str) -> RenderableType:

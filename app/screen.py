@@ -163,6 +163,14 @@ class ConsoleScreen:
             case "pins_changed":
                 for end in event["ended"]:
                     self.note("pin_ended", id=end["id"], quote=clean_line(end["quote"]))
+            case "team_turn":
+                tokens = ", ".join(f"{voice} {count:,}" for voice, count in event["tokens"].items())
+                self.note("team_turn", mode=event["mode"], tokens=tokens, calls=event["most_calls"])
+            case "voice_started":
+                self._print(Text(f"{clean_line(event['name'])}:", render.style_of(event["color"])))
+            case "unknown_mentions":
+                words = ", ".join(f"@{clean_line(word)}" for word in event["words"])
+                self.note("unknown_mentions", words=words, known=", ".join(event["known"]))
             case "audit_failed":
                 self.note("audit_failed", failure=event["failure"])
             case "answer":

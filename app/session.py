@@ -26,7 +26,7 @@ from longtable.app.settings import (
     running_settings,
     store_url,
 )
-from longtable.app.settings_file import CODE, SAME, VARIABLES, did_you_mean, option_of
+from longtable.app.settings_file import CODE, SAME, VARIABLES, did_you_mean, option_of, team_of
 from longtable.base.context import RequestLimits
 from longtable.base.errors import ConfigError, pip_install
 
@@ -250,6 +250,10 @@ def graph_arguments(settings: Settings) -> dict[str, Any]:
     own, offered = settings.model.name, settings.name_of("model.choices", "--model")
     choices = dict.fromkeys(filter(None, [own, *settings.model.choices])) if settings.model.choices else {}
     spare = settings.name_of("fallbacks.models", "--model")
+
+    def open_persona(name: str) -> "BaseChatModel":
+        return open_model(name, base_url=base_url, option=settings.name_of("team.personas", "team.personas"))
+
     return {
         "model": (model := open_model(own, base_url=base_url, option=settings.name_of("model.name", "--model"))),
         "models": {name: model if name == own else open_model(name, base_url=base_url, option=offered) for name in choices},
@@ -258,6 +262,7 @@ def graph_arguments(settings: Settings) -> dict[str, Any]:
         "fallbacks": [open_model(name, base_url=settings.fallbacks.base_url, option=spare) for name in settings.fallbacks.models],
         "rate_limit": RateLimit(**limit.model_dump()) if limit else None,
         "request_limits": RequestLimits(**settings.limits_of("request")),
+        **({"team": team_of(settings.team, open_persona)} if settings.team.answers(settings.project) else {}),
         **({"summary_seconds": summarizer.seconds} if summarizer.seconds else {}),
     }
 

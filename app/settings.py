@@ -212,9 +212,13 @@ def setting_rows(settings: Settings, environment: Mapping[str, str]) -> list[tup
         rows += [
             (f"prices.{model}.{name}", value, settings.sources[f"prices.{model}.{name}"]) for name, value in price if value is not None
         ]
-    texts = [(name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), source) for name, value, source in rows]
+    texts = [(name, value if isinstance(value, str) else _json(value), source) for name, value, source in rows]
     shown = [(name, "-" if text == "null" else redacted(text).replace(HIDDEN, "***"), source) for name, text, source in texts]
     return shown + [(name, "***", "environment") for name in SECRETS if environment.get(name)]
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=lambda table: table.model_dump(exclude_unset=True))
 
 
 def server_settings(environment: Mapping[str, str] | None = None) -> Settings:

@@ -7,7 +7,7 @@ import stat
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_type_hints
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -29,6 +29,11 @@ from longtable.base.context import NAME, TEXT, Context, RequestLimits, shown
 from longtable.base.errors import ConfigError
 from longtable.base.redaction import redacted
 from longtable.memory.policy import CompactionPolicy, analyst, rolling_chat, single_history, topics, window
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+    from longtable.nodes.team.team import Mode, Team
 
 FILE = "longtable.toml"
 MOST_BYTES = 262_144
@@ -206,6 +211,41 @@ class FallbacksTable(Table):
     base_url: BaseUrl | None = None
 
 
+class PersonaTable(Table):
+    """One persona of the team."""
+
+    id: Text
+    prompt: str = ""
+    name: str = ""
+    nicknames: list[Text] = []
+    aliases: list[Text] = []
+    model: Text | None = None
+    tools: list[Text] | None = None
+    rounds: int | None = None
+    color: str = ""
+
+
+class TeamTable(Table):
+    """Personas that answer together on one thread, and who of them speaks when."""
+
+    use: bool | None = None
+    projects: list[Text] = []
+    mode: Literal["free_chat", "workflow", "quiz", "werewolf"] | None = None
+    steps: list[Text] = []
+    send_back: int | None = None
+    together: bool | None = None
+    quizmaster: Text | None = None
+    questions: int | None = None
+    seed: int | None = None
+    max_calls: int | None = None
+    personas: list[PersonaTable] = []
+
+    def answers(self, project: str | None) -> bool:
+        """Return whether the team answers on a thread of a project."""
+        use = self.use if self.use is not None else bool(self.model_fields_set - {"use"})
+        return use and (not self.projects or project in self.projects)
+
+
 class PriceTable(Table):
     """The price of one model for a million tokens each."""
 
@@ -228,6 +268,7 @@ class SettingsTables(Table):
     limits: LimitsTable = LimitsTable()
     rate_limit: RateLimitTable | None = None
     fallbacks: FallbacksTable = FallbacksTable()
+    team: TeamTable = TeamTable()
     prices: Annotated[dict[Text, PriceTable], Field(description="By the name of a model or a pattern, as in gpt-4o-mini*.")] = {}
 
 
@@ -241,6 +282,7 @@ TABLES: Mapping[str, type[Table]] = {
     "limits": LimitsTable,
     "rate_limit": RateLimitTable,
     "fallbacks": FallbacksTable,
+    "team": TeamTable,
     "prices": PriceTable,
 }
 
@@ -340,8 +382,6 @@ def read_settings(path: Path) -> SettingsFile:
     def where(place: Place) -> str:
         return f"{file.where(place)}: {'.'.join(place)}"
 
-    if "team" in values:
-        raise ConfigError(f"{where(('team',))} is for a version to come and would have no effect: take the table out")
     for place, value in written:
         _refuse_secret(place, value, where)
     return dataclasses.replace(file, values=check(values, where, strict=True, folder=path.absolute().parent))
@@ -357,19 +397,22 @@ def check(values: Mapping[str, Any], where: Callable[[Place], str], *, strict: b
         tables = SettingsTables.model_validate(values, strict=strict, context=folder)
     except ValidationError as error:
         raise ConfigError(_sentence(error.errors(include_url=False)[0], where)) from None
-    try:
-        tables.compaction.policy()
-    except ConfigError as error:
-        raise ConfigError(f"{where(('compaction',))}: {error}") from None
+    for table, build in (("compaction", tables.compaction.policy), ("team", lambda: "team" in values and team_of(tables.team))):
+        try:
+            build()
+        except ConfigError as error:
+            raise ConfigError(f"{where((table,))}: {error}") from None
     return tables.model_dump(exclude_unset=True)
 
 
 def _sentence(error: ErrorDetails, where: Callable[[Place], str]) -> str:
     """Return what is wrong with one value."""
     place = tuple(str(part) for part in error["loc"])
-    place = place[: 3 if place[0] == "prices" else 1 if place[0] == "project" else 2]
+    sizes = {"prices": 3, "project": 1, "team": 4 if place[1:2] == ("personas",) else 2}
+    place = place[: sizes.get(place[0], 2)]
     if error["type"] == "extra_forbidden":
-        known = list(TABLES[place[0]].model_fields if len(place) > 1 else SettingsTables.model_fields)
+        kind = PersonaTable if len(place) > 3 else TABLES[place[0]] if len(place) > 1 else SettingsTables
+        known = list(kind.model_fields)
         return f"{where(place)} is not known{did_you_mean(place[-1], known) or '; known are ' + ', '.join(known)}"
     if error["type"] in ("model_type", "model_attributes_type"):
         return f"{where(place)} must be a table: write [{'.'.join(place)}], and its keys below"
@@ -443,6 +486,9 @@ def _lines_of(text: str) -> dict[Place, int]:
             name, values = next(iter(values.items()))
             place = (*place, name)
             places.setdefault(place, line)
+        if header and isinstance(values, list):  # one of several tables of that name
+            place = (*place, str(sum(known[:-1] == place for known in places)))
+            places[place] = line
         table = place if header else table
     return places
 
@@ -463,6 +509,53 @@ def _shown_path(path: Path) -> str:
 
 
 # -- a first file ---------------------------------------------------------------------------------------------------
+
+
+def team_of(table: TeamTable, open_model: "Callable[[str], BaseChatModel] | None" = None) -> "Team":
+    """Return the team that a table describes, its personas without models of their own unless `open_model` opens them.
+
+    Raises `ConfigError`.
+    """
+    from longtable.nodes.team.games import Quiz, Werewolf
+    from longtable.nodes.team.team import FreeChat, Persona, Team
+    from longtable.nodes.team.workflow import Workflow
+
+    def of(*names: str) -> Values:
+        return {name: getattr(table, name) for name in names if name in table.model_fields_set}
+
+    steps = {step.strip(): who.strip() for step, _, who in (each.partition("=") for each in table.steps)}
+    modes: Mapping[str, Callable[[], Mode]] = {
+        "free_chat": lambda: FreeChat(**of("together")),
+        "workflow": lambda: Workflow(*steps, roles={step: who for step, who in steps.items() if who}, **of("send_back")),
+        "quiz": lambda: Quiz(**of("quizmaster", "questions")),
+        "werewolf": lambda: Werewolf(**{"seed": 1, **of("seed")}),
+    }
+    personas = [
+        Persona(**{**each.model_dump(exclude_unset=True), "model": open_model(each.model) if open_model and each.model else None})
+        for each in table.personas or map(PersonaTable.model_validate, DEFAULT_PERSONAS)
+    ]
+    return Team(*personas, mode=modes[table.mode or "workflow"](), **of("max_calls"))
+
+
+DEFAULT_PERSONAS = (
+    {"id": "analyst", "aliases": ["分析师"], "color": "cyan", "prompt": "Answer the question with SQL. Say which filters you applied."},
+    {
+        "id": "checker",
+        "aliases": ["核查员"],
+        "color": "yellow",
+        "tools": ["run_sql", "fetch_result"],
+        "prompt": "Check the analyst's newest figures: get each another way. Say what is right, what is not, and by which query.",
+    },
+    {
+        "id": "reviewer",
+        "aliases": ["审核员"],
+        "color": "green",
+        "tools": [],
+        "prompt": "Judge whether the question was answered and the check passed. If not, send the work back with what to correct. "
+        "Else give the person the answer in a sentence or two.",
+    },
+)
+"""The team where settings name none."""
 
 
 def write_first_file(path: Path, *, force: bool) -> None:

@@ -21,6 +21,11 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "{file} is written. Edit it; `{longtable} config` shows what holds.",
         "zh": "已写入 {file}。请按需修改；`{longtable} config` 显示当前设置。",
     },
+    "team_turn": {
+        "en": "Team ({mode}): tokens of the next call {tokens}; at most {calls} model calls.",
+        "zh": "团队（{mode}）：下次调用的令牌数 {tokens}；最多 {calls} 次模型调用。",
+    },
+    "unknown_mentions": {"en": "Nobody here is called {words}; the team is {known}.", "zh": "这里没有 {words}；团队成员是 {known}。"},
     "resuming": {"en": "The last turn has not ended yet; it is finished first.", "zh": "上一轮还没有结束，先把它完成。"},
     "approval_waits": {"en": "The last turn waits for your approval.", "zh": "上一轮在等待您的批准。"},
     "approval_ask": {

@@ -44,7 +44,7 @@ from longtable.memory.topics import SectionHit, find_section, visible_topics
 from longtable.nodes.ingest import Question
 from longtable.nodes.records.archive_store import StoreArchive
 from longtable.nodes.records.audit import AuditEntry
-from longtable.nodes.state import call_plan_of, thread_of
+from longtable.nodes.state import call_plan_of, thread_of, turn_of
 from longtable.tools.charts.chart_tool import Chart, chart_of
 from longtable.tools.database import Database, QueryResult
 
@@ -255,14 +255,19 @@ class Conversation:
         first, last = changes.number_range(thread, start, limit)
         return changes.transcript(thread, self._archived(thread, first, last), first, last)
 
-    def view(self) -> ViewMessages:
+    def view(self, voice: str | None = None) -> ViewMessages:
         """Return exactly what the next model call would be sent, as the thread is now. Raises `ThreadNotFoundError`.
 
+        `voice`: the persona of a team as which the call is made; what its mode whispers is drawn when it is asked, and not shown.
         A list of messages, which a notebook shows as a table of coloured parts with their tokens. A memory that is being made
         ahead is waited for, 2 seconds at most.
         """
         complete(self._runner.locks.wait_for_job(self.thread_id, SYNC, most=WAIT_SECONDS))
         values = self._runner.values()
+        if voice is not None:
+            if voice not in (voices := (values.get("brief") or {}).get("voices", {})):
+                raise ConfigError(f"no persona {voice!r} has a voice on this thread; found {', '.join(voices) or 'none'}")
+            values = {**values, "turn": {**turn_of(values), "voice": voice, "status": "running"}}
         with readable(self.thread_id):
             plan = call_plan_of(values, self.context) if values.get("brief") else None
             return ViewMessages(plan.view, plan.call_config) if plan else ViewMessages()

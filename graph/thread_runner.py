@@ -102,6 +102,10 @@ class RunReader:
                     yield from self._questions(update)
                     continue
                 self._update(node, update)
+                if node == "settle":  # what a person is told of a voice that gave no answer; the last text is the answer's
+                    written = update.get("messages", ()) if isinstance(update, Mapping) else ()
+                    last = 0 if self.turn.get("status") in UNDER_WAY else 1
+                    yield from (Token(type="token", text=str(m.text)) for m in written[: len(written) - last])
                 # With a team settle closes each voice; what follows the last one prepares the next turn.
                 if node == "settle" and self.turn.get("status") not in UNDER_WAY:
                     self.settled = True

@@ -158,7 +158,19 @@ BAD: list[tuple[str | bytes, str]] = [
         r"line 2: this is not TOML .* Windows path in single quotes, as in 'C:\\data\\shop\.db'",
     ),
     ('[store]\nurl = "C:\\temp\\new.db"\n', r"line 2: store\.url must hold no control character: .* single quotes"),
-    ("[team]\nmode = 'quiz'\n", "line 1: team is for a version to come"),
+    ("[team]\nmode = 'quizz'\n", "line 2: team.mode must be 'free_chat', .*; did you mean quiz"),
+    ("[team]\nmode = 'quiz'\n", "line 1: team: a quiz needs the persona 'quizmaster'"),
+    ("[team]\nsteps = ['analyst', 'tester']\n", "line 1: team: nobody does the workflow's tester"),
+    ("[team]\n[[team.personas]]\nid = 'a'\nprompts = 'x'\n", "line 4: team.personas.0.prompts is not known; did you mean prompt"),
+    (
+        "[team]\nmode = 'free_chat'\n[[team.personas]]\nid = 'a'\n\n[[team.personas]]\nid = 'b'\nrounds = 'all'\n",
+        "line 8: team.personas.1.rounds must be a whole number",
+    ),
+    ("[team]\n[[team.personas]]\nname = 'A'\n", "line 2: team.personas.0.id is missing"),
+    (
+        "[team]\nmode = 'free_chat'\npersonas = [{ id = 'a', aliases = ['x'] }, { id = 'b', aliases = ['X'] }]\n",
+        "line 1: team: @x would mention both",
+    ),
 ]
 
 

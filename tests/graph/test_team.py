@@ -439,3 +439,12 @@ def test_a_message_resent_after_a_failure_between_voices_goes_on_at_the_voice_th
         conversation.ask("Hello", id="q1")
     assert conversation.ask("Hello", id="q1").text == "Checker speaks"
     assert tried == ["Analyst", "Checker", "Checker"]
+
+
+def test_the_view_of_each_persona_may_be_looked_at() -> None:
+    conversation = talk(who, Team(ANALYST, CHECKER, mode=Workflow("analyst", "checker")))
+    conversation.ask("Hello")
+    assert [message.text for message in conversation.view("analyst")[1:]] == ["Hello", "Analyst speaks", "Checker: Checker speaks"]
+    assert [message.text for message in conversation.view("checker")[1:]] == ["Hello", "Analyst: Analyst speaks", "Checker speaks"]
+    with pytest.raises(ConfigError, match="no persona 'bob'"):
+        conversation.view("bob")

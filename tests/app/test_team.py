@@ -1,0 +1,89 @@
+"""A team in the programs: settings, the terminal, Studio's graph; started as a person starts them."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from longtable.app import open_conversation
+from longtable.app.settings import load_settings
+from tests.app.runner import Home, make_home
+
+TEAM = """
+[team]
+mode = "workflow"
+steps = ["analyst=ana", "checker"]
+max_calls = 9
+projects = ["audit"]
+
+[[team.personas]]
+id = "ana"
+name = "Ana"
+aliases = ["安娜"]
+color = "cyan"
+
+[[team.personas]]
+id = "checker"
+tools = ["run_sql"]
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return make_home(tmp_path)
+
+
+def test_each_voice_of_a_chat_begins_with_its_name_and_its_cost_is_told_first(home: Home) -> None:
+    done = home.run("chat", "--team", stdin=b"How many orders are there?\n@bob, are you there?\n")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    names = [line for line in lines if re.fullmatch(r"\w+:", line)]
+    assert names[:3] == ["Analyst:", "Checker:", "Reviewer:"]
+    cost = next(place for place, line in enumerate(lines) if line.startswith("Team (workflow): tokens of the next call analyst "))
+    assert lines[cost].endswith("at most 24 model calls.")
+    assert cost < lines.index("Analyst:") < lines.index("Checker:") < lines.index("Reviewer:")
+    assert "There are" in "".join(lines[lines.index("Analyst:") : lines.index("Checker:")])
+    assert "I checked r1 again and found nothing wrong" in "".join(lines[lines.index("Checker:") : lines.index("Reviewer:")])
+    assert "Nobody here is called @bob; the team is analyst, checker, reviewer." in lines
+
+
+def test_a_chinese_question_is_checked_and_judged_in_chinese(home: Home) -> None:
+    done = home.run("ask", "有多少订单？", "--team")
+    assert "已重新核对 r1，没有发现问题" in done.stdout
+    assert "问题已经回答，核对没有发现问题。" in done.stdout
+
+
+def test_json_names_the_voice_of_each_event(home: Home) -> None:
+    done = home.run("ask", "How many orders are there?", "--team", "--json")
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [event["voice"] for event in events if event["type"] == "voice_started"] == ["analyst", "checker", "reviewer"]
+    assert [event["voice"] for event in events if event["type"] == "query_finished"] == ["analyst", "checker"]
+    assert [said["name"] for said in events[-1]["voices"]] == ["Analyst", "Checker", "Reviewer"]
+
+
+def test_the_team_of_a_file_answers_on_threads_of_its_projects(home: Home) -> None:
+    (file := home.folder / "longtable.toml").write_text(TEAM)
+    for project, voices in (("audit", ["ana", "checker"]), ("sales", [])):
+        with open_conversation(home.shop, config=str(file), project=project, store="memory://") as conversation:
+            assert [said["voice"] for said in conversation.ask("How many orders are there?").voices] == voices
+
+
+def test_config_prints_the_team_and_where_it_comes_from(home: Home) -> None:
+    (home.folder / "longtable.toml").write_text(TEAM)
+    done = home.run("config", "--json", "--config", str(home.folder / "longtable.toml"))
+    rows = {row["name"]: row for row in map(json.loads, done.stdout.splitlines())}
+    assert json.loads(rows["team.personas"]["value"])[1] == {"id": "checker", "tools": ["run_sql"]}
+    assert "longtable.toml, line 5" in rows["team.max_calls"]["source"]
+    settings = load_settings({"config": str(home.folder / "longtable.toml")}, environment={})
+    assert not settings.team.answers(None)
+    assert settings.team.answers("audit")
+
+
+def test_a_team_that_cannot_be_is_refused_before_the_first_turn(home: Home) -> None:
+    text = TEAM.replace('"run_sql"', '"run_python"').replace('projects = ["audit"]\n', "")
+    (file := home.folder / "longtable.toml").write_text(text)
+    done = home.run("ask", "How many orders are there?", "--config", str(file))
+    assert done.returncode == 1
+    assert "there is no tool run_python" in done.stderr
+    assert "Traceback" not in done.stderr
