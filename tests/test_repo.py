@@ -31,6 +31,8 @@ ARROWS = {
 BUDGETS = {"base": 600, "memory": 3_400, "tools": 5_500, "analyst": 3_200, "nodes": 2_600, "graph": 2_700, "app": 2_900}
 """Most statements of each room, docstrings set aside. Raise a number only with its reason in the commit."""
 OVER_BUDGET: dict[str, int] = {
+    # The built-in analyst is a team's checker and reviewer, too (56).
+    "analyst": 3_256,
     # A lost worker is an error of its own; events say which topics, which pins, who wrote and at what cost; a run's model, and the
     # error of one that is not offered (5).
     # An empty account is an error of its own, and a rate limit says minutes (6); who waits for a thread is told (3).
@@ -67,9 +69,10 @@ OVER_BUDGET: dict[str, int] = {
     "graph": 3_621,
     # One settings file for all programs; a server's routes; a notebook's conversation has the file's defaults (20); an MCP client gets
     # pages of rows, a structured answer, progress and a new conversation (25).
-    "app": 2_983,
 }
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""
+    # A team: its table, its voices in a chat (59).
+    "app": 2_983,
 MOST_FILES = 170
 """Most source files without the analyst."""
 TWICE = {"errors.py", "model.py"}
