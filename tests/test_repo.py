@@ -69,10 +69,10 @@ OVER_BUDGET: dict[str, int] = {
     "graph": 3_621,
     # One settings file for all programs; a server's routes; a notebook's conversation has the file's defaults (20); an MCP client gets
     # pages of rows, a structured answer, progress and a new conversation (25).
-}
-"""Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""
     # A team: its table, its voices in a chat (59).
     "app": 2_983,
+}
+"""Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""
 MOST_FILES = 170
 """Most source files without the analyst."""
 TWICE = {"errors.py", "model.py"}
