@@ -190,8 +190,8 @@ def shops(places: dict[str, Place]) -> Iterator[dict[str, Database]]:
         database.close()
 
 
-def codes(report: CheckReport) -> set[object]:
-    return {finding["code"] for finding in report.findings}
+def codes(report: CheckReport) -> set[str]:
+    return {str(finding["code"]) for finding in report.findings}
 
 
 @pytest.mark.parametrize(("code", "question", "wrong", "right"), CASES)
