@@ -58,12 +58,11 @@ def answer(text: str) -> RenderableType:
 
 def lookups(calls: Sequence[tuple[str, Mapping[str, Any]]], ms: int) -> RenderableType:
     """Return one quiet line for the look-ups before a query or an answer: each tool with what it was asked."""
-    told = [" ".join([clean_line(name), *(clean_line(_brief(value), 60) for value in args.values())]) for name, args in calls]
-    return Text(f"  {' · '.join(dict.fromkeys(told))}: {ms} ms", "dim", overflow="ellipsis", no_wrap=True)
-
-
-def _brief(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    asked = [
+        (name, [", ".join(map(str, value)) if isinstance(value, list) else str(value) for value in args.values()]) for name, args in calls
+    ]
+    shown = dict.fromkeys(" ".join([clean_line(name), *(clean_line(text, 60) for text in texts)]) for name, texts in asked)
+    return Text(f"  {' · '.join(shown)}: {ms} ms", "dim", overflow="ellipsis", no_wrap=True)
 
 
 def query_started(name: str, sql: str, *, plain: bool = False) -> RenderableType:

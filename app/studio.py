@@ -31,7 +31,7 @@ _built = build_graph(
     **graph_arguments(_settings),
 )
 
-for _note in (*_settings.notes, *_database.notes):
+for _note in (*_settings.notes, *(f"{each.file}: {each.text()}" for each in _database.notes)):
     logging.getLogger("longtable.settings").warning(_note)
 
 graph = _built.compile(name="longtable").with_config(callbacks=[MetadataWriter()])

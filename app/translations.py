@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from longtable.base.errors import LongtableError
+from longtable.tools.engines.base import LOAD_SENTENCES
 
 WORDS: dict[str, dict[str, str]] = {
     "new_thread": {"en": "new thread {id}", "zh": "新会话 {id}"},
@@ -214,89 +215,6 @@ WORDS: dict[str, dict[str, str]] = {
     "no_threads": {"en": "There are no threads yet.", "zh": "还没有会话。"},
     "unknown_command": {"en": "There is no command {name}: /help lists them.", "zh": "没有命令 {name}：/help 列出全部命令。"},
     "empty": {"en": "(empty)", "zh": "（空）"},
-    "loaded_empty_file": {"en": "{where}: the file is empty: there is no table of it.", "zh": "{where}：文件为空，没有对应的表。"},
-    "loaded_encoding": {"en": "{where}: read as {value}.", "zh": "{where}：按 {value} 编码读取。"},
-    "loaded_lines_left_out": {
-        "en": "{where}: lines above the table that are left out: {count:,}.",
-        "zh": "{where}：表格上方的 {count:,} 行已略去。",
-    },
-    "loaded_no_names": {"en": "{where}: it has no row of names: its columns are numbered.", "zh": "{where}：没有列名行，各列按序号命名。"},
-    "loaded_header_joined": {
-        "en": "{where}: its header has {count} rows, joined into one.",
-        "zh": "{where}：表头有 {count} 行，已合并为一行。",
-    },
-    "loaded_rows_left_out": {
-        "en": "{where}: lines below the table that are left out: {count:,}.",
-        "zh": "{where}：表格下方的 {count:,} 行已略去。",
-    },
-    "loaded_uneven_lines": {
-        "en": "{where}: lines with more or fewer fields than the first one: {count:,} (missing fields are empty).",
-        "zh": "{where}：{count:,} 行的字段数与首行不同；缺少的字段为空。",
-    },
-    "loaded_total_left_out": {
-        "en": "{where}: the last row is a total ({value}) and is not part of the table.",
-        "zh": "{where}：最后一行是合计（{value}），已略去。",
-    },
-    "loaded_total_rows": {
-        "en": "{where}: the last row looks like a total ({value}) but is part of the table.",
-        "zh": "{where}：最后一行像是合计（{value}），仍保留在表中。",
-    },
-    "loaded_missing": {"en": "{where}: read as missing values: {value}.", "zh": "{where}：以下内容按缺失值读取：{value}。"},
-    "loaded_files_joined": {
-        "en": "{where}: one table made of files with the same columns ({count:,}): which one a row is from is in {value}.",
-        "zh": "{where}：{count:,} 个文件合成一张表，{value} 列注明每行的来源。",
-    },
-    "loaded_sheet_left_out": {
-        "en": "{where}: sheet {value} holds one cell and no table, and is left out.",
-        "zh": "{where}：工作表 {value} 只有一个单元格，没有表格，已略去。",
-    },
-    "loaded_unnamed": {"en": "{where}: the column has no name in the file.", "zh": "{where}：列名为空。"},
-    "loaded_ambiguous_number": {
-        "en": "{where}: kept as text: the sign in {value} may separate thousands or decimals.",
-        "zh": "{where}：按文本保留：{value} 中的符号可能是千位或小数分隔符。",
-    },
-    "loaded_read_thousands": {
-        "en": "{where}: the sign in {value} is read as a thousands separator.",
-        "zh": "{where}：{value} 中的符号按千位分隔符读取。",
-    },
-    "loaded_read_decimals": {
-        "en": "{where}: the sign in {value} is read as a decimal separator.",
-        "zh": "{where}：{value} 中的符号按小数点读取。",
-    },
-    "loaded_uneven_decimals": {
-        "en": "{where}: kept as text: uneven decimals such as {value} may be versions.",
-        "zh": "{where}：按文本保留：{value} 这类小数位数不一的值可能是版本号。",
-    },
-    "loaded_mixed_units": {
-        "en": "{where}: kept as text: it has different units ({value}).",
-        "zh": "{where}：按文本保留：单位不一致（{value}）。",
-    },
-    "loaded_percent": {
-        "en": "{where}: percentages are numbers: 12.5% is 12.5 (found: {value}).",
-        "zh": "{where}：百分比按数字读取：12.5% 为 12.5（例如 {value}）。",
-    },
-    "loaded_currency": {
-        "en": "{where}: amounts are numbers without their currency (found: {value}).",
-        "zh": "{where}：金额按数字读取，不含货币（例如 {value}）。",
-    },
-    "loaded_rounded": {
-        "en": "{where}: values such as {value} were rounded before the file was written: their last digits are lost.",
-        "zh": "{where}：{value} 这类值在写入文件前已被舍入，末几位已丢失。",
-    },
-    "loaded_dash_is_zero": {"en": "{where}: {value} is read as 0.", "zh": "{where}：{value} 按 0 读取。"},
-    "loaded_short_years": {
-        "en": "{where}: years of two digits such as in {value}: 69 to 99 are of the last century.",
-        "zh": "{where}：{value} 这类两位数年份：69 至 99 属于上个世纪。",
-    },
-    "loaded_day_first": {
-        "en": "{where}: dates such as {value} are read with the day first; no value decides it.",
-        "zh": "{where}：{value} 这类日期按日在前读取；没有值能确定。",
-    },
-    "loaded_month_first": {
-        "en": "{where}: dates such as {value} are read with the month first; no value decides it.",
-        "zh": "{where}：{value} 这类日期按月在前读取；没有值能确定。",
-    },
-    "loaded_from_text": {"en": "{where}: numbers or dates stored as text are converted.", "zh": "{where}：以文本存储的数字或日期已转换。"},
     "building": {"en": "Building the demo database", "zh": "正在建立演示数据库"},
     "no_archive": {
         "en": "No compaction of this thread was archived: chat with --archive-on-compact.",
@@ -375,6 +293,10 @@ WORDS: dict[str, dict[str, str]] = {
         "zh": "按句柄显示本会话的结果，或写入文件（/result r3，/result r3 文件.csv、.parquet 或 .xlsx）",
     },
     "help_quit": {"en": "leave", "zh": "离开"},
+}
+
+WORDS |= {
+    f"loaded_{code}": {"en": f"{{where}}: {texts['en']}.", "zh": f"{{where}}：{texts['zh']}。"} for code, texts in LOAD_SENTENCES.items()
 }
 
 

@@ -3,7 +3,8 @@
 import errno
 import os
 import sqlite3
-from collections.abc import Callable, Sequence
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 from decimal import Decimal
@@ -83,6 +84,10 @@ class Fetched:
     rows: list[Row]
 
 
+LOAD_SENTENCES: Mapping[str, Mapping[str, str]] = tomllib.loads((Path(__file__).parent / "load_notes.toml").read_text(encoding="utf-8"))
+"""What a note about a loaded file says, by its code and language."""
+
+
 @dataclass(frozen=True)
 class LoadNote:
     """What was guessed when a file was loaded, of a table or one column. `count` is in lines or files, `value` an example."""
@@ -93,6 +98,10 @@ class LoadNote:
     table: str = ""
     column: str = ""
     value: str = ""
+
+    def text(self) -> str:
+        """Return what was guessed, for who reads the schema."""
+        return LOAD_SENTENCES[self.code]["en"].format(count=self.count, value=self.value)
 
 
 class FailedAtError(QueryFailedError):

@@ -93,9 +93,7 @@ def load_files(path: Path, target: Path, *, files: FileLimits) -> tuple[LoadNote
             raise DatabaseUnavailableError(f"the file {sources[0].name!r} cannot be loaded: it is empty")
         comments = {(table, ""): [f"from {source}"] for table, source in loading.sources.items()}
         for note in loading.notes:
-            comments.setdefault((note.table or next(iter(loading.sources)), note.column), []).append(
-                NOTES[note.code].format(count=note.count, value=note.value)
-            )
+            comments.setdefault((note.table or next(iter(loading.sources)), note.column), []).append(note.text())
         for (table, column), texts in comments.items():
             where = f"COLUMN {quoted(table)}.{quoted(column)}" if column else f"TABLE {quoted(table)}"
             root.execute(f"COMMENT ON {where} IS {_text('; '.join(dict.fromkeys(texts)))}")
@@ -443,34 +441,3 @@ def _sheet_rows(rows: Iterable[Sequence[object]], file: Path, limits: FileLimits
             )
         texts.update(place for place, cell in enumerate(row) if isinstance(cell, str) and cell[:1].isdigit())
         yield ["" if cell is None else cell.isoformat(" ") if isinstance(cell, datetime) else str(cell) for cell in row]
-
-
-NOTES = {
-    "empty_file": "the file {value} is empty: there is no table of it",
-    "encoding": "read as {value}",
-    "lines_left_out": "lines above the table that are left out: {count:,}",
-    "no_names": "it has no row of names: its columns are numbered",
-    "header_joined": "its header has {count} rows, joined into one",
-    "rows_left_out": "lines below the table that are left out: {count:,}",
-    "uneven_lines": "lines with more or fewer fields than the first one: {count:,} (missing fields are empty)",
-    "total_left_out": "the last row is a total ({value}) and is not part of the table",
-    "total_rows": "the last row looks like a total ({value}) but is part of the table",
-    "missing": "read as missing values: {value}",
-    "files_joined": "one table made of files with the same columns ({count:,}): which one a row is from is in {value}",
-    "sheet_left_out": "sheet {value} holds one cell and no table, and is left out",
-    "unnamed": "the column has no name in the file",
-    "ambiguous_number": "kept as text: the sign in {value} may separate thousands or decimals",
-    "read_thousands": "the sign in {value} is read as a thousands separator",
-    "read_decimals": "the sign in {value} is read as a decimal separator",
-    "uneven_decimals": "kept as text: uneven decimals such as {value} may be versions",
-    "mixed_units": "kept as text: it has different units ({value})",
-    "percent": "percentages are numbers: 12.5% is 12.5 (found: {value})",
-    "currency": "amounts are numbers without their currency (found: {value})",
-    "rounded": "values such as {value} were rounded before the file was written: their last digits are lost",
-    "dash_is_zero": "{value} is read as 0",
-    "short_years": "years of two digits such as in {value}: 69 to 99 are of the last century",
-    "day_first": "dates such as {value} are read with the day first; no value decides it",
-    "month_first": "dates such as {value} are read with the month first; no value decides it",
-    "from_text": "numbers or dates stored as text are converted",
-}
-"""What a note says to who reads the schema; `app.translations` says the same to people."""
