@@ -186,16 +186,9 @@ class _Store(SqliteStore):
     abatch: Any = a_from(SqliteStore.batch)
 
 
-def _write_connections() -> Any:
-    """Return what makes connections that write one at a time; typed as `sqlite3.connect` asks for it, a class."""
-    write_lock = threading.Lock()
-
-    def made(*args: Any, **kwargs: Any) -> _WriteConnection:
-        connection = _WriteConnection(*args, **kwargs)
-        connection.write_lock = write_lock
-        return connection
-
-    return made
+def _write_connections() -> type[sqlite3.Connection]:
+    """Return a class of its own for each store: its connections share one `write_lock`."""
+    return type("StoreConnection", (_WriteConnection,), {"write_lock": threading.Lock()})
 
 
 def _path(url: str) -> Path | None:
@@ -285,7 +278,7 @@ class _File:
     pragmas: Sequence[str] = PRAGMAS
     lease: SqliteLease | None = None
     """None: nobody can write to it, so nobody takes turns."""
-    factory: Any = sqlite3.Connection
+    factory: type[sqlite3.Connection] = sqlite3.Connection
 
 
 def _set_up(path: Path, lease: SqliteLease, key: str | None) -> _File:

@@ -10,6 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
+from itertools import accumulate
 from typing import Literal
 
 from longtable.base.errors import DatabaseError
@@ -23,6 +24,7 @@ SPECIAL = re.compile(r"([\\.\[\]'\"])")
 FORBIDDEN_NAMES = frozenset({"__proto__", "constructor", "prototype"})
 _ISO = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])(?:-\d\d(?:[T ]\d\d:\d\d.*)?)?")
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _TYPE_KINDS: tuple[tuple[str, Kind], ...] = (
     (r"bool", "truth"),
     (r"date|time", "time"),
@@ -158,23 +160,15 @@ def plain_copy(spec: Mapping[str, object]) -> Spec:
     """Return a deep copy as plain JSON, its size and depth bounded before anything else looks at it."""
     if not isinstance(spec, Mapping):
         raise ChartSpecError("the spec is not a JSON object", hint="send one Vega-Lite spec")
-    size = 0
-    todo: list[tuple[object, int]] = [(spec, 1)]
-    while todo:
-        node, depth = todo.pop()
-        inner = list(node.values()) if isinstance(node, Mapping) else list(node) if isinstance(node, list | tuple) else []
-        size += 1 + (len(node) if isinstance(node, str) else len(inner))
-        if depth > MAX_DEPTH:
-            raise ChartSpecError(f"the spec is nested more than {MAX_DEPTH} deep", hint="draw it in a simpler way")
-        if size > MAX_SPEC_CHARS:
-            raise ChartSpecError(f"the spec has more than {MAX_SPEC_CHARS:,} characters", hint="leave data out: it comes by its handle")
-        todo += [(item, depth + 1) for item in inner]
     try:
         text = json.dumps(spec, ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise ChartSpecError(f"the spec is not JSON ({clip(str(error), 80)})", hint="send one Vega-Lite spec") from error
     if len(text) > MAX_SPEC_CHARS:
         raise ChartSpecError(f"the spec has more than {MAX_SPEC_CHARS:,} characters", hint="leave data out: it comes by its handle")
+    brackets = ((char in "{[") - (char in "]}") for char in _QUOTED.sub("", text))
+    if max(accumulate(brackets)) > MAX_DEPTH:
+        raise ChartSpecError(f"the spec is nested more than {MAX_DEPTH} deep", hint="draw it in a simpler way")
     copied: Spec = json.loads(text)
     return copied
 

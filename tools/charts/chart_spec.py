@@ -163,12 +163,9 @@ def _check_channel(place: str, channel: str, definition: Json, fields: dict[str,
     if definition is None or not isinstance(definition, dict):
         return
     for nested in ("condition", "sort"):
-        inner = definition.get(nested)
-        for one in inner if isinstance(inner, list) else [inner]:
-            if isinstance(one, dict):
-                for where, value, key in walk(one, f"{place}.{nested}"):
-                    if key == "field" and isinstance(value, str):
-                        find(fields, value, place=where)
+        for where, value, key in walk(definition.get(nested), f"{place}.{nested}"):
+            if key == "field" and isinstance(value, str):
+                find(fields, value, place=where)
     name = definition.get("field")
     if name is None or isinstance(name, dict):
         return

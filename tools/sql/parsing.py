@@ -125,7 +125,21 @@ def line_and_column(sql: str, offset: int) -> Place:
 
 def tokens_of(sql: str, dialect: str) -> list[Token]:
     """Return the tokens of a text; `dialect` "" is any. Raises `RefusedError` for a text that is too long or cannot be read."""
-    return _tokens(sql, dialect, Dialect.get_or_raise(dialect))
+    if len(sql) > MAX_SQL_CHARS:
+        reason = f"the SQL has {len(sql):,} characters, {MAX_SQL_CHARS:,} are allowed"
+        raise RefusedError("length", reason, "send a shorter query", place=line_and_column(sql, MAX_SQL_CHARS))
+    if "\x00" in sql:
+        place = line_and_column(sql, sql.index("\x00"))
+        raise RefusedError("syntax", "the SQL holds a NUL character", "send plain text", place=place)
+    if len(sql) > MAX_TOKENS and (over := next(islice(_WORDS.finditer(sql), MAX_TOKENS, None), None)):
+        raise _too_many_words(sql, over.start())
+    try:
+        tokens = Dialect.get_or_raise(dialect).tokenize(sql)
+    except Exception as error:  # sqlglot fails on odd texts in other ways than by its own error, at times by an assertion
+        raise _unreadable(error, dialect) from error
+    if len(tokens) > MAX_TOKENS:
+        raise _too_many_words(sql, tokens[MAX_TOKENS].start)
+    return tokens
 
 
 def statements(sql: str, dialect: str, *, tokens: list[Token] | None = None) -> list[exp.Expr]:
@@ -133,9 +147,9 @@ def statements(sql: str, dialect: str, *, tokens: list[Token] | None = None) -> 
 
     Raises `RefusedError` for a text over a limit, or one that cannot be parsed.
     """
-    parsing = Dialect.get_or_raise(dialect)
-    tokens = _tokens(sql, dialect, parsing) if tokens is None else tokens
+    tokens = tokens_of(sql, dialect) if tokens is None else tokens
     _check_depth(sql, tokens)
+    parsing = Dialect.get_or_raise(dialect)
     parsing.parser_class = _counting(type(parsing).parser_class)
     parsing.settings[_STEPS] = FREE_STEPS + STEPS_PER_TOKEN * len(tokens)
     try:
@@ -146,7 +160,7 @@ def statements(sql: str, dialect: str, *, tokens: list[Token] | None = None) -> 
         raise RefusedError("depth", "the SQL is nested too deeply", _FEWER) from error
     except RefusedError:
         raise
-    except Exception as error:  # the parser fails on odd texts in other ways, at times by an assertion
+    except Exception as error:  # as above
         raise _unreadable(error, dialect) from error
     return [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
 
@@ -199,24 +213,6 @@ def nodes_of(tree: exp.Expr) -> list[exp.Expr]:
             elif isinstance(value, list):
                 nodes.extend(child for child in value if isinstance(child, exp.Expr))
     return nodes
-
-
-def _tokens(sql: str, dialect: str, parsing: Dialect) -> list[Token]:
-    if len(sql) > MAX_SQL_CHARS:
-        reason = f"the SQL has {len(sql):,} characters, {MAX_SQL_CHARS:,} are allowed"
-        raise RefusedError("length", reason, "send a shorter query", place=line_and_column(sql, MAX_SQL_CHARS))
-    if "\x00" in sql:
-        place = line_and_column(sql, sql.index("\x00"))
-        raise RefusedError("syntax", "the SQL holds a NUL character", "send plain text", place=place)
-    if len(sql) > MAX_TOKENS and (over := next(islice(_WORDS.finditer(sql), MAX_TOKENS, None), None)):
-        raise _too_many_words(sql, over.start())
-    try:
-        tokens = parsing.tokenize(sql)
-    except Exception as error:  # as above
-        raise _unreadable(error, dialect) from error
-    if len(tokens) > MAX_TOKENS:
-        raise _too_many_words(sql, tokens[MAX_TOKENS].start)
-    return tokens
 
 
 def _too_many_words(sql: str, offset: int) -> RefusedError:
