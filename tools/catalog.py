@@ -205,17 +205,17 @@ class Reflected:
     """The engine's own tables, which a view may read."""
 
 
-def read_by_views(found: Reflected, catalog: Catalog) -> frozenset[str]:
+def read_by_views(reflected: Reflected, catalog: Catalog) -> frozenset[str]:
     """Return the folded bare names of all that the visible views read, through other views too."""
     shown = {table.name for table in catalog.tables}
-    reached = {table.name for table in found.tables if table.name in shown and table.kind == "view"}
+    reached = {table.name for table in reflected.tables if table.name in shown and table.kind == "view"}
     names: set[str] = set()
-    by_name = {table.name: table for table in found.tables}
+    by_name = {table.name: table for table in reflected.tables}
     todo = list(reached)
     while todo:
         view = by_name[todo.pop()]
-        text = found.view_sql.get((view.schema, view.bare_name), "")
-        for table in found.tables:
+        text = reflected.view_sql.get((view.schema, view.bare_name), "")
+        for table in reflected.tables:
             if table.name not in reached and mentions(text, table.bare_name):
                 reached.add(table.name)
                 names.add(fold(table.bare_name))

@@ -255,7 +255,7 @@ class ResultStore:
 
     def _answer(self, sql: str, catalog: Catalog, files: dict[str, str], limits: QueryLimits, cancel: Cancel | None) -> QueryResult | str:
         if self._isolation == "none":
-            from longtable.tools.result_sql import run_over_handles  # it loads the parser
+            from longtable.tools.worker import run_over_handles  # it loads the parser
 
             return run_over_handles(sql, catalog, files, limits=limits, runner=self._runner, cancel=cancel)
         with self._lock:

@@ -16,16 +16,18 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from importlib import import_module
 from io import RawIOBase
 from pathlib import Path
 from typing import Any, NoReturn
 
-from longtable.base.errors import LongtableError, QueryFailedError, QueryMemoryError
+from longtable.base.errors import LongtableError, QueryFailedError, QueryMemoryError, UnknownTableError
 from longtable.tools.catalog import Catalog, Reflected
+from longtable.tools.cells import without_labels
 from longtable.tools.database import Cancel, Database, QueryResult
-from longtable.tools.engines.base import FileLimits, LoadNote, QueryLimits
-from longtable.tools.query_runner import Runner
+from longtable.tools.engines.base import Fetched, FileLimits, LoadNote, QueryLimits
+from longtable.tools.query_runner import Runner, Stop
+from longtable.tools.sql import wall
+from longtable.tools.sql.hints import explained
 from longtable.tools.sql.table_policy import TablePolicy
 from longtable.tools.wire import Rows, decode, encode, read_frame, write_frame
 
@@ -65,10 +67,50 @@ def over_handles(
     _database: None, cancel: Cancel, sql: str, catalog: Catalog, files: Mapping[str, str], limits: QueryLimits
 ) -> dict[str, object] | str:
     """Run one query over kept results, whose files these are; return the fields of its result, or the handle whose file is gone."""
-    from longtable.tools.result_sql import run_over_handles
-
     answer = run_over_handles(sql, catalog, files, limits=limits, runner=Runner(), cancel=cancel)
     return answer if isinstance(answer, str) else _fields(answer)
+
+
+def run_over_handles(
+    sql: str, catalog: Catalog, files: Mapping[str, str], *, limits: QueryLimits, runner: Runner, cancel: Cancel | None
+) -> QueryResult | str:
+    """Check one SELECT against the handles of a catalogue, and run it over their files, behind both walls.
+
+    The handles are the only tables there are. Return the handle whose file is gone, if one is.
+    """
+    from longtable.tools.engines.duckdb import session_over_files  # a worker of SQLite loads no DuckDB
+
+    started = time.monotonic()
+    verdict = wall.check(sql, dialect="duckdb", catalog=catalog)
+    try:
+        verdict.raise_if_refused()
+    except UnknownTableError as error:
+        known = ", ".join([table.name for table in catalog.tables][-10:]) or "no results yet"
+        hint = f"the tables here are the handles of results: {known}"
+        raise UnknownTableError(error.reason, rule=error.rule, hint=hint, line=error.line, column=error.column) from error
+    handles = {table: Path(files[table.name]) for table in catalog.tables if table.name in verdict.tables}
+    if gone := next((table.name for table, path in handles.items() if not path.exists()), ""):
+        return gone
+
+    def work(stop: Stop) -> Fetched:
+        with session_over_files(handles, limits=limits) as session, stop.watch(session):
+            return session.fetch(verdict.sql, limits=limits, stop=stop)
+
+    try:
+        fetched = runner.run(work, seconds=limits.seconds, cancel=cancel)
+    except QueryFailedError as error:
+        raise explained(error, sql=sql, verdict=verdict, dialect="duckdb", catalog=catalog) from error
+    return QueryResult(
+        sql=verdict.sql,
+        columns=fetched.columns,
+        types=tuple(map(without_labels, fetched.types)),
+        rows=fetched.rows,
+        row_count=len(fetched.rows),
+        ms=round((time.monotonic() - started) * 1000),
+        masked=verdict.masks.of(fetched.columns),
+        reads=(*verdict.tables, *verdict.columns),
+        tables=verdict.tables,
+    )
 
 
 def read(database: Database, cancel: Cancel, version: object, sql: str, params: Sequence[object], seconds: float) -> Rows:
@@ -99,15 +141,13 @@ def parse(
     _database: None, _cancel: Cancel, job: str, number: int, catalog: Catalog | None, arguments: dict[str, Any]
 ) -> list[object] | None:
     """Do one of `TEXT_JOBS` for a server; return its answer in a list, None for a catalogue that was not sent yet."""
-    from longtable.tools.sql.wall import TEXT_JOBS
-
     if catalog is not None:
         _catalogs[number] = catalog
         for old in sorted(_catalogs)[:-MOST_CATALOGS]:
             del _catalogs[old]
     if number not in _catalogs:
         return None
-    return [TEXT_JOBS[job](**arguments, catalog=_catalogs[number])]
+    return [wall.TEXT_JOBS[job](**arguments, catalog=_catalogs[number])]
 
 
 JOBS: dict[str, Callable[..., object]] = {
@@ -183,7 +223,6 @@ def _work(opening: dict[str, Any], work: queue.SimpleQueue[Any], current: Curren
 def _open(arguments: dict[str, Any] | None) -> Database | None:
     """Open the database and have everything loaded that a first query needs."""
     if arguments is None:
-        import_module("longtable.tools.sql.wall")
         return None
     database = Database.open(**arguments, isolation="none")
     with suppress(LongtableError):  # a policy that names what is not there: raised to whoever asks for the catalogue

@@ -22,9 +22,9 @@ from longtable.base.errors import (
     UnknownTableError,
 )
 from longtable.tools.database import Cancel, Database, QueryLimits
+from longtable.tools.engines.duckdb import session_over_files
 from longtable.tools.parquet import CHUNK_ROWS, column_names
 from longtable.tools.query_runner import Stop
-from longtable.tools.result_sql import opened
 from longtable.tools.results import ResultGoneError, ResultStore, UnknownResultError, catalog_of
 
 pytestmark = pytest.mark.usefixtures("opened_both_ways")
@@ -323,7 +323,7 @@ def attempt(store: ResultStore, sql: str) -> list[tuple[object, ...]]:
     """Run SQL past the AST wall, on the engine's wall alone."""
     [table], path = catalog_of([store.meta("t", "r1")]).tables, store.path("t", "r1")
     limits = QueryLimits()
-    with opened({table: path}, limits=limits) as session:
+    with session_over_files({table: path}, limits=limits) as session:
         return session.fetch(sql.replace("FILE", str(path)), limits=limits, stop=Stop(seconds=5)).rows
 
 

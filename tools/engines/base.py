@@ -140,7 +140,7 @@ class Engine(Protocol):
         """Return a value that is another once the schema may have changed; cheap, for it is asked for each turn."""
         ...
 
-    def guard(self, catalog: Catalog, found: Reflected) -> None:
+    def guard(self, catalog: Catalog, reflected: Reflected) -> None:
         """Remember what may be read; called before the first walled session, and when the schema has changed."""
         ...
 

@@ -69,10 +69,10 @@ class DuckdbEngine:
         """Return how often it was opened, and which file that was: while it is attached for reading, nobody changes it."""
         return self._times_opened, *self._file
 
-    def guard(self, catalog: Catalog, found: Reflected) -> None:
+    def guard(self, catalog: Catalog, reflected: Reflected) -> None:
         """Remember the names that DuckDB may find in a statement, including those inside views."""
         own = {fold(table.bare_name) for table in catalog.tables}
-        self._readable = frozenset(own | read_by_views(found, catalog))
+        self._readable = frozenset(own | read_by_views(reflected, catalog))
         self._closed_columns = {fold(f"{schema}.{table}"): names for (schema, table), names in catalog.hidden_columns.items()}
 
     @contextmanager
@@ -170,10 +170,10 @@ class DuckdbSession:
             if self._readable is not None:
                 self._check(sql, self._readable)
             explained = self._plan(sql)
-            found = self.cursor.execute("SELECT database_name, schema_name, table_name, estimated_size FROM duckdb_tables()").fetchall()
+            tables = self.cursor.execute("SELECT database_name, schema_name, table_name, estimated_size FROM duckdb_tables()").fetchall()
         except (duckdb.Error, MemoryError) as error:
             raise self._translate(error, sql) from error
-        return read_plan(explained, {f"{database}.{schema}.{table}": size for database, schema, table, size in found})
+        return read_plan(explained, {f"{database}.{schema}.{table}": size for database, schema, table, size in tables})
 
     def interrupt(self) -> None:
         """Stop the statement that runs; without effect when none does."""
@@ -221,6 +221,27 @@ _ERRORS: tuple[tuple[type[Exception], Callable[[str, int], LongtableError | Stop
     (duckdb.IOException, lambda line, _: DatabaseUnavailableError(f"the DuckDB database cannot be read: {line}")),
 )
 """The error made of the first line of DuckDB's message and of the memory limit; the first whose class fits."""
+
+
+@contextmanager
+def session_over_files(files: Mapping[Table, Path], *, limits: QueryLimits) -> Iterator[DuckdbSession]:
+    """Open a session of an instance that holds a view of each Parquet file and may open no other file."""
+    connection = empty_instance(memory_bytes=limits.memory_bytes)
+    try:
+        for table, path in files.items():
+            # The columns by name: `*` would let the file's path be asked for.
+            names = ", ".join(quoted(column.name) for column in table.columns)
+            connection.execute(f"CREATE VIEW {quoted(table.name)} AS SELECT {names} FROM read_parquet({path_literal(path)})")
+        connection.execute(f"SET allowed_paths = [{', '.join(map(path_literal, files.values()))}]")
+        close_wall(connection)
+    except duckdb.Error as error:
+        connection.close()
+        reason = re.sub(r"'[^']*/", "'", first_line(error))
+        raise DatabaseUnavailableError(f"the kept results cannot be read: {reason}") from error
+    try:
+        yield DuckdbSession(connection, memory_bytes=limits.memory_bytes, readable=frozenset(table.name for table in files))
+    finally:
+        connection.close()
 
 
 def _readable(name: str, readable: frozenset[str]) -> bool:

@@ -93,14 +93,14 @@ class PostgresEngine:
         with self.session(stop, walled=False) as session, translated(limits=self._limits, stopped=stop):
             return session.link.connection.execute(VERSION).fetchone()
 
-    def guard(self, catalog: Catalog, found: Reflected) -> None:
+    def guard(self, catalog: Catalog, reflected: Reflected) -> None:
         """Remember the relations a plan may scan: those shown, their partitions, and what the views shown read."""
         shown = {(table.schema, table.bare_name) for table in catalog.tables}
-        through = read_by_views(found, catalog)
-        behind = {(table.schema, table.bare_name) for table in found.tables if fold(table.bare_name) in through}
-        parts = {part for key in shown | behind for part in found.parts.get(key, ())}
-        texts = [found.view_sql.get((table.schema, table.bare_name), "") for table in catalog.tables if table.kind == "view"]
-        system = {("pg_catalog", name) for name in found.system_relations if any(mentions(text, name) for text in texts)}
+        through = read_by_views(reflected, catalog)
+        behind = {(table.schema, table.bare_name) for table in reflected.tables if fold(table.bare_name) in through}
+        parts = {part for key in shown | behind for part in reflected.parts.get(key, ())}
+        texts = [reflected.view_sql.get((table.schema, table.bare_name), "") for table in catalog.tables if table.kind == "view"]
+        system = {("pg_catalog", name) for name in reflected.system_relations if any(mentions(text, name) for text in texts)}
         self._readable = frozenset(shown | behind | parts | system)
 
     @contextmanager
@@ -230,11 +230,11 @@ KEEPALIVE: dict[str, str | int] = {"keepalives_idle": 30, "keepalives_interval":
 def connector(server: str, *, seconds: float) -> Callable[[], RawConnection]:
     """Return what opens one connection to the server of this URL; raise `ConfigError` for a URL that libpq cannot read."""
     try:
-        given = {key: value for key, value in psycopg.conninfo.conninfo_to_dict(server).items() if value is not None}
+        from_url = {key: value for key, value in psycopg.conninfo.conninfo_to_dict(server).items() if value is not None}
     except psycopg.Error:
         # What libpq says may quote the password: it is not repeated, nor kept as the cause, which a log would show.
         raise ConfigError("the PostgreSQL URL cannot be read: check its host, port and parameters") from None
-    settings = KEEPALIVE | {"connect_timeout": CONNECT_SECONDS, "fallback_application_name": "longtable"} | given
+    settings = KEEPALIVE | {"connect_timeout": CONNECT_SECONDS, "fallback_application_name": "longtable"} | from_url
     settings["client_encoding"] = "utf8"
     # Not for the walled transaction, which says it all again, but for whatever should run outside of one.
     first = f"-c default_transaction_read_only=on -c statement_timeout={round(seconds * 1000) + 1}"

@@ -84,15 +84,15 @@ class SqliteEngine:
             (count,) = session.connection.execute("PRAGMA schema_version").fetchone()
         return count, self._version().inode
 
-    def guard(self, catalog: Catalog, found: Reflected) -> None:
+    def guard(self, catalog: Catalog, reflected: Reflected) -> None:
         """Build the authorizer: what the catalogue shows can be read, nothing else."""
         with self.session(walled=False) as session:
             virtual = [name for name in virtual_tables(session.connection) if catalog.resolve(name) is not None]
             shadows = shadow_tables(session.connection, virtual)
             real = frozenset(fold(str(row[0])) for row in session.connection.execute("SELECT name FROM sqlite_master"))
-        self._view_sql = {fold(name): text for (_, name), text in found.view_sql.items()}
+        self._view_sql = {fold(name): text for (_, name), text in reflected.view_sql.items()}
         self._touch = tuple(f"SELECT 1 FROM {quoted(name)} LIMIT 0" for name in virtual)
-        self._authorizer = _authorizer(catalog, found, shadows=shadows, real=real)
+        self._authorizer = _authorizer(catalog, reflected, shadows=shadows, real=real)
         with self._lock:
             # They are watched by what could be read before.
             idle, self._idle[True] = self._idle[True], []
@@ -260,9 +260,9 @@ def _type_of(rows: list[Row], index: int) -> str:
     return _NAMES[found.pop()] if found else "NULL"
 
 
-def _authorizer(catalog: Catalog, found: Reflected, *, shadows: frozenset[str], real: frozenset[str]) -> Authorizer:
+def _authorizer(catalog: Catalog, reflected: Reflected, *, shadows: frozenset[str], real: frozenset[str]) -> Authorizer:
     direct = {fold(table.name) for table in catalog.tables} | TABLE_FUNCTIONS["sqlite"] | shadows
-    through_views = read_by_views(found, catalog)
+    through_views = read_by_views(reflected, catalog)
     closed = {fold(table): {fold(name) for name in names} for (_, table), names in catalog.hidden_columns.items()}
     functions = SCALAR_FUNCTIONS["sqlite"]
 

@@ -131,22 +131,22 @@ def load_policy(path: Path) -> TablePolicy:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path.name}: {error}") from error
     lines = _Lines(path.name, text)
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     places: dict[tuple[str, str], str] = {}
     for key, value in found.items():
         if key == "rows":
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ConfigError(f"{lines.place('', 'rows')}: rows must be a whole number of at least 1, found {value!r}")
-            given["rows"] = value
+            values["rows"] = value
         elif key in SECTIONS and isinstance(value, dict):
             for name, entries in value.items():
-                _take(lines, key, name, entries, given, places)
+                _take(lines, key, name, entries, values, places)
         else:
             raise ConfigError(f"{lines.place('', key)}: {key!r} is not known: use rows, [tables] or [columns]")
-    return TablePolicy(**given, places=places)
+    return TablePolicy(**values, places=places)
 
 
-def _take(lines: "_Lines", section: str, name: str, entries: object, given: dict[str, Any], places: dict[tuple[str, str], str]) -> None:
+def _take(lines: "_Lines", section: str, name: str, entries: object, values: dict[str, Any], places: dict[tuple[str, str], str]) -> None:
     known = SECTIONS[section]
     if name not in known:
         raise ConfigError(f"{lines.place(section, name)}: {name!r} is not known in [{section}]: use {', '.join(known)}")
@@ -159,7 +159,7 @@ def _take(lines: "_Lines", section: str, name: str, entries: object, given: dict
         if known[name] == "allowed_columns" and "." not in entry:
             raise ConfigError(f"{place}: {entry!r} lacks its table: write table.column")
         places[known[name], entry.casefold()] = place
-    given[known[name]] = frozenset(entries)
+    values[known[name]] = frozenset(entries)
 
 
 class _Lines:

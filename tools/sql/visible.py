@@ -17,59 +17,59 @@ from longtable.tools.sql.scope import cte_of
 from longtable.tools.sql.table_policy import TablePolicy
 
 
-def visible(found: Reflected, policy: TablePolicy, *, dialect: str = "") -> Catalog:
+def visible(reflected: Reflected, policy: TablePolicy, *, dialect: str = "") -> Catalog:
     """Leave out what the policy hides: tables, what is read along with them, views that read a denied one, keys that point at any.
 
     Columns likewise; a view that takes in a denied column is hidden whole. Raises `ConfigError` for a column that is not there.
     """
     open_tables = {
         table.name
-        for table in found.tables
+        for table in reflected.tables
         if policy.permits(table.bare_name, table.schema)
-        and not any(policy.denies(name, schema) for schema, name in found.parts.get((table.schema, table.bare_name), ()))
+        and not any(policy.denies(name, schema) for schema, name in reflected.parts.get((table.schema, table.bare_name), ()))
     }
     denied = {name.rpartition(".")[2] for name in policy.denied}
-    open_tables -= _views_that_read(found, lambda text: any(mentions(text, name) for name in denied))
+    open_tables -= _views_that_read(reflected, lambda text: any(mentions(text, name) for name in denied))
     hidden: dict[tuple[str, str], frozenset[str]] = {}
     masked: dict[str, frozenset[str]] = {}
-    policy.check_tables((table.bare_name, table.schema) for table in found.tables)
+    policy.check_tables((table.bare_name, table.schema) for table in reflected.tables)
     if policy.names_columns:
-        policy.check_columns((column.name, table.bare_name, table.schema) for table in found.tables for column in table.columns)
-        hidden = _hidden_columns(found, policy)
-        closed_columns = _with_row_ids(found, hidden)
-        open_tables -= _views_that_read(found, lambda text: _takes_in(text, closed_columns, dialect, found))
-        masked = masked_columns(found, policy, dialect)
-    columns = {table.name: _open_columns(table, hidden, masked.get(table.name, frozenset())) for table in found.tables}
+        policy.check_columns((column.name, table.bare_name, table.schema) for table in reflected.tables for column in table.columns)
+        hidden = _hidden_columns(reflected, policy)
+        closed_columns = _with_row_ids(reflected, hidden)
+        open_tables -= _views_that_read(reflected, lambda text: _takes_in(text, closed_columns, dialect, reflected))
+        masked = masked_columns(reflected, policy, dialect)
+    columns = {table.name: _open_columns(table, hidden, masked.get(table.name, frozenset())) for table in reflected.tables}
     # A table of which nothing is left is not there; a view that is broken has no columns to begin with.
-    open_tables -= {table.name for table in found.tables if table.columns and not columns[table.name]}
+    open_tables -= {table.name for table in reflected.tables if table.columns and not columns[table.name]}
     tables = tuple(
         _without_hidden_keys(replace(table, columns=columns[table.name]), open_tables, columns)
-        for table in found.tables
+        for table in reflected.tables
         if table.name in open_tables
     )
-    closed = _closed_types(found, tables)
+    closed = _closed_types(reflected, tables)
     return Catalog(
         tables,
-        database_names=found.database_names,
-        hidden_functions=found.own_functions,
-        exact_case=found.exact_case,
-        own_types=frozenset(name for name in found.own_types if not _names_one(name, closed)),
+        database_names=reflected.database_names,
+        hidden_functions=reflected.own_functions,
+        exact_case=reflected.exact_case,
+        own_types=frozenset(name for name in reflected.own_types if not _names_one(name, closed)),
         types_list_hidden_values=any(kind != without_labels(kind) for kind in closed),
         hidden_columns=hidden,
-        view_sql=found.view_sql,
+        view_sql=reflected.view_sql,
     )
 
 
-def _hidden_columns(found: Reflected, policy: TablePolicy) -> dict[tuple[str, str], frozenset[str]]:
+def _hidden_columns(reflected: Reflected, policy: TablePolicy) -> dict[tuple[str, str], frozenset[str]]:
     """Return what is denied of each table; what is denied of a table is denied of its partitions, and the other way round."""
     hidden: dict[tuple[str, str], set[str]] = {}
-    for table in found.tables:
+    for table in reflected.tables:
         key = (table.schema, table.bare_name)
-        for schema, name in (key, *found.parts.get(key, ())):
+        for schema, name in (key, *reflected.parts.get(key, ())):
             hidden.setdefault(key, set()).update(
                 column.name for column in table.columns if not policy.permits_column(column.name, name, schema)
             )
-    for key, parts in found.parts.items():
+    for key, parts in reflected.parts.items():
         for part in parts:
             if part in hidden:
                 hidden[part] |= hidden.get(key, set())
@@ -81,10 +81,10 @@ def _open_columns(table: Table, hidden: Mapping[tuple[str, str], frozenset[str]]
     return tuple(_as_masked(column) if column.name in masked else column for column in table.columns if column.name not in gone)
 
 
-def _closed_types(found: Reflected, tables: Iterable[Table]) -> frozenset[str]:
+def _closed_types(reflected: Reflected, tables: Iterable[Table]) -> frozenset[str]:
     """Return the types of columns that are denied or masked, but for those that an open column has, too: a type may list values."""
     seen = {table.name: {column.name for column in table.columns if not column.masked} for table in tables}
-    every = [(column, column.name in seen.get(table.name, ())) for table in found.tables for column in table.columns]
+    every = [(column, column.name in seen.get(table.name, ())) for table in reflected.tables for column in table.columns]
     return frozenset(column.type for column, _ in every) - {column.type for column, is_open in every if is_open}
 
 
@@ -96,10 +96,10 @@ def _as_masked(column: Column) -> Column:
     return replace(column, masked=True, type=without_labels(column.type))
 
 
-def _views_that_read(found: Reflected, reads: Callable[[str], bool]) -> set[str]:
+def _views_that_read(reflected: Reflected, reads: Callable[[str], bool]) -> set[str]:
     """Return the names of the views whose SQL `reads` what is closed, and of those over such a view."""
-    views = {view.name: view.bare_name for view in found.tables if view.kind == "view"}
-    texts = {view.name: found.view_sql.get((view.schema, view.bare_name), "") for view in found.tables if view.name in views}
+    views = {view.name: view.bare_name for view in reflected.tables if view.kind == "view"}
+    texts = {view.name: reflected.view_sql.get((view.schema, view.bare_name), "") for view in reflected.tables if view.name in views}
     closed = {name for name, text in texts.items() if reads(text)}
     while more := {name for name in texts.keys() - closed if any(mentions(texts[name], views[other]) for other in closed)}:
         closed |= more
@@ -124,36 +124,36 @@ def _without_hidden_keys(table: Table, open_tables: set[str], columns: Mapping[s
 Key = tuple[str, str]
 
 
-def masked_columns(found: Reflected, policy: TablePolicy, dialect: str) -> dict[str, frozenset[str]]:
+def masked_columns(reflected: Reflected, policy: TablePolicy, dialect: str) -> dict[str, frozenset[str]]:
     """Return the masked columns of each table, by the name it is shown under; a view's are what comes of its tables'."""
     masked = {
-        table.name: frozenset(column.name for column in table.columns if _is_masked(found, table, column.name, policy))
-        for table in found.tables
+        table.name: frozenset(column.name for column in table.columns if _is_masked(reflected, table, column.name, policy))
+        for table in reflected.tables
     }
-    texts = [(view, text) for view in found.tables if (text := found.view_sql.get((view.schema, view.bare_name))) is not None]
+    texts = [(view, text) for view in reflected.tables if (text := reflected.view_sql.get((view.schema, view.bare_name))) is not None]
     while any(masked.values()):
-        read = {view.name: masked[view.name] | _come_through(text, view, found.tables, masked, dialect) for view, text in texts}
+        read = {view.name: masked[view.name] | _come_through(text, view, reflected.tables, masked, dialect) for view, text in texts}
         if masked | read == masked:
             break
         masked |= read
     return {name: names for name, names in masked.items() if names}
 
 
-def _is_masked(found: Reflected, table: Table, column: str, policy: TablePolicy) -> bool:
+def _is_masked(reflected: Reflected, table: Table, column: str, policy: TablePolicy) -> bool:
     key = (table.schema, table.bare_name)
-    parents = [parent for parent, parts in found.parts.items() if key in parts]
-    return any(policy.masks(column, name, schema) for schema, name in (key, *found.parts.get(key, ()), *parents))
+    parents = [parent for parent, parts in reflected.parts.items() if key in parts]
+    return any(policy.masks(column, name, schema) for schema, name in (key, *reflected.parts.get(key, ()), *parents))
 
 
-def _with_row_ids(found: Reflected, hidden: Mapping[Key, frozenset[str]]) -> dict[Key, frozenset[str]]:
+def _with_row_ids(reflected: Reflected, hidden: Mapping[Key, frozenset[str]]) -> dict[Key, frozenset[str]]:
     """Add the other names of SQLite's row ids."""
-    keys = {(table.schema, table.bare_name): {fold(name) for name in table.primary_key} for table in found.tables}
+    keys = {(table.schema, table.bare_name): {fold(name) for name in table.primary_key} for table in reflected.tables}
     return {
         key: names | (set(ROW_IDS) if keys.get(key, set()) & {fold(name) for name in names} else set()) for key, names in hidden.items()
     }
 
 
-def _takes_in(text: str, hidden: Mapping[Key, frozenset[str]], dialect: str, found: Reflected) -> bool:
+def _takes_in(text: str, hidden: Mapping[Key, frozenset[str]], dialect: str, reflected: Reflected) -> bool:
     """Return whether a view's SQL may read a hidden column: by its name, or from its table without naming it."""
     names = [name for (_, table), columns in hidden.items() if mentions(text, table) for name in columns]
     if not names:
@@ -175,7 +175,7 @@ def _takes_in(text: str, hidden: Mapping[Key, frozenset[str]], dialect: str, fou
             return True
         if isinstance(node, exp.Columns | exp.Pivot):
             return True
-        if isinstance(node, exp.Anonymous) and fold(node.name) in found.own_functions:  # what it reads is not looked at
+        if isinstance(node, exp.Anonymous) and fold(node.name) in reflected.own_functions:  # what it reads is not looked at
             return True
     return False
 
