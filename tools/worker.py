@@ -16,6 +16,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from importlib import import_module
 from io import RawIOBase
 from pathlib import Path
 from typing import Any, NoReturn
@@ -26,8 +27,6 @@ from longtable.tools.cells import without_labels
 from longtable.tools.database import Cancel, Database, QueryResult
 from longtable.tools.engines.base import Fetched, FileLimits, LoadNote, QueryLimits
 from longtable.tools.query_runner import Runner, Stop
-from longtable.tools.sql import wall
-from longtable.tools.sql.hints import explained
 from longtable.tools.sql.table_policy import TablePolicy
 from longtable.tools.wire import Rows, decode, encode, read_frame, write_frame
 
@@ -78,10 +77,13 @@ def run_over_handles(
 
     The handles are the only tables there are. Return the handle whose file is gone, if one is.
     """
-    from longtable.tools.engines.duckdb import session_over_files  # a worker of SQLite loads no DuckDB
+    # Here, not above: until a starting process has read its opening, nothing ends it with its caller.
+    from longtable.tools.engines.duckdb import session_over_files
+    from longtable.tools.sql.hints import explained
+    from longtable.tools.sql.wall import check
 
     started = time.monotonic()
-    verdict = wall.check(sql, dialect="duckdb", catalog=catalog)
+    verdict = check(sql, dialect="duckdb", catalog=catalog)
     try:
         verdict.raise_if_refused()
     except UnknownTableError as error:
@@ -141,13 +143,15 @@ def parse(
     _database: None, _cancel: Cancel, job: str, number: int, catalog: Catalog | None, arguments: dict[str, Any]
 ) -> list[object] | None:
     """Do one of `TEXT_JOBS` for a server; return its answer in a list, None for a catalogue that was not sent yet."""
+    from longtable.tools.sql.wall import TEXT_JOBS
+
     if catalog is not None:
         _catalogs[number] = catalog
         for old in sorted(_catalogs)[:-MOST_CATALOGS]:
             del _catalogs[old]
     if number not in _catalogs:
         return None
-    return [wall.TEXT_JOBS[job](**arguments, catalog=_catalogs[number])]
+    return [TEXT_JOBS[job](**arguments, catalog=_catalogs[number])]
 
 
 JOBS: dict[str, Callable[..., object]] = {
@@ -223,6 +227,7 @@ def _work(opening: dict[str, Any], work: queue.SimpleQueue[Any], current: Curren
 def _open(arguments: dict[str, Any] | None) -> Database | None:
     """Open the database and have everything loaded that a first query needs."""
     if arguments is None:
+        import_module("longtable.tools.sql.wall")
         return None
     database = Database.open(**arguments, isolation="none")
     with suppress(LongtableError):  # a policy that names what is not there: raised to whoever asks for the catalogue
