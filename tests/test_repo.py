@@ -48,7 +48,7 @@ OVER_BUDGET: dict[str, int] = {
     # A result and a database are shown in a notebook (18). People's own files (282): forty exports load right, with what was guessed;
     # files of different years say the year of a row (5); their notes are one table in two languages (3). check_sql: what makes a
     # figure wrong, planned where texts are parsed (210).
-    "tools": 7_251,
+    "tools": 7_223,
     # What a summary call is sent (33): its most tokens, little thinking, no second try; what was too little waits (7); a run chooses
     # its model and with it the summariser (10); a turn from another project finds no thread (3).
     # A message sent again gets the answer that it has; a question with its id, speaker and images (37); spent tools are withdrawn (9):
@@ -67,14 +67,14 @@ OVER_BUDGET: dict[str, int] = {
     # Agents for other people's teams; a tool's errors as messages; the order of two nodes (36).
     # An edit of a message by update_state holds or is refused, with the memory and pins that hold its old words (54); a reader that
     # anyio cancels at each await leaves no run behind (14).
-    "graph": 3_621,
+    "graph": 3_616,
     # One settings file for all programs; a server's routes; a notebook's conversation has the file's defaults (20); an MCP client gets
     # pages of rows, a structured answer, progress and a new conversation (25).
     # A team: its table, its voices in a chat (59).
     "app": 2_984,
 }
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""
-MOST_FILES = 170
+MOST_FILES = 169
 """Most source files without the analyst."""
 TWICE = {"errors.py", "model.py"}
 """File names that stand in two rooms because the old place still imports, with a warning, until 0.3."""
