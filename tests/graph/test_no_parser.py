@@ -15,6 +15,7 @@ from pathlib import Path
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from longtable.graph import Context, Conversation, Database, ResultStore, build_graph
+from longtable.tools.toolset import check_tool
 from tests.support.models import call, script
 
 calls = [
@@ -25,10 +26,12 @@ calls = [
     call("run_sql", "c5", sql="DROP TABLE people"),
     call("fetch_result", "c6", sql="SELECT max(salary) FROM r1"),
     call("fetch_result", "c7", sql="SELECT max(salry) FROM r1"),
+    call("check_sql", "c8", result="r1", question="Who earns most?"),
+    call("check_sql", "c9", sql="DROP TABLE people"),
 ]
 results = ResultStore(Path(sys.argv[2]), clock=lambda: datetime.now(UTC))
 with Database.open(sys.argv[1]) as database:
-    graph = build_graph(model=script(*calls, "There."), database=database, results=results)
+    graph = build_graph(model=script(*calls, "There."), database=database, tools=[check_tool(database)], results=results)
     compiled = graph.compile(checkpointer=InMemorySaver(), store=InMemoryStore())
     talk = Conversation(compiled, "t", context=Context(model_limit=64_000, approve_sql="costly"), results=results)
     answer = talk.ask("Who earns most?")
@@ -44,4 +47,4 @@ def test_a_chat_turn_with_queries_loads_no_parser(dialect: str, tmp_path: Path) 
     command = [sys.executable, "-c", TURN, url(make(tmp_path, dialect)), str(tmp_path / "results")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=Path(__file__).parents[2])
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "[True, True, False, False, True, False] There.\n"
+    assert done.stdout == "[True, True, False, False, True, False, True, False] There.\n"
