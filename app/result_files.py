@@ -1,6 +1,7 @@
 """Write a kept result to a file that other programs read: CSV, Parquet or Excel."""
 
 import csv
+import re
 import shutil
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime, time
@@ -8,11 +9,14 @@ from decimal import Decimal
 from itertools import chain, count
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from langchain_core.messages import BaseMessage
 
 from longtable.base.errors import ConfigError, MissingExtraError, PersistenceError
 from longtable.base.events import ChartShown
 from longtable.tools.cells import Json, dumps, json_value
-from longtable.tools.charts.chart_tool import Chart, chart_of
+from longtable.tools.charts.chart_tool import Chart, chart_of, draws_pictures
 
 if TYPE_CHECKING:
     from longtable.app.session import Session
@@ -25,6 +29,25 @@ SHEET_COLUMNS = 16_384
 CELL_CHARS = 32_767
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet takes for the beginning of a formula."""
+
+
+MOST_LINKS = 5
+"""Newest results of a turn that its answer links."""
+_HANDLE = re.compile(r'"handle":\s*"(r\d+)"')
+"""In a tool's JSON; within a cell's text the quotes would be escaped."""
+
+
+def answer_links(address: str, thread_id: str, messages: Sequence[BaseMessage]) -> str:
+    """Return Markdown for browsers that shows a turn's charts and links its results as CSV; "" for a turn without results."""
+    told = [(found[1], str(message.text)) for message in messages if message.type == "tool" and (found := _HANDLE.search(message.text))]
+    at = f"{address.rstrip('/')}/longtable/threads/{quote(thread_id, safe='')}/results"
+    charts = dict.fromkeys(handle for handle, text in told if re.search(r'"shown":\s*true', text)) if draws_pictures() else {}
+    tables = [*dict.fromkeys(handle for handle, _ in told)][-MOST_LINKS:]
+    lines = [
+        *(f"![{handle}]({at}/{handle}.svg)" for handle in charts),
+        " · ".join(f"[{handle}.csv]({at}/{handle}.csv)" for handle in tables),
+    ]
+    return "\n\n" + "\n\n".join(lines) if tables else ""
 
 
 def save_result(results: "ResultStore", thread_id: str, handle: str, file: Path, *, quote_formulas: bool = False) -> tuple[int, int]:

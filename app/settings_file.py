@@ -180,6 +180,7 @@ class StoreTable(Table):
 
     url: FilePlace | None = None
     results: FilePlace | None = None
+    results_url: Text | None = None
     archive: FilePlace | None = None
     archive_on_compact: bool | None = None
 

@@ -8,8 +8,11 @@ LONGTABLE_ARCHIVE if that is set (LONGTABLE_ARCHIVE_ON_COMPACT=0: only read ther
 """
 
 import logging
+import os
+from functools import partial
 
 from longtable.app.demo import ensure_demo
+from longtable.app.result_files import answer_links
 from longtable.app.session import graph_arguments, open_database, server_archive, server_results
 from longtable.app.settings import cache_folder, running_settings
 from longtable.app.terminal import start_log
@@ -22,11 +25,15 @@ start_log()
 if not _settings.database.url:
     ensure_demo(cache_folder())
 
+# LONGTABLE_RESULTS_URL; else what `langgraph dev` says of itself, else links without a host, for pages of the same server.
+_address = _settings.store.results_url or os.environ.get("LANGGRAPH_API_URL", "")
+
 _built = build_graph(
     database=(_database := open_database(_settings)),
     results=server_results(),
     archive_on_compact=server_archive() if _settings.store.archive_on_compact else None,
     output_schema=Output,
+    footer=None if _address == "none" else partial(answer_links, _address),
     operator=_settings.context(),
     **graph_arguments(_settings),
 )

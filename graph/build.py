@@ -54,7 +54,7 @@ from longtable.nodes.route import (
     counts_after_settle,
 )
 from longtable.nodes.run_tools import RunTools
-from longtable.nodes.settle import Settle
+from longtable.nodes.settle import Footer, Settle
 from longtable.nodes.state import Input, Output, State, Update, applied, turn_of
 from longtable.nodes.team.team import Team, persona_tools, speaking
 from longtable.nodes.turns.failures import reporting
@@ -105,6 +105,7 @@ def build_graph(
     operator: Context | None = None,
     memory_prompt: str | None = None,
     request_limits: RequestLimits | None = None,
+    footer: Footer | None = None,
     clock: Callable[[], datetime] = _now,
     output_schema: type[State] | type[Output] = State,
     team: Team | None = None,
@@ -127,7 +128,8 @@ def build_graph(
     by name in place of `model` (`Context.model`); with `summarizer=None` each writes its own summaries. `context_providers` give
     material that goes with the calls of one turn and is not kept. `rate_limit` bounds the turns of an owner.
     `strategies` are ways of writing memory besides "rolling", "topics" and "window", for `policy` to name. A model that cannot bind
-    tools answers without them. `output_schema=Output` makes a run return the transcript alone. The model's limit is looked up when a
+    tools answers without them. `footer` gives what people read below an answer, from the thread's id and the turn's messages; no
+    model is sent it. `output_schema=Output` makes a run return the transcript alone. The model's limit is looked up when a
     run starts: `Context.model_limit` may still set it. `team`: personas that answer, and their mode; None for one voice.
     """
     indexes, plans = Indexes(KEPT_INDEXES), CallPlans(team)
@@ -225,7 +227,7 @@ def build_graph(
         respond=Respond(lines, clock, indexes, plans, ContextProviders(tuple(context_providers)), rate_limit, team),
         run_tools=RunTools(by_name, clock, indexes, Audit(clock, database.check if database else None), plans, results, gate, names_of),
         approve=Approve(),
-        settle=Settle(clock, plans, results, team=team),
+        settle=Settle(clock, plans, results, team=team, footer=footer),
         prepare=Prepare(compactor),
     )
 

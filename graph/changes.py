@@ -33,7 +33,7 @@ from longtable.memory.thread import Compaction, Edit, Thread
 from longtable.memory.tokens import fingerprint
 from longtable.memory.topics import Topic, current, topics_of, versions
 from longtable.memory.view import CallPlan, View
-from longtable.nodes.state import UNDER_WAY, call_plan_of, read_messages, thread_of, turn_of, without_key
+from longtable.nodes.state import UNDER_WAY, call_plan_of, read_messages, thread_of, turn_of, without_footer, without_key
 from longtable.nodes.turns.failures import FAILED, exclusions, request_in
 from longtable.tools.cells import html_table
 
@@ -154,29 +154,32 @@ def writes_messages(update: StateUpdate) -> bool:
     return isinstance(update.values, Mapping) and "messages" in update.values and "archive" not in update.values
 
 
-def edited(update: Mapping[str, Any], values: Values, retired: Callable[[list[str], int], Sequence[str]]) -> dict[str, Any]:
+def edited(channels: Mapping[str, Any], values: Values, retired: Callable[[list[str], int], Sequence[str]]) -> dict[str, Any]:
     """Return an update of the state so that the edits of messages in it hold, whether they bear our marks or not.
 
     A compaction of what is edited is undone, and a pin ends whose words are no longer said. Removed messages are only pruned: their
     memory and pins stay. `retired`: which of these ids are among so many retired messages. Raises `EditRefusedError`.
     """
-    thread, written = thread_of(values), read_messages(update["messages"])
+    thread, written = thread_of(values), read_messages(channels["messages"])
     known = {message.id: (number, message) for number, message in enumerate(thread.messages, thread.archived + 1)}
-    if thread.archived and (gone := retired([each.id for each in written if each.id and each.id not in known], thread.archived)):
-        raise EditRefusedError(f"message {gone[0]!r} has retired to the archive: exclude it, or fork the thread before it")
     messages = [_edited(known[each.id][1], each) if each.id in known else each for each in written]
     changed = {
         each.id: each
         for each in messages
-        if each.id in known and each.type != "remove" and fingerprint(each) != fingerprint(known[each.id][1])
+        if each.id in known and each.type != "remove" and fingerprint(without_footer(each)) != fingerprint(known[each.id][1])
     }
-    first = min((known[id_][0] for id_ in changed), default=thread.length + 1)
-    edits = [_edit("undo", record=record["id"]) for record in thread.compactions if record["count"] >= first]
-    if edits and _lacks_retired(replace(thread, edits=[*thread.edits, *edits])):
-        raise EditRefusedError(f"the memory of message {first} holds retired messages, too: exclude it, or fork the thread before it")
+    numbers = [known[id_][0] for id_ in changed]
+    edits = [_edit("undo", record=record["id"]) for record in thread.compactions if numbers and record["count"] >= min(numbers)]
+    if thread.archived and (
+        (edits and _lacks_retired(replace(thread, edits=[*thread.edits, *edits])))
+        or retired([each.id for each in written if each.id and each.id not in known], thread.archived)
+    ):
+        raise EditRefusedError(
+            "a message that retired, or shares a memory with one, stays as it is: exclude it, or fork the thread before it"
+        )
     if pins := [pin.id for pin in thread.pins if pin.message_id in changed and pin.text not in changed[pin.message_id].text]:
         edits.append(_edit("unpin", pins=pins))
-    return {**update, "messages": messages, "edits": [*update.get("edits", ()), *edits]}
+    return {**channels, "messages": messages, "edits": [*channels.get("edits", ()), *edits]}
 
 
 def _edited(known: BaseMessage, sent: BaseMessage) -> BaseMessage:
@@ -184,13 +187,10 @@ def _edited(known: BaseMessage, sent: BaseMessage) -> BaseMessage:
     if isinstance(sent, RemoveMessage) or not marks_of(known):
         return sent
     message = known.model_copy(update={name: getattr(sent, name) for name in sent.model_fields_set & type(known).model_fields.keys()})
-    if sent.type != known.type or _calls_in(message) != _calls_in(known):
+    new, old = ([call["id"] for call in all_calls(each)] if isinstance(each, AIMessage) else [] for each in (message, known))
+    if sent.type != known.type or new != old or getattr(message, "tool_call_id", "") != getattr(known, "tool_call_id", ""):
         raise EditRefusedError(f"message {known.id!r} must keep its type, the ids of its calls and the id of the call that it answers")
     return marked(message, **{name: marks_of(known).get(name) for name in ("turn", "time")})
-
-
-def _calls_in(message: BaseMessage) -> list[str | None]:
-    return [call["id"] for call in all_calls(message)] if isinstance(message, AIMessage) else [getattr(message, "tool_call_id", None)]
 
 
 # -- preview --------------------------------------------------------------------------------------------------------

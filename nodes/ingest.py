@@ -170,6 +170,7 @@ class Ingest:
             schema=(brief.get("schema") or {}).get("hash", ""),
             bell=before.get("bell", ""),
             joined=before.get("joined", []),
+            footers="footers" in before,
         )
         received, turn = receive({**turn, **cast("Turn", {name: value for name, value in optional.items() if value})}, runtime)
         ordered, steered = _with_inbox(new, received, thread.messages)

@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.runtime import Runtime
 
 from longtable.base.context import Context
@@ -30,7 +30,7 @@ from longtable.base.errors import (
 from longtable.base.events import UnsupportedNumbers
 from longtable.base.redaction import redacted
 from longtable.memory.pins import pins_in_passing
-from longtable.memory.stamps import turn_number
+from longtable.memory.stamps import marked, turn_number
 from longtable.nodes.estimate import CallPlans
 from longtable.nodes.inbox import receive
 from longtable.nodes.ingest import stamp
@@ -38,6 +38,7 @@ from longtable.nodes.prepare import worth_preparing
 from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import close_turn, thread_id_of
 from longtable.nodes.state import (
+    FOOTER,
     NOBODY,
     State,
     Turn,
@@ -97,6 +98,10 @@ NOTICES: dict[str, dict[str, str]] = {
 """What a person reads where there is no answer, by the status of the turn."""
 
 
+Footer = Callable[[str, Sequence[BaseMessage]], str]
+"""Returns what people read below an answer, from the thread's id and the messages of the turn; "" for nothing."""
+
+
 @dataclass(frozen=True)
 class Settle:
     """The node."""
@@ -106,6 +111,7 @@ class Settle:
     results: "ResultStore | None" = None
     said: NumberCache = field(default_factory=lambda: BoundedCache(KEPT_MESSAGES), repr=False)
     team: Team | None = None
+    footer: Footer | None = None
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
         turn = turn_of(state)
@@ -126,6 +132,7 @@ class Settle:
             if following in (state.get("brief") or {}).get("voices", {}):  # one that joined the team since is asked from the next turn on
                 return {"messages": messages, "turn": with_last(asked_next(turn, following), messages)}
             messages += self._closing(state, messages)
+        footed = [] if messages or status == "compacting" else self._footed(state, thread_id_of(runtime))
         passing = self._passing(state, runtime) if status != "compacting" else Update()
         prepare = status != "compacting" and worth_preparing(state, runtime, self.plans)
         if not prepare:
@@ -133,8 +140,18 @@ class Settle:
         again = refresh_update(state, turn.get("number", 0))
         _close(runtime, thread_of(state).length + len(messages))
         kept: TurnStatus = turn["status"] if status in {*NOTICES, "cut_off"} and not closing else "answered"
-        closed: Turn = {**turn, "status": kept, "prepare": prepare, **doubts}
-        return {**again, **passing, **({"messages": messages} if messages else {}), "turn": with_last(closed, messages)}
+        closed: Turn = {**turn, "status": kept, "prepare": prepare, **doubts, **(Turn(footers=True) if footed else Turn())}
+        written = Update(messages=[*messages, *footed]) if messages or footed else Update()
+        return {**again, **passing, **written, "turn": with_last(closed, messages)}
+
+    def _footed(self, state: State, thread_id: str | None) -> list[BaseMessage]:
+        """Return the answer with what the operator puts below it for people, if anything; no view has it."""
+        number = turn_of(state).get("number", 0)
+        said = [*takewhile(lambda message: turn_number(message) == number, reversed(thread_of(state).messages))][::-1]
+        if not self.footer or not thread_id or not said or not isinstance(said[-1], AIMessage) or not isinstance(said[-1].content, str):
+            return []
+        footer = self.footer(thread_id, said)
+        return [marked(said[-1].model_copy(update={"content": said[-1].content + footer}), **{FOOTER: footer})] if footer else []
 
     def _closing(self, state: State, written: Sequence[AIMessage] = ()) -> list[AIMessage]:
         """Return what the team's mode tells everybody at the end of the turn, if anything."""

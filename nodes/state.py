@@ -32,7 +32,7 @@ from longtable.memory.call_config import Calibration, CallConfig
 from longtable.memory.pins import Pin, PinEnd
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.reasoning import reasoning_sent
-from longtable.memory.stamps import is_copy, marks_of
+from longtable.memory.stamps import is_copy, mark_of, marks_of
 from longtable.memory.stamps import merged as merged_fields
 from longtable.memory.summary import language_of
 from longtable.memory.thread import Compaction, Edit, Thread
@@ -52,6 +52,8 @@ _CLASSES = {kind.model_fields["type"].default: kind for kind in (*_MESSAGES, *_C
 """Message classes by the `type` that their dicts hold."""
 SELDOM = ("compactions", "edits", "archive", "learned", "brief")
 """Channels that most turns do not write."""
+FOOTER = "footer"
+"""Mark of an answer: what its content ends with that no model is sent."""
 RECORD_WRITES = 8
 """Writes after which the records are stored whole: seldom enough that a long thread's bytes a turn stay few."""
 REFRESH_TURNS = 32
@@ -237,6 +239,8 @@ class Turn(TypedDict, total=False):
     joined: list[str]
     """Keys of inbox messages to delete once this record is stored."""
     approval: Approval
+    footers: bool
+    """Answers of the thread have something below them for people: see `without_footer`."""
     one_by_one: bool
     """Several tools wait for a person: each is run alone."""
     without: list[str | None]
@@ -380,11 +384,19 @@ class Output(TypedDict):
 def thread_of(values: Mapping[str, Any]) -> Thread:
     """Return a thread as memory sees it, empty where there is nothing yet."""
     return Thread(
-        messages=values.get("messages") or [],
+        messages=[*map(without_footer, values["messages"])] if "footers" in turn_of(values) else values.get("messages") or [],
         compactions=values.get("compactions") or [],
         edits=values.get("edits") or [],
         archived=(values.get("archive") or {}).get("count", 0),
     )
+
+
+def without_footer(message: BaseMessage) -> BaseMessage:
+    """Return a message without what `settle` put below it for people."""
+    footer, content = mark_of(message, FOOTER), message.content
+    if not isinstance(footer, str) or not isinstance(content, str):
+        return message
+    return message.model_copy(update={"content": content.removesuffix(footer)})
 
 
 def failed_at(turn: Turn) -> int | None:

@@ -241,3 +241,22 @@ def test_an_edit_of_a_message_holds_or_is_refused(server: str) -> None:
 
     assert with_client(server, work) == ["edited", "bare", "two", "one / two", "three", "edited / two / three"]
     assert [message["turn"] for message in get(server, f"threads/{thread_id}/history")["messages"]] == [1, 1, 2, 2, 3, 3]
+
+
+def test_an_answer_links_its_chart_and_its_rows_for_browsers_and_no_model_is_sent_the_links(server: str) -> None:
+    question = "Draw a bar chart of the price by id of all orders."
+    thread_id = talk(server, question, "How many orders are there?", graph="longtable")
+
+    async def work(client: LangGraphClient) -> Any:
+        context: Any = {"owner": "ann", "model_limit": 8_000}
+        return await client.runs.wait(thread_id, "longtable", input=said("And the maximum price?"), context=context)
+
+    messages = with_client(server, work)["messages"]
+    answers = [message["content"] for message in messages if message["type"] == "ai" and message["content"]]
+    links = [re.findall(r"(!?)\[(r\d+)(?:\.csv)?\]\((\S+)\)", answer) for answer in answers]
+    assert [[(drawn, handle) for drawn, handle, _ in each] for each in links] == [[("!", "r1"), ("", "r1")], [("", "r2")], [("", "r3")]]
+    for drawn, handle, address in links[0]:
+        assert address == f"{server}/longtable/threads/{thread_id}/results/{handle}.{'svg' if drawn else 'csv'}"
+        shown = httpx.get(address, headers=ANN, timeout=60)
+        assert shown.text.startswith("<svg" if drawn else "id,price")
+        assert httpx.get(address, headers=BOB, timeout=60).status_code == 404

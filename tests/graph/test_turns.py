@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -474,3 +474,24 @@ def test_the_error_of_a_turn_that_finishes_alone_reaches_its_reader() -> None:
 
     with pytest.raises(EmptyMessageError):
         asyncio.run(run())
+
+
+def test_what_people_read_below_an_answer_is_in_the_state_and_in_nothing_that_a_model_is_sent() -> None:
+    def footer(thread_id: str, messages: Sequence[BaseMessage]) -> str:
+        return f"\n\n[{thread_id}: 4711](/{len(messages)})" if len(messages) > 2 else ""
+
+    answers: list[AIMessage | str] = [call("add", a=1, b=2), "It is 3.", "no tool"]
+    plain, footed = script(*answers), script(*answers)
+    talks = [conversation(plain), conversation(footed)]
+    talks[1].graph = build_graph(model=footed, tools=[add, fail], footer=footer).compile(checkpointer=InMemorySaver())
+    usages = [[talk.ask(text).usage for text in ("1 + 2?", "and now?", "again?")] for talk in talks]
+    assert usages[0] == usages[1]
+    assert [[m.text for m in sent] for sent in plain.sent] == [[m.text for m in sent] for sent in footed.sent]
+    state = [m.text for m in talks[1].graph.get_state(talks[1].config).values["messages"]]
+    assert state == ["1 + 2?", "", "3", "It is 3.\n\n[t: 4711](/4)", "and now?", "no tool", "again?", "no tool"]
+    assert not [m for m in [*talks[1].view(), *talks[1].history()] if "4711" in m.text]
+    answer = talks[1].graph.get_state(talks[1].config).values["messages"][3]
+    talks[1].graph.update_state(
+        talks[1].config, {"messages": [{"role": "assistant", "id": answer.id, "content": "Three.\n\n[t: 4711](/4)"}]}
+    )
+    assert [m.text for m in talks[1].view()][4] == "Three."
