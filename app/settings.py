@@ -264,28 +264,10 @@ def check_text(text: str) -> None:
 
 def check_apart(*, database: str, store: str) -> None:
     """Raise `ConfigError` when database and store are one file: threads would be written into the user's data."""
+    from longtable.graph.opening import refuse_same_file
     from longtable.graph.persistence import open_persistence
-    from longtable.tools.url import parse_url
 
-    kept = open_persistence(store).path
-    try:
-        asked = parse_url(database).path
-    except ConfigError:  # whoever opens it says what is wrong with it
-        return
-    if kept is not None and asked is not None and _same_file(kept, asked):
-        raise ConfigError(
-            f"--store and --database are the same file, {str(asked)!r}: threads are never kept in the database that is asked; "
-            "name another file for --store, or leave it out"
-        )
-
-
-def _same_file(one: Path, other: Path) -> bool:
-    if os.path.realpath(one) == os.path.realpath(other):
-        return True
-    try:
-        return one.samefile(other)  # hard links, and names that differ in case alone where that is the same
-    except OSError:  # one of them is not there
-        return False
+    refuse_same_file(database, open_persistence(store).path, names=("--database", "--store"))
 
 
 def new_thread_id() -> str:

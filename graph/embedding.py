@@ -21,7 +21,7 @@ from longtable.base.store_keys import NODE
 from longtable.base.twins import ASYNC, SYNC, Execution, complete
 from longtable.graph.build import ConversationGraph
 from longtable.graph.thread_state import is_failed
-from longtable.memory.stamps import STAMP, marked, marks_of, turn_number
+from longtable.memory.stamps import COLLEAGUE, STAMP, marked, marks_of, turn_number
 from longtable.memory.summary import language_of
 from longtable.nodes.ingest import check_input, storable
 from longtable.nodes.state import Input, State
@@ -36,6 +36,10 @@ NAMES = [field.name for field in fields(Context)]
 RESUMING = "__pregel_resuming"
 """LangGraph's key of a nested run's config, which has no public name: the only way to give a child new input while its parent
 is being resumed. A test compares it with LangGraph's own."""
+CHECKPOINTER = "__pregel_checkpointer"
+"""LangGraph's key of the checkpointer that a nested run inherits; the same test compares it."""
+HANDED_BACK = "__is_handoff_back"
+"""langgraph-supervisor's mark of a message that says who is active again: nobody said it."""
 
 
 def as_node(
@@ -147,7 +151,7 @@ class _Node:
     async def _turn(self, state: Any, how: Execution) -> Update:
         context = _context_of(self.context)
         talk = self._talk(state)
-        if not _has_thread():
+        if not _has_memory():
             new = self._new_messages(talk, (), context)
             once, asked = self.once, Input(messages=new)
             values = await how.call(lambda: once.invoke(asked, context=context), lambda: once.ainvoke(asked, context=context))
@@ -170,25 +174,48 @@ class _Node:
         if self.messages not in values:
             found = ", ".join(sorted(values)) or "no keys"
             raise ConfigError(f"as_node reads and writes {self.messages!r} of the parent's state, found {found}: {WHEN_MESSAGES}")
-        messages = convert_to_messages(values[self.messages])
-        return [message for message in messages if message.type == "human" or (message.type == "ai" and message.text)]
+        said = [m for m in convert_to_messages(values[self.messages]) if m.type == "human" or (m.type == "ai" and m.text)]
+        return [message for message in said if not message.response_metadata.get(HANDED_BACK)]
 
     def _new_messages(self, talk: Sequence[BaseMessage], known: Sequence[BaseMessage], context: Context) -> list[BaseMessage]:
         """Return what was said that the child does not know, in the parent's order, the last of it from the user or a colleague.
 
-        That is what stands after its last answer, and colleagues' answers before it that were given side by side with it.
+        That is what stands after its last answer, and colleagues' answers before it that were given side by side with it. Without a
+        memory it is all.
         """
-        mine = [i for i, message in enumerate(talk) if marks_of(message).get("node") == self.name or message.name == self.name]
-        ids, since = {message.id for message in known}, mine[-1] + 1 if mine and _has_thread() else 0
+        mine = [i for i, message in enumerate(talk) if self._is_mine(message)]
+        ids, since = {message.id for message in known}, mine[-1] + 1 if mine else 0
         newest = range(mine[-2] + 1 if len(mine) > 1 else 0, since)
-        beside = [talk[i] for i in newest if i not in mine and talk[i].type == "ai" and talk[i].id not in ids]
-        said = _child_messages(beside, talk[since:], context)
-        if said:
-            return said
-        asked = next((message for message in reversed(talk) if message.type == "human"), None)
-        if not self.asks_again or asked is None:
-            raise WrongRoleError(role=talk[-1].type if talk else "none")
-        return [*_child_messages(beside, [asked.model_copy(update={"id": f"{asked.id}/{len(talk)}"})], context)]
+        earlier = [talk[i] for i in newest if i not in mine and talk[i].type == "ai" and talk[i].id not in ids]
+        new = list(talk[since:])
+        if not new:
+            asked = next((message for message in reversed(talk) if message.type == "human"), None)
+            if not self.asks_again or asked is None:
+                raise WrongRoleError(role=talk[-1].type if talk else "none")
+            new = [asked.model_copy(update={"id": f"{asked.id}/{len(talk)}"})]
+        return self._heard([*(earlier if _has_memory() else talk[:since]), *new], context)
+
+    def _heard(self, messages: Sequence[BaseMessage], context: Context) -> list[BaseMessage]:
+        """Return messages as the child takes them, in order, without marks and calls of others.
+
+        A colleague's words are marked as such. An older question that cannot be accepted was refused when it was asked, and is still in
+        the parent's state: left out.
+        """
+        last = max((i for i, message in enumerate(messages) if message.type == "human"), default=-1)
+        heard: list[BaseMessage] = []
+        for place, message in enumerate(messages):
+            said = _as_said(message)
+            if message.type == "human":
+                heard += [said] if place == last or _acceptable(said, context) else []
+            elif self._is_mine(message) or not (message.name or place > last):
+                heard.append(said)
+            else:
+                text = f"{message.name}: {said.text}" if message.name else str(said.text)
+                heard.append(marked(HumanMessage(text, id=said.id), kind=COLLEAGUE))
+        return heard
+
+    def _is_mine(self, message: BaseMessage) -> bool:
+        return message.type == "ai" and self.name in (marks_of(message).get("node"), message.name)
 
     def _update(self, answer: AIMessage | None) -> Update:
         answer = answer or AIMessage("")
@@ -232,29 +259,6 @@ def _run_of(child: StateSnapshot, new: Sequence[BaseMessage]) -> tuple[Any, Runn
     return None if resumes else Input(messages=new), {**config, "configurable": configurable}
 
 
-def _child_messages(before: Sequence[BaseMessage], new: Sequence[BaseMessage], context: Context) -> list[BaseMessage]:
-    """Return messages as the child takes them, in order, without marks and calls of others; nothing where nothing is new.
-
-    A colleague's words after the last question are a user message that begins with the colleague's name, or the child could not
-    answer. An older question that cannot be accepted was refused when it was asked, and is still in the parent's state: left out.
-    """
-    if not new:
-        return []
-    last = next((i for i in range(len(new) - 1, -1, -1) if new[i].type == "human"), -1)
-    heard = [_as_heard(message) for message in new[last + 1 :]]
-    too_long = [message for message, as_heard in zip(new[last + 1 :], heard, strict=True) if not _acceptable(as_heard, context)]
-    earlier = [_as_said(message) for message in [*before, *new[: max(last, 0)], *too_long]]
-    question = [_as_said(new[last])] if last >= 0 else []
-    said = [message for message in earlier if message.type == "ai" or _acceptable(message, context)]
-    return [*said, *question, *(message for message in heard if _acceptable(message, context))]
-
-
-def _as_heard(message: BaseMessage) -> BaseMessage:
-    """Return a colleague's words as a user message."""
-    said = _as_said(message)
-    return HumanMessage(f"{said.name}: {said.text}" if said.name else str(said.text), id=said.id, name=said.name)
-
-
 def _acceptable(message: BaseMessage, context: Context) -> bool:
     try:
         check_input([message], context, None)
@@ -292,6 +296,7 @@ def _in_graph() -> bool:
     return True
 
 
-def _has_thread() -> bool:
+def _has_memory() -> bool:
+    """Return whether the parent's run has a thread, and a checkpointer to keep the child's memory in."""
     info = get_runtime().execution_info
-    return info is not None and info.thread_id is not None
+    return info is not None and info.thread_id is not None and get_config()["configurable"].get(CHECKPOINTER) is not None

@@ -1,7 +1,8 @@
 """Open a conversation in one call: database, store and graph."""
 
+import os
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from longtable.graph.conversation import Conversation
 from longtable.graph.persistence import open_persistence
 from longtable.graph.thread_runner import WhenBusy
 from longtable.tools.database import Database
+from longtable.tools.url import parse_url
 
 if TYPE_CHECKING:
     from longtable.tools.results import ResultStore
@@ -42,7 +44,11 @@ def open_conversation(
 
     chat_model = _named(model) if isinstance(model, str) else model
     with ExitStack() as stack:
-        persistence = stack.enter_context(open_persistence(store)) if isinstance(store, str) else store
+        persistence = open_persistence(store) if isinstance(store, str) else store
+        if isinstance(database, str):
+            refuse_same_file(database, persistence.path)
+        if isinstance(store, str):
+            stack.enter_context(persistence)
         opened = database if isinstance(database, Database) else stack.enter_context(Database.open(database))
         results = results or ResultStore(_results_folder(persistence, stack), clock=lambda: datetime.now(UTC))
         built = build_graph(model=chat_model, database=opened, results=results, **arguments)
@@ -50,6 +56,24 @@ def open_conversation(
         conversation = Conversation(graph, thread, context=context, when_busy=when_busy, results=results)
         conversation.database, conversation.persistence, conversation.on_close = opened, persistence, stack.pop_all()
     return conversation
+
+
+def refuse_same_file(database: str, store: Path | None, *, names: tuple[str, str] = ("database", "store")) -> None:
+    """Raise `ConfigError` when database and store are one file: threads would be written into the user's data."""
+    try:
+        asked = parse_url(database).path
+    except ConfigError:  # whoever opens it says what is wrong with it
+        return
+    if store is None or asked is None:
+        return
+    same = os.path.realpath(store) == os.path.realpath(asked)
+    with suppress(OSError):  # one of them is not there
+        same = same or store.samefile(asked)  # hard links, and names that differ in case alone where that is the same
+    if same:
+        raise ConfigError(
+            f"{names[1]} and {names[0]} are the same file, {str(asked)!r}: threads are never kept in the database that is asked; "
+            f"name another file for {names[1]}, or leave it out"
+        )
 
 
 def _results_folder(persistence: open_persistence, stack: ExitStack) -> Path:

@@ -348,9 +348,10 @@ def _refuse_empty(path: Path) -> None:
 
 
 def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise `PersistenceError` for a database that has tables and none of a store."""
-    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")}
-    ours = "store_migrations" in names or {"checkpoints", "writes"} <= names or any(name.startswith("longtable_") for name in names)
+    """Raise `PersistenceError` for a database that has tables or views, and none of a store."""
+    query = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%'"
+    names = {name for (name,) in connection.execute(query)}
+    ours = names & {"store_migrations", "longtable_meta", "longtable_writers", "longtable_leases"} or {"checkpoints", "writes"} <= names
     if names and not ours:
         tables = ", ".join(sorted(names)[:3])
         raise PersistenceError(

@@ -11,7 +11,7 @@ from langgraph.store.base import Item, ListNamespacesOp, MatchCondition, PutOp, 
 
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, DamagedThreadError, ThreadNotFoundError
-from longtable.base.store_keys import BELLS, KINDS, NODE, THREADS, USAGE, label, thread_namespace
+from longtable.base.store_keys import BELLS, KINDS, NODE, THREADS, TURNS, USAGE, label, thread_namespace
 from longtable.base.twins import a_from
 from longtable.graph.export import import_lines
 from longtable.graph.loading import Report, log_damaged, skip_unreadable
@@ -32,6 +32,7 @@ from longtable.memory.archive import DAMAGED, key_of
 from longtable.memory.search import Index, Original, text_of, tokens_of
 from longtable.memory.stamps import marks_of
 from longtable.nodes.records.thread_index import may_see, owner_of, title_of
+from longtable.nodes.turns.rate_limit import turns_key
 
 if TYPE_CHECKING:
     from longtable.graph.archive_files import ArchiveFiles
@@ -228,7 +229,7 @@ def delete(
         archive.delete(thread_id)
     for kind in KINDS:
         _clear(threads, ("longtable", kind, label(thread_id)))
-    threads.batch([PutOp(BELLS, thread_id, None), PutOp(THREADS, thread_id, None)])
+    threads.batch([PutOp(BELLS, thread_id, None), PutOp(TURNS, turns_key(None, thread_id), None), PutOp(THREADS, thread_id, None)])
 
 
 def _check_owner(threads: StoredThreads, thread_id: str, owner: str | None, *, all_owners: bool) -> None:

@@ -131,8 +131,12 @@ def _continuation(
         known, said = answer_to(str(message.id), thread_of(state.values), runner.graph.store, runner.thread_id)
         if said is not None and not (is_pending(state) and turn_number(said) == turn_of(state.values).get("number")):
             return AnswerEvent(type="answer", text=str(said.text), status=marks_of(said).get("notice", "answered"), turn=turn_number(said))
-        if not (known or any(each.id == message.id for each in messages)):
+        newest = any(each.id == message.id for each in messages)
+        if not (known or newest):
             return Input(messages=[message]), [message]
+        if not newest:  # its turn failed, and others came after it
+            message = message.model_copy(update={"id": f"{message.id}/again"})
+            return _continuation(runner, answer, waiting_id, message, resent=True)
     if answer is not None:
         return answer_command(state, answer, waiting_id, runner.thread_id), messages
     if is_pending(state):

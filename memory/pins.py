@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from longtable.base.errors import PinRefusedError
 from longtable.base.redaction import redacted
 from longtable.memory.pin_net import LONG, about, only_asks, rules_in, sentences, takes_back
-from longtable.memory.stamps import is_recalled, speaker_of, turn_number
+from longtable.memory.stamps import COLLEAGUE, RECALLED, kind_of, speaker_of, turn_number
 
 IN_PASSING = "heuristic"
 """Maker of the pins that the net found; stored so since 0.1.0."""
@@ -77,8 +77,8 @@ def pins_in_passing(messages: Sequence[BaseMessage], known: Sequence[Pin] = ()) 
 
 
 def said_by_user(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
-    """Return the user's own messages: nothing that a tool or the assistant said, nothing that recall repeats."""
-    return [message for message in messages if message.type == "human" and not is_recalled(message)]
+    """Return the user's own messages: nothing that a tool, the assistant or a colleague said, nothing that recall repeats."""
+    return [message for message in messages if message.type == "human" and kind_of(message) not in (RECALLED, COLLEAGUE)]
 
 
 _NAMED = (

@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, Remove
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from longtable.base.context import Context, RequestLimits
+from longtable.base.context import Context, RequestLimits, shown
 from longtable.base.errors import (
     SYSTEM_PROMPT,
     THE_MESSAGE,
@@ -36,8 +36,8 @@ from longtable.base.events import SchemaChanged
 from longtable.base.store_keys import thread_namespace
 from longtable.memory.archive import ids_in_archive, key_of_id, page
 from longtable.memory.call_config import TALK_SHARE
-from longtable.memory.rounds import CHANGED, all_calls
-from longtable.memory.stamps import GIVEN, STAMP, STEERED, marked, marks_of, turn_number, unmarked
+from longtable.memory.rounds import CHANGED, all_calls, is_users
+from longtable.memory.stamps import COLLEAGUE, GIVEN, STAMP, STEERED, marked, marks_of, turn_number, unmarked
 from longtable.memory.summary import language_of
 from longtable.memory.thread import Thread, with_sent_name
 from longtable.memory.view import CallPlan, must_stay
@@ -94,8 +94,12 @@ class Question:
 
     def message(self) -> HumanMessage:
         """Return the message. Raises `ConfigError`."""
-        if self.id is not None and not (isinstance(self.id, str) and 0 < len(self.id) <= LONGEST_ID):
-            raise ConfigError(f"the id of a message is a text of 1 to {LONGEST_ID} characters, found {str(self.id)[:80]!r}")
+        for what, value in (("id", self.id), ("name", self.name)):
+            if value is not None and not (isinstance(value, str) and 0 < len(value) <= LONGEST_ID and value.isprintable()):
+                found = shown(value) if isinstance(value, str) else type(value).__name__
+                raise ConfigError(f"the {what} of a message is a text of 1 to {LONGEST_ID} printable characters, found {found}")
+        if isinstance(self.images, str | bytes) or not all(isinstance(each, str | bytes) for each in self.images):
+            raise ConfigError(f"images must be a list of URLs or of bytes, found {type(self.images).__name__}: images=[...]")
         urls = [each if isinstance(each, str) else _data_url(each) for each in self.images]
         parts = [{"type": "text", "text": self.text}, *({"type": "image_url", "image_url": {"url": url}} for url in urls)]
         return HumanMessage(cast("Any", parts) if urls else self.text, id=self.id or str(uuid.uuid4()), name=self.name)
@@ -148,7 +152,8 @@ class Ingest:
             if change and newest.type == "human":
                 update["messages"] = [_with_schema_change(newest, change, runtime)]
             return {**update, **retry_update(state)}
-        new = _not_retired([unmarked(message) for message in sent if not is_made_up(message)], thread, runtime.store, thread_id)
+        taken_in = [_taken_in(message, embedded=embedded) for message in sent if not is_made_up(message)]
+        new = _not_retired(taken_in, thread, runtime.store, thread_id)
         closed = before.get("status") not in (*UNDER_WAY, "refused", FAILED) and not any(map(is_made_up, sent))
         if number and not new and closed and not embedded:
             # A client that lost its connection sent again what the transcript has, and what is answered.
@@ -222,17 +227,17 @@ def _not_retired(new: Sequence[BaseMessage], thread: Thread, store: BaseStore | 
 
 
 def answer_to(message_id: str, thread: Thread, store: BaseStore | None, thread_id: str) -> tuple[bool, AIMessage | None]:
-    """Return whether the transcript, live or retired, has a message, and the answer that followed it. Reads the store."""
+    """Return whether the transcript, live or retired, has a message, and the answer of its turn. Reads the store."""
     place = next((place for place, message in enumerate(thread.messages) if message.id == message_id), None)
-    after: list[BaseMessage] = [] if place is None else list(thread.messages[place + 1 :])
+    after: list[BaseMessage] = [] if place is None else list(thread.messages[place:])
     if place is None and store is not None and thread.archived:
         [item] = StoreArchive(store).get(thread_namespace("archived", thread_id), [key_of_id(message_id)])
         if item is not None and item["number"] <= thread.archived:
             place, last = item["number"], min(thread.archived, item["number"] + MOST_OF_A_TURN)
             after = [*(each.message for each in page(StoreArchive(store), thread_id, place, last)), *thread.messages]
-    answers = [each for each in after if isinstance(each, AIMessage) and not all_calls(each)]
-    # The last one of its turn: with a team each voice has one.
-    return place is not None, next((each for each in reversed(answers) if turn_number(each) == turn_number(answers[0])), None)
+    of_turn = [each for each in after if turn_number(each) == turn_number(after[0])]
+    # The last one: with a team each voice has one.
+    return place is not None, next((each for each in reversed(of_turn) if isinstance(each, AIMessage) and not all_calls(each)), None)
 
 
 def _refused(new: Sequence[BaseMessage], before: Turn, error: LongtableError) -> Update:
@@ -262,6 +267,12 @@ def new_messages(messages: Sequence[BaseMessage], turn: Turn, *, embedded: bool 
             break
         new.append(message)
     return new[::-1]
+
+
+def _taken_in(message: Accepted, *, embedded: bool) -> Accepted:
+    """Return a message without marks; of a graph around this one it may be another agent's."""
+    clean = unmarked(message)
+    return marked(clean, kind=COLLEAGUE) if embedded and message.type == "human" and not is_users(message) else clean
 
 
 def is_made_up(message: BaseMessage) -> bool:
@@ -314,8 +325,9 @@ def check_input(new: Sequence[BaseMessage], context: Context, call_plan: CallPla
     for message in new:
         if not isinstance(message, ACCEPTED):
             raise WrongRoleError(role=str(getattr(message, "role", message.type))[:40])
-        if isinstance(message, HumanMessage):
+        if isinstance(message, HumanMessage) and is_users(message):
             _check_human(message, context)
+    question = next((message for message in reversed(new) if is_users(message)), new[-1])
     if not isinstance(new[-1], HumanMessage):
         raise WrongRoleError(role=new[-1].type)
     if limits:
@@ -323,7 +335,7 @@ def check_input(new: Sequence[BaseMessage], context: Context, call_plan: CallPla
         if (size := _bytes(new)) > (most := HISTORY_FACTOR * _most_bytes(context, limits)):
             raise RequestTooLargeError(size=size, limit=most)
     if call_plan:
-        _check_fit(with_sent_name(new[-1]), call_plan)
+        _check_fit(with_sent_name(question), call_plan)
 
 
 def _check_fit(message: BaseMessage, call_plan: CallPlan) -> None:

@@ -32,6 +32,7 @@ from longtable.memory.call_config import Calibration, CallConfig
 from longtable.memory.pins import Pin, PinEnd
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.reasoning import reasoning_sent
+from longtable.memory.rounds import is_users
 from longtable.memory.stamps import is_copy, mark_of, marks_of
 from longtable.memory.stamps import merged as merged_fields
 from longtable.memory.summary import language_of
@@ -521,4 +522,4 @@ def pins_changed(pins: Sequence[Mapping[str, Any]], ends: Sequence[PinEnd]) -> P
 
 def newest_language(messages: Sequence[BaseMessage]) -> str:
     """Return the language of the newest user message, "en" or "zh"."""
-    return language_of([message for message in messages if message.type == "human"][-1:])
+    return language_of([message for message in messages if is_users(message)][-1:])

@@ -55,8 +55,8 @@ OVER_BUDGET: dict[str, int] = {
     # the rate limit gave 43.
     # A team: personas, modes, who is asked next, free chat, a workflow (345); a quiz and werewolf (155).
     # What a write holds is read in one place for the reducer and for edits (1). A check's queries are approved and audited (5).
-    # Chart and rows are linked below an answer for browsers, and no model is sent the links (18).
-    "nodes": 3_509,
+    # Chart and rows are linked below an answer for browsers, and no model is sent the links (18). Colleagues' words are marked (11).
+    "nodes": 3_520,
     # A store is not closed under work; None, False or a model as summarizer (6); what is made ahead goes on after the answer, under
     # the thread's lock, and is waited for or dropped (83); pins (18); models to choose from, seconds of a summary checked (10). Listing,
     # search, audit and usage work on a server's threads, too, threads are moved between projects, usage outlives a thread and has
@@ -67,13 +67,14 @@ OVER_BUDGET: dict[str, int] = {
     # The call configs and models of a team's voices (35).
     # Agents for other people's teams; a tool's errors as messages; the order of two nodes (36).
     # An edit of a message by update_state holds or is refused, with the memory and pins that hold its old words (51); a reader that
-    # anyio cancels at each await leaves no run behind (14).
-    "graph": 3_613,
+    # anyio cancels at each await leaves no run behind (14). The store is never the database (11, from app); whose message another
+    # agent's is, and which turn's answer is given again (12).
+    "graph": 3_639,
     # One settings file for all programs; a server's routes; a notebook's conversation has the file's defaults (20); an MCP client gets
     # pages of rows, a structured answer, progress and a new conversation (25).
     # A team: its table, its voices in a chat (59).
     # Answers for browsers link chart and CSV (17).
-    "app": 3_001,
+    "app": 2_990,
 }
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""
 MOST_FILES = 169

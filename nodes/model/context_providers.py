@@ -19,6 +19,7 @@ from longtable.base.errors import ConfigError, Reason
 from longtable.base.events import ContextPassed, PassedMaterial
 from longtable.base.twins import Execution
 from longtable.memory.materials import Material, MaterialPart
+from longtable.memory.rounds import is_users
 from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.state import State, thread_of, turn_of
@@ -90,7 +91,7 @@ class ContextProviders:
             return cached
         thread, owner = thread_of(state), (runtime.context or Context()).owner
         messages = [message for message in thread.messages if message.id not in thread.excluded]
-        question = next((str(message.text) for message in reversed(messages) if message.type == "human"), "")
+        question = next((str(message.text) for message in reversed(messages) if is_users(message)), "")
         request = ContextRequest(question=question, thread_id=thread_id, turn=number, owner=owner, messages=messages)
         answers = await how.call(
             partial(_ask_in_threads, self.providers, request),

@@ -44,21 +44,21 @@ class RateLimit:
     def check(self, owner: str | None, thread_id: str, run: str, store: BaseStore | None) -> None:
         """Count a turn that begins. Raises `RateLimitedError` where the owner has none left."""
         with self._failing_softly():
-            key, store = _key(owner, thread_id), store or self._memory
+            key, store = turns_key(owner, thread_id), store or self._memory
             with self._lock:
                 now, times = self.clock(), _times(store, key)
                 recent = [each for each in times if now - self.seconds < each[0] <= now][-self.turns :]
                 if len(recent) == self.turns:
                     wait = round(max(0.1, recent[0][0] + self.seconds - now), 1)
                     raise RateLimitedError(turns=self.turns, seconds=self.seconds, wait_s=wait)
-                store.put(TURNS, key, {"times": [*recent, [now, f"{thread_id} {run}"]]}, index=False)
+                store.put(TURNS, key, {"times": [*recent, [now, run]]}, index=False)
 
     def give_back(self, owner: str | None, thread_id: str, run: str, store: BaseStore | None) -> None:
         """Stop counting a turn that failed before anything came of it."""
         with self._failing_softly():
-            key, store = _key(owner, thread_id), store or self._memory
+            key, store = turns_key(owner, thread_id), store or self._memory
             with self._lock:
-                others = [each for each in _times(store, key) if each[1] != f"{thread_id} {run}"]
+                others = [each for each in _times(store, key) if each[1] != run]
                 store.put(TURNS, key, {"times": others}, index=False)
 
     @contextmanager
@@ -72,7 +72,8 @@ class RateLimit:
             _log.warning("turns could not be counted (%s): the turn passes", type(error).__name__)
 
 
-def _key(owner: str | None, thread_id: str) -> str:
+def turns_key(owner: str | None, thread_id: str) -> str:
+    """Return the key under which the turns of an owner, or of a thread without one, are counted."""
     return f"owner {owner}" if owner else f"thread {thread_id}"
 
 

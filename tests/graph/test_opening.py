@@ -100,6 +100,17 @@ def test_an_error_leaves_nothing_open(shop: Path, tmp_path: Path) -> None:
     assert not path.with_name("chat.db-wal").exists()
 
 
+def test_a_database_is_no_store_and_a_file_with_tables_like_ours_is_none_either(shop: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="store and database are the same file"):
+        open_conversation(f"sqlite:///{shop}", model=BuiltInAnalyst(), store=f"sqlite:///{shop}")
+    for made in ("CREATE TABLE longtable_prices (x)", "CREATE VIEW seen AS SELECT 1"):
+        theirs = tmp_path / f"{len(made)}.db"
+        with closing(sqlite3.connect(theirs)) as connection:
+            connection.execute(made)
+        with pytest.raises(PersistenceError, match="a database of its own"), open_persistence(f"sqlite:///{theirs}"):
+            pass
+
+
 def test_a_model_name_that_cannot_be_opened_says_what_is_wanted(shop: Path) -> None:
     with pytest.raises(ConfigError, match="give provider:name"):
         open_conversation(f"sqlite:///{shop}", model="nonsense")

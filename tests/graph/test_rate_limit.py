@@ -11,7 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from longtable.base.errors import ConfigError, MessageTooLongError, ProviderRefusedError, ProviderUnavailableError, RateLimitedError
-from longtable.graph import Context, Conversation, RateLimit, build_graph, open_persistence
+from longtable.graph import Context, Conversation, RateLimit, build_graph, delete_thread, open_persistence
 from tests.support.models import ScriptedModel
 from tests.support.postgres import postgres_server
 
@@ -79,6 +79,15 @@ def test_people_without_a_name_do_not_share_one_allowance() -> None:
     nameless.ask("one")
     with pytest.raises(RateLimitedError):
         nameless.ask("two")
+
+
+def test_of_a_deleted_thread_no_count_is_left(tmp_path: Path) -> None:
+    with open_persistence(f"sqlite:///{tmp_path / 'chat.db'}") as kept:
+        for owner in (None, "ann"):
+            thread_id = f"gone-{owner}"
+            talk(RateLimit(turns=5, seconds=600), thread_id, owner, store=kept.store, saver=kept.checkpointer).ask("one")
+            delete_thread(kept, thread_id, all_owners=True)
+        assert "gone" not in str([(item.key, item.value) for item in kept.store.search(("longtable",))])
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])

@@ -398,6 +398,33 @@ def test_a_question_asked_again_by_its_id_goes_on_where_its_turn_was_interrupted
     assert [m.text for m in talk.history()] == ["first", "yes"]
 
 
+def test_a_question_that_failed_before_another_was_answered_is_answered_anew_by_its_id() -> None:
+    down: list[Exception] = [ConnectionError()]
+
+    def say(messages: Any) -> AIMessage:
+        if down:
+            raise down.pop()
+        return AIMessage(f"answer to {messages[-1].text}")
+
+    talk = conversation(ScriptedModel(say=say))
+    with pytest.raises(ProviderUnavailableError):
+        talk.ask("first", id="a")
+    talk.ask("second", id="b")
+    assert talk.ask("first", id="a").text == "answer to first"
+    assert talk.ask("first", id="a").text == "answer to first"
+    assert [m.text for m in talk.history()] == ["first", "second", "answer to second", "first", "answer to first"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"images": b"\x89PNG"}, {"images": [Path("a.png")]}, {"images": "http://x/y.png"}, {"name": 3}, {"id": "\0"}, {"name": "n" * 201}],
+)
+def test_a_question_of_another_shape_is_refused_before_anything_is_written(wrong: dict[str, Any]) -> None:
+    talk = conversation(script("yes"))
+    with pytest.raises(ConfigError, match=next(iter(wrong))):
+        talk.ask("hello", **wrong)
+
+
 def test_a_retired_question_asked_again_by_its_id_gets_its_answer(tmp_path: Path) -> None:
     model = ScriptedModel(say=lambda messages: AIMessage(f"answer to {messages[-1].text}"))
     policy = CompactionPolicy(retire_after=12, keep_rounds=2, min_messages=4)
