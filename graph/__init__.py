@@ -32,9 +32,8 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
     from longtable.memory.spent import Price as Price
     from longtable.nodes.model.context_providers import ContextProvider as ContextProvider
     from longtable.nodes.state import State as State, next_view as next_view
-    from longtable.nodes.team.games import Quiz as Quiz, Werewolf as Werewolf
+    from longtable.nodes.team.modes import Quiz as Quiz, Werewolf as Werewolf, Workflow as Workflow
     from longtable.nodes.team.team import FreeChat as FreeChat, Mode as Mode, Persona as Persona, Scene as Scene, Team as Team
-    from longtable.nodes.team.workflow import Workflow as Workflow
     from longtable.nodes.turns.rate_limit import RateLimit as RateLimit
     from longtable.tools.database import Database as Database
     from longtable.tools.results import ResultStore as ResultStore
@@ -60,7 +59,7 @@ _HOMES = {
     "Persistence": "longtable.graph.persistence",
     "Persona": "longtable.nodes.team.team",
     "Price": "longtable.memory.spent",
-    "Quiz": "longtable.nodes.team.games",
+    "Quiz": "longtable.nodes.team.modes",
     "RateLimit": "longtable.nodes.turns.rate_limit",
     "RequestLimits": "longtable.base.context",
     "ResultStore": "longtable.tools.results",
@@ -68,8 +67,8 @@ _HOMES = {
     "State": "longtable.nodes.state",
     "TablePolicy": "longtable.tools.sql.table_policy",
     "Team": "longtable.nodes.team.team",
-    "Werewolf": "longtable.nodes.team.games",
-    "Workflow": "longtable.nodes.team.workflow",
+    "Werewolf": "longtable.nodes.team.modes",
+    "Workflow": "longtable.nodes.team.modes",
     "as_agent": "longtable.graph.embedding",
     "as_node": "longtable.graph.embedding",
     "as_tool": "longtable.graph.embedding",

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from longtable.base.errors import ConfigError
 from longtable.graph import Conversation, Persona, Quiz, Team, Werewolf
 from longtable.memory.stamps import mark_of
-from longtable.nodes.team.games import SEER, WOLF
+from longtable.nodes.team.modes import SEER, WOLF
 from longtable.nodes.team.team import MODE
 from tests.graph.test_team import Say, sent_of, speaker, talk
 from tests.support.models import call
