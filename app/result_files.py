@@ -55,7 +55,7 @@ def save_result(results: "ResultStore", thread_id: str, handle: str, file: Path,
 
     Returns its number of rows, and of cells that a spreadsheet would run: see `write_csv`.
     CSV is UTF-8 with a heading, NULL is empty, each cell as it is. In an Excel file text stays text, whatever it begins
-    with: no cell is a formula. Raises `ConfigError` for another ending, for a file that is there already or cannot be
+    with: no cell is a formula. Raises `ConfigError` for another ending, for a file that exists or cannot be
     written, and for more than a sheet holds, `UnknownResultError`, `ResultGoneError`.
     """
     if file.suffix.lower() not in FORMS:
@@ -73,7 +73,7 @@ def save_result(results: "ResultStore", thread_id: str, handle: str, file: Path,
             with file.open("x", encoding="utf-8", newline="", errors="replace") as target:
                 formulas = write_csv(target, meta.columns, results.batches(thread_id, handle), quote_formulas=quote_formulas)
     except FileExistsError:
-        raise ConfigError(f"{str(file)!r} is there already: name another file") from None
+        raise ConfigError(f"{str(file)!r} already exists: name another file") from None
     except OSError as error:
         raise ConfigError(f"{str(file)!r} cannot be written: {error.strerror}") from error
     return meta.row_count, formulas

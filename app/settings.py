@@ -109,7 +109,7 @@ def load_settings(
         file = read_settings(path)
         found = file.values
         if path == here != own and not config:
-            found, untrusted = _trusted(found, values.get("policy", {}))
+            found, untrusted = _trusted(found, values)
             notes += [f"{file.where(place)}: {'.'.join(place)} does not count: {NO_TRUST}" for place in untrusted]
         _lay(values, sources, found, file.where)
     variables = {option_of(name): (value, name) for name in VARIABLES if (value := environment.get(name))}
@@ -118,7 +118,7 @@ def load_settings(
         nested, names = _nested(layer)
         where = _namer(names)
         _lay(values, sources, check(nested, where, strict=False), where)
-    check(values, lambda place: sources.get(".".join(place)) or ".".join(place), strict=False)
+    check(values, lambda place: _all_sources(sources, ".".join(place)), strict=False)
     of_run = {name: given[name] for name in ("config", "thread", "json", "debug") if name in given}
     settings = Settings.model_validate({**values, **of_run, "sources": sources, "notes": tuple(notes)})
     _check_run(settings)
@@ -151,21 +151,21 @@ def _lay(values: Values, sources: dict[str, str], found: Values, where: Callable
     sources |= {".".join(place): where(place) for place, _ in leaves(found)}
 
 
-def _trusted(found: Values, policy: Mapping[str, Any]) -> tuple[Values, list[Place]]:
-    """Return what a file may set that nobody named, and the places of the rest: it may be a stranger's, come with other files.
+def _all_sources(sources: Mapping[str, str], name: str) -> str:
+    """Return a key or a table with each source that says something of it."""
+    found = dict.fromkeys(source for key, source in sources.items() if f"{key}.".startswith(f"{name}."))
+    return ": ".join([*([" and ".join(found)] if found else []), name])
 
-    `policy`: what holds without it. It says neither where requests and data go to nor what protects the data less.
+
+def _trusted(found: Values, own: Values) -> tuple[Values, list[Place]]:
+    """Return what a file that nobody named may set, and the places of the rest: it may be a stranger's, come with other files.
+
+    `own`: what holds without it.
     """
     untrusted = []
     kept: Values = {}
-    order = STRICTER["approve_sql"]
     for place, value in leaves(found):
-        refused = place[-1] == "base_url" or place[0] in ("store", "fallbacks")
-        refused |= place == ("database", "url") and not is_file_url(value)  # a server would be sent PGPASSWORD
-        refused |= place == ("policy", "file") and "file" in policy
-        refused |= place == ("policy", "private") and not value and policy.get("private", False)
-        refused |= place == ("policy", "approve_sql") and order.index(value) < order.index(policy.get("approve_sql") or "costly")
-        if refused:
+        if not _is_free(place, value, own):
             untrusted.append(place)
             continue
         inside = kept
@@ -173,6 +173,29 @@ def _trusted(found: Values, policy: Mapping[str, Any]) -> tuple[Values, list[Pla
             inside = inside.setdefault(name, {})
         inside[place[-1]] = value
     return kept, untrusted
+
+
+def _is_free(place: Place, value: Any, own: Values) -> bool:
+    """Return whether a file that nobody named may set this: it says neither where data go nor what protects them less.
+
+    A key that is not named here is refused.
+    """
+    before = own[place[0]].get(place[-1]) if place[0] in own and len(place) == 2 else None
+    order = STRICTER["approve_sql"]
+    match place:
+        case ("policy", "approve_sql"):
+            return order.index(value) >= order.index(before or "costly")
+        case ("policy", "private"):
+            return value or not before
+        case ("policy", "file"):
+            return before is None
+        case ("limits", _) | ("team", "max_calls"):
+            return before is None or value <= before
+        case ("rate_limit", _):
+            return "rate_limit" not in own
+        case ("database", "url"):
+            return is_file_url(value)  # a server would be sent PGPASSWORD
+    return place[0] in ("project", "model", "summarizer", "compaction", "team", "prices") and place[-1] != "base_url"
 
 
 def _check_run(settings: Settings) -> None:

@@ -5,7 +5,7 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_type_hints
 from urllib.parse import urlsplit
@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     from longtable.nodes.team.team import Mode, Team
 
 FILE = "longtable.toml"
-MOST_BYTES = 262_144
+MOST_BYTES = 65_536
+MOST_PARTS = 20
+"""Parts of a dotted key. The parser's time grows with their square: 130,000 took minutes."""
 SAME, CODE = "same", "code"
 SUMMARIZERS = (SAME, CODE)
 """Who writes summaries, besides a model by its name: the model that answers, or code."""
@@ -59,7 +61,7 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=(), validate_default=False)
 
 
-def _like(kind: type, name: str) -> Any:
+def _as_in(kind: type, name: str) -> Any:
     """Return the check of a field of `Context` or `RequestLimits`, for a key that sets it."""
     return GetPydanticSchema(lambda _, handler: handler.generate_schema(get_type_hints(kind, include_extras=True)[name]))
 
@@ -90,11 +92,14 @@ def _base_url(url: str) -> str:
     return url
 
 
-def _preset(name: str) -> str:
-    name = name.replace("-", "_").lower()
-    if name not in PRESETS:
-        raise ValueError(f"must be one of {', '.join(map(repr, PRESETS))}")
-    return name
+def _one_of(names: Collection[str]) -> AfterValidator:
+    def check(name: str) -> str:
+        name = name.replace("-", "_").lower()
+        if name not in names:
+            raise ValueError(f"must be one of {', '.join(map(repr, names))}")
+        return name
+
+    return AfterValidator(check)
 
 
 def is_file_url(text: str) -> bool:
@@ -129,11 +134,11 @@ class ModelTable(Table):
     base_url: BaseUrl | None = None
     limit: Annotated[int, BeforeValidator(_tokens)] | None = None
     choices: list[Text] = []
-    temperature: Annotated[float | None, _like(Context, "temperature")] = None
-    reasoning_effort: Annotated[str | None, _like(Context, "reasoning_effort")] = None
-    thinking: Annotated[bool | int | None, _like(Context, "thinking")] = None
-    request_timeout: Annotated[float | None, _like(Context, "request_timeout")] = None
-    max_retries: Annotated[int | None, _like(Context, "max_retries")] = None
+    temperature: Annotated[float | None, _as_in(Context, "temperature")] = None
+    reasoning_effort: Annotated[str | None, _as_in(Context, "reasoning_effort")] = None
+    thinking: Annotated[bool | int | None, _as_in(Context, "thinking")] = None
+    request_timeout: Annotated[float | None, _as_in(Context, "request_timeout")] = None
+    max_retries: Annotated[int | None, _as_in(Context, "max_retries")] = None
 
 
 class SummarizerTable(Table):
@@ -160,7 +165,7 @@ class PolicyTable(Table):
 class PresetTable(Table):
     """How to compact: a preset, and fields of `CompactionPolicy` that differ from it."""
 
-    preset: Annotated[str, AfterValidator(_preset)] | None = None
+    preset: Annotated[str, _one_of(PRESETS)] | None = None
 
     def policy(self) -> CompactionPolicy | None:
         """Return the preset with the fields that were set, None where nothing was. Raises `ConfigError`."""
@@ -172,6 +177,8 @@ _POLICY = {
     each.name: (get_type_hints(CompactionPolicy, include_extras=True)[each.name], each.default)
     for each in dataclasses.fields(CompactionPolicy)
 }
+# A file brings no strategies of its own, so an unknown one is a mistake here, not only when the graph is built.
+_POLICY["strategy"] = Annotated[str, _one_of(sorted({make().strategy for make in PRESETS.values()}))], CompactionPolicy.strategy
 _CompactionTable: Any = create_model("CompactionTable", __base__=PresetTable, __doc__=PresetTable.__doc__, **_POLICY)  # type: ignore[call-overload]  # fields by name
 
 
@@ -188,12 +195,12 @@ class StoreTable(Table):
 class LimitsTable(Table):
     """What one turn, one request and one query may take."""
 
-    max_model_calls: Annotated[int | None, _like(Context, "max_model_calls")] = None
-    max_message_chars: Annotated[int | None, _like(Context, "max_message_chars")] = None
-    max_repairs: Annotated[int | None, _like(Context, "max_repairs")] = None
-    request_messages: Annotated[int | None, _like(RequestLimits, "messages")] = None
-    request_chars: Annotated[int | None, _like(RequestLimits, "chars")] = None
-    request_bytes: Annotated[int | None, _like(RequestLimits, "bytes")] = None
+    max_model_calls: Annotated[int | None, _as_in(Context, "max_model_calls")] = None
+    max_message_chars: Annotated[int | None, _as_in(Context, "max_message_chars")] = None
+    max_repairs: Annotated[int | None, _as_in(Context, "max_repairs")] = None
+    request_messages: Annotated[int | None, _as_in(RequestLimits, "messages")] = None
+    request_chars: Annotated[int | None, _as_in(RequestLimits, "chars")] = None
+    request_bytes: Annotated[int | None, _as_in(RequestLimits, "bytes")] = None
     query_seconds: Seconds | None = None
     query_rows: Count | None = None
 
@@ -347,8 +354,11 @@ WANTED = {
 """What is wanted, by the kind of pydantic's error; other kinds say it themselves."""
 
 
-_TOKEN = re.compile(r"\"{3}(?:\\.|[^\\])*?\"{3,5}|'{3}.*?'{3,5}|\"(?:\\.|[^\"\\\n])*\"|'[^'\n]*'|#[^\n]*|[\[\]{}\n]", re.DOTALL)
-"""Texts and comments, within which no bracket and no end of a line counts, and these."""
+_TOKEN = re.compile(
+    r"\"{3}(?:\\.|[^\\]|\\\Z)*?(?:\"{3,5}|\Z)|'{3}.*?(?:'{3,5}|\Z)|\"(?:\\.|[^\"\\\n])*\"?|'[^'\n]*'?|#[^\n]*|[\[\]{}\n]", re.DOTALL
+)
+"""Texts and comments, within which no bracket and no end of a line counts, and these. A text without its end goes to the end of
+the line or the file, so that reading is linear."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -368,6 +378,7 @@ class SettingsFile:
 def read_settings(path: Path) -> SettingsFile:
     """Read and check a settings file. Raises `ConfigError` that names file and line, and says what to do."""
     text = _text_of(path)
+    _refuse_long_keys(path, text)
     try:
         values = tomllib.loads(text)
         lines, written = _lines_of(text), list(leaves(values))
@@ -375,7 +386,7 @@ def read_settings(path: Path) -> SettingsFile:
         found = re.search(r"^(.*) \(at line (\d+), column \d+\)$", str(error), re.DOTALL)
         line = int(found[2]) if found else text.rstrip().count("\n") + 1
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else found[1] if found else str(error)
-        hint = ": [compaction] takes one preset" if "overwrite" in reason and "preset" in text else ""
+        hint = ": the file has it twice, keep one" if reason.startswith(("Cannot overwrite", "Cannot declare")) else ""
         hint = BACKSLASH if "\\" in "".join(text.split("\n")[line - 1 : line]) else hint
         raise ConfigError(f"{_shown_path(path)}, line {line}: this is not TOML ({reason}){hint}") from None
     file = SettingsFile(path, values, lines)
@@ -475,6 +486,14 @@ def _text_of(path: Path) -> str:
         raise ConfigError(f"{_shown_path(path)}, line {line}: this is not UTF-8: save the file as UTF-8") from None
 
 
+def _refuse_long_keys(path: Path, text: str) -> None:
+    """Raise `ConfigError` for a dotted key that would keep the parser busy."""
+    bare = _TOKEN.sub(lambda token: token[0] if token[0] in "[]{}" else "\n" * token[0].count("\n"), text)
+    for number, line in enumerate(bare.split("\n"), 1):
+        if any(part.count(".") >= MOST_PARTS for part in re.split(r"[][{},=]", line)):
+            raise ConfigError(f"{_shown_path(path)}, line {number}: a key has more than {MOST_PARTS} dotted parts")
+
+
 def _lines_of(text: str) -> dict[Place, int]:
     """Return the line of each table and key of valid TOML, which tomllib does not report."""
     places: dict[Place, int] = {}
@@ -559,7 +578,7 @@ DEFAULT_PERSONAS = (
 
 
 def write_first_file(path: Path, *, force: bool) -> None:
-    """Write `FIRST_FILE`. Raises `ConfigError` where a file of that name is there and not to be replaced, and where none can be written."""
+    """Write `FIRST_FILE`. Raises `ConfigError` where it exists and is not to be replaced, or cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if force and (path.is_symlink() or path.is_file()):
@@ -567,6 +586,6 @@ def write_first_file(path: Path, *, force: bool) -> None:
         with path.open("x", encoding="utf-8") as file:
             file.write(FIRST_FILE)
     except FileExistsError as error:
-        raise ConfigError(f"{_shown_path(path)!r} is there already: edit it, or replace it with --force") from error
+        raise ConfigError(f"{_shown_path(path)!r} already exists: edit it, or replace it with --force") from error
     except OSError as error:
         raise ConfigError(f"{_shown_path(path)!r} cannot be written ({error.strerror or type(error).__name__})") from error

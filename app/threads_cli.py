@@ -527,6 +527,6 @@ def _asked(path: Path) -> Iterator[None]:
     try:
         yield
     except FileExistsError as error:
-        raise ConfigError(f"{str(path)!r} is there already: name another file, or delete it first") from error
+        raise ConfigError(f"{str(path)!r} already exists: name another file, or delete it first") from error
     except OSError as error:
         raise ConfigError(f"{str(path)!r} cannot be used ({error.strerror or type(error).__name__}): name another file") from error

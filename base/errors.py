@@ -305,7 +305,7 @@ class UnknownTurnError(LongtableError):
 
 
 class ThreadExistsError(LongtableError):
-    """A thread of this id is there already; nothing was written."""
+    """A thread of this id already exists; nothing was written."""
 
     def __init__(self, thread_id: str) -> None:
         super().__init__(f"a thread {thread_id!r} is in this store already: choose another id, or delete that one first")

@@ -68,20 +68,24 @@ preset = "analyst"
 keep_rounds = 4
 ```
 
-An option wins over an environment variable, and that over the file. The file is the one that `--config` or
-`LONGTABLE_CONFIG` names, and no other then. Without them it is the one in your settings folder (`longtable init --user`
-writes it there), and what `longtable.toml` in the current folder says comes on top. Paths are seen from the file that
-holds them. A preset of compaction replaces all fields of compaction from below it: `--compaction topics` means those of
-`topics` alone.
+An option wins over an environment variable, and a variable over the file. If `--config` or `LONGTABLE_CONFIG` names a
+file, only that file is read. Otherwise two files are read: the one in your settings folder (`longtable init --user`
+writes it there), and then `longtable.toml` in the current folder, which wins where both set a key. A relative path starts at the
+folder of the file that holds it. If an option, a variable or the second file sets a preset of compaction, all fields of compaction
+from the sources below it are dropped: `--compaction topics` means the fields of `topics` alone. The file may have 65,536 bytes.
 
-A file in the current folder may have come with somebody else's data. Some of its keys count only where you name the
-file: `base_url`, `[store]`, `[fallbacks]`, a server as the database, `policy.file` where another policy holds, and
-`private` or `approve_sql` that protect less than what holds without it. A note says what did not count. It may choose the
-model, and a file as the database.
+The file in the current folder may be a stranger's, which came with other files. So some of its keys do not count, and a note
+says which. To make them count, name the file with `--config`. They are:
 
-Keys and passwords have no place in the file: it is refused, with the name of the variable to use. Nothing of the
-environment is put into its texts. `[team]` is for a version to come and is refused until then. On a server `store.url`
-has no effect, for it keeps its threads itself.
+- `base_url`, `[store]`, `[fallbacks]`, and a server as the database;
+- `policy.file`, if your own file sets one;
+- `private` and `approve_sql`, if they protect less than what holds without the file;
+- each key of `[limits]` and `team.max_calls`, if your own file sets a lower number, and `[rate_limit]`, if your own file has one.
+
+All other keys count, so the file may choose the model, and a file as the database.
+
+Keys and passwords have no place in the file: it is refused, with the name of the variable to use. Variables such as `$HOME` in
+its texts are not replaced. On a server `store.url` has no effect, because the server keeps its threads itself.
 
 {table(("key", "variable", "meaning"), _keys())}
 | `[prices."gpt-4o*"]` |  | What a model costs for a million tokens: `input`, `output`, `cached`, `reasoning`. |

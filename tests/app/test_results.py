@@ -44,7 +44,7 @@ def test_a_result_is_shown_and_written_in_a_later_chat(home: Home) -> None:
     assert written[0] == query["columns"]
     with duckdb.connect() as connection:
         assert connection.execute(f"SELECT count(*) FROM '{table}'").fetchall() == [(30,)]
-    assert "is there already" in done.stderr
+    assert "already exists" in done.stderr
     assert "no result 'r9'" in done.stderr
     assert "/result needs a handle: r1" in done.stderr
     assert (home.folder / "threads.db.results").is_dir()
