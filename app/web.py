@@ -2,8 +2,8 @@
 
 `langgraph.json` names `app`.
 
-Whose threads are asked for: the identity that the server's authentication found; without one the header
-`X-Longtable-Owner`, which a proxy in front sets. A thread of another owner is not found.
+Whose threads they are: the owner's whom the server's authentication found; without authentication the header
+`X-Longtable-Owner` names the owner, which a proxy in front sets. A thread of another owner is not found.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from longtable.app.result_files import csv_cells
 from longtable.app.session import server_archive, server_results
 from longtable.app.web_threads import ServerThreads, compact_thread, write_metadata
-from longtable.base.context import is_owner, requester
+from longtable.base.context import OWNER_RULE, is_owner, requester
 from longtable.base.errors import (
     ConfigError,
     DatabaseError,
@@ -53,13 +53,13 @@ from longtable.base.twins import in_thread
 from longtable.graph.changes import TopicHistory, topic_histories
 from longtable.graph.export import Form, chart_drawer, export_as
 from longtable.graph.reports import ALL, audit_of, audit_of_threads, row_of, usage_of_threads, within
-from longtable.graph.threads import MOST_THREADS, delete_thread, info_of, list_threads, move_thread, rename_thread, search_threads
-from longtable.graph.transcripts import ThreadRecord, find_thread, index_entry, load_thread, spent_in
+from longtable.graph.threads import MOST_THREADS, change_thread, delete_thread, list_threads, search_threads
+from longtable.graph.transcripts import ThreadRecord, find_thread, load_thread, spent_in
 from longtable.memory.pins import current_pins
 from longtable.memory.spent import By, added
 from longtable.memory.stamps import marks_of
 from longtable.memory.transcript_text import Drawing, parts_of
-from longtable.nodes.turns.failures import failed_event as failure
+from longtable.nodes.turns.failures import failed_event
 from longtable.tools.charts.chart_tool import chart_of
 from longtable.tools.results import ResultGoneError, UnknownResultError
 
@@ -99,11 +99,22 @@ STATUS: tuple[tuple[type[LongtableError], int], ...] = (
 """HTTP status by error, the first that fits; another typed error is a 500."""
 
 
-@dataclass(frozen=True)
-class Asked:
-    """One request: whose it is, its thread and its parameters; used in a thread."""
+class BadRequestError(ConfigError):
+    """A parameter or the body of a request is wrong. `name` and `wanted` repeat nothing of the request: the client is told them."""
 
-    request: Request
+    code = ConfigError.code
+    sentence = "bad_request"
+
+    def __init__(self, found: str, *, name: str = "", wanted: str = "") -> None:
+        super().__init__(f"{name} must be {wanted}, found {found[:80]!r}")
+        self.name, self.wanted = name, wanted
+
+
+@dataclass(frozen=True)
+class RouteRequest:
+    """One request to a route: who sent it, its thread and its parameters. Routes run in a thread."""
+
+    http: Request
     owner: str | None
     threads: ServerThreads
     body: bytes
@@ -111,36 +122,41 @@ class Asked:
     @property
     def thread_id(self) -> str:
         """Return the thread's id as the address has it."""
-        return str(self.request.path_params["thread_id"])
+        return str(self.http.path_params["thread_id"])
 
     def seen(self) -> str:
-        """Return the thread's id. Raises `ThreadNotFoundError` where who asks may not see it."""
+        """Return the thread's id. Raises `ThreadNotFoundError` if the owner may not see it."""
         find_thread(self.threads, self.thread_id, self.owner)
         return self.thread_id
 
     def load(self) -> ThreadRecord:
-        """Return the thread whole. Raises `ThreadNotFoundError` where who asks may not see it."""
+        """Return the thread whole. Raises `ThreadNotFoundError` if the owner may not see it."""
         return load_thread(self.threads, self.thread_id, self.owner)[0]
 
     def parameter(self, name: str, default: str = "") -> str:
         """Return a parameter of the address."""
-        return self.request.query_params.get(name, default)
+        return self.http.query_params.get(name, default)
 
-    def number(self, name: str, default: int, most: int) -> int:
-        """Return a parameter that is a whole number from 0 to `most`. Raises `ConfigError`."""
+    def number(self, name: str, default: int, *, least: int, most: int) -> int:
+        """Return a parameter that is a whole number from `least` to `most`. Raises `BadRequestError`."""
         text = self.parameter(name, str(default))
-        if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text) <= most):
-            raise ConfigError(f"{name}= takes a whole number from 0 to {most:,}, found {text[:80]!r}")
+        if not (text.isascii() and text.isdecimal() and len(text) < 20 and least <= int(text) <= most):
+            raise BadRequestError(text, name=f"{name}=", wanted=f"{least} … {most}")
         return int(text)
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Return offset and limit of the page that is asked for. Raises `BadRequestError`."""
+        return self.number("offset", 0, least=0, most=MOST_THREADS), self.number("limit", PAGE, least=1, most=MOST_PAGE)
 
     def page(self, name: str, items: Iterable[Any]) -> dict[str, Any]:
         """Return one page of these and the offset of the next, null after the last page."""
-        limit, offset = self.number("limit", PAGE, MOST_PAGE), self.number("offset", 0, MOST_THREADS)
+        offset, limit = self.bounds
         shown = list(islice(items, offset, offset + limit + 1))
         return {name: shown[:limit], "next": offset + limit if len(shown) > limit else None}
 
 
-Handler = Callable[[Asked], Response | Mapping[str, Any]]
+Handler = Callable[[RouteRequest], Response | Mapping[str, Any]]
 
 
 def status_of(error: LongtableError) -> int:
@@ -156,165 +172,162 @@ async def compact(request: Request) -> Response:
     return _json({"compacted": made})
 
 
-def threads(asked: Asked) -> Mapping[str, Any]:
-    """Return the threads that who asks may see, the newest first; `?project=` and `?text=` narrow them."""
-    project = asked.request.query_params.get("project")
-    infos = list_threads(asked.threads, limit=MOST_THREADS, owner=asked.owner, text=asked.parameter("text"), project=project)
-    return asked.page("threads", map(asdict, infos))
+def threads(request: RouteRequest) -> Mapping[str, Any]:
+    """Return the threads that the owner may see, the newest first; `?project=` and `?text=` narrow them."""
+    project = request.http.query_params.get("project")
+    infos = list_threads(request.threads, limit=MOST_THREADS, owner=request.owner, text=request.parameter("text"), project=project)
+    return request.page("threads", map(asdict, infos))
 
 
-def search(asked: Asked) -> Mapping[str, Any]:
-    """Return the turns whose words answer `?q=` best, over all transcripts that who asks may see."""
-    last = asked.number("offset", 0, MOST_THREADS) + asked.number("limit", PAGE, MOST_PAGE) + 1
-    return asked.page("hits", map(asdict, search_threads(asked.threads, asked.parameter("q"), limit=last, owner=asked.owner)))
+def search(request: RouteRequest) -> Mapping[str, Any]:
+    """Return the turns whose words answer `?q=` best, over all transcripts that the owner may see."""
+    hits = search_threads(request.threads, request.parameter("q"), limit=sum(request.bounds) + 1, owner=request.owner)
+    return request.page("hits", map(asdict, hits))
 
 
-def projects(asked: Asked) -> Mapping[str, Any]:
+def projects(request: RouteRequest) -> Mapping[str, Any]:
     """Return each project's name with how many threads it has and when one was last used."""
-    infos = list_threads(asked.threads, limit=MOST_THREADS, owner=asked.owner)
+    infos = list_threads(request.threads, limit=MOST_THREADS, owner=request.owner)
     counts = Counter(info.project for info in infos)
     used = {info.project: info.updated for info in reversed(infos)}
-    return asked.page("projects", [{"project": name, "threads": counts[name], "updated": used[name]} for name in sorted(counts)])
+    return request.page("projects", [{"project": name, "threads": counts[name], "updated": used[name]} for name in sorted(counts)])
 
 
-def change(asked: Asked) -> Mapping[str, Any]:
+def change(request: RouteRequest) -> Mapping[str, Any]:
     """Rename a thread, move it to another project, or both, as the body says: `{"title": ..., "project": ...}`."""
     try:
-        fields = json.loads(asked.body)
+        fields = json.loads(request.body)
     except (ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict) or not fields or not all(name in CHANGES and isinstance(fields[name], str) for name in fields):
-        raise ConfigError('the body must be JSON with "title", "project" or both, each a text')
-    thread_id = asked.seen()
-    if "project" in fields:
-        move_thread(asked.threads, thread_id, fields["project"], owner=asked.owner)
-    if "title" in fields:
-        rename_thread(asked.threads, thread_id, fields["title"], owner=asked.owner)
+        raise BadRequestError(request.body[:80].decode(errors="replace"), name="JSON", wanted='{"title": "…", "project": "…"}')
+    info = change_thread(request.threads, request.seen(), **fields, owner=request.owner)
     with suppress(NotFoundError, UnprocessableEntityError):  # deleted by the server: our place in the index is left
-        asked.threads.wait(write_metadata(asked.threads.client, thread_id))
-    return asdict(info_of(thread_id, index_entry(asked.threads, thread_id)))
+        request.threads.wait(write_metadata(request.threads.client, info.thread_id))
+    return asdict(info)
 
 
-def delete(asked: Asked) -> Response:
+def delete(request: RouteRequest) -> Response:
     """Delete a thread with its results, archive files and audit; after the server's own delete, what that left of it."""
-    left = replace(asked, threads=ServerThreads(asked.threads.client, asked.threads.loop, deletes=True))
-    delete_thread(left.threads, left.seen(), owner=asked.owner, results=server_results(), archive=server_archive())
+    left = replace(request, threads=ServerThreads(request.threads.client, request.threads.loop, deletes=True))
+    delete_thread(left.threads, left.seen(), owner=request.owner, results=server_results(), archive=server_archive())
     return Response(status_code=204, headers=SAFE)
 
 
-def history(asked: Asked) -> Mapping[str, Any]:
+def history(request: RouteRequest) -> Mapping[str, Any]:
     """Return the transcript from its first message on, retired messages too; excluded ones are marked."""
-    shown = asked.load().shown
-    return {**asked.page("messages", starmap(_message, enumerate(shown, 1))), "total": len(shown)}
+    shown = request.load().shown
+    return {**request.page("messages", starmap(_message, enumerate(shown, 1))), "total": len(shown)}
 
 
-def export(asked: Asked) -> Response:
+def export(request: RouteRequest) -> Response:
     """Return the whole thread as `?form=` says: jsonl, markdown or html, labels in `?language=`."""
-    form, language, thread_id = asked.parameter("form", "jsonl"), asked.parameter("language"), asked.thread_id
-    if form not in FORMS or language not in LANGUAGES:
-        raise ConfigError(f"form= takes {', '.join(FORMS)} and language= takes en or zh, found {form[:40]!r} and {language[:40]!r}")
+    form, language, thread_id = request.parameter("form", "jsonl"), request.parameter("language"), request.thread_id
+    for name, value, known in (("form", form, (*FORMS,)), ("language", language, LANGUAGES)):
+        if value not in known:
+            raise BadRequestError(value, name=f"{name}=", wanted=" | ".join(filter(None, known)))
     media, ending = FORMS[form]
     draw = chart_drawer(server_results(), thread_id) if form == "html" else None
-    text = export_as(asked.load(), cast("Form", form), language=language or None, draw=draw)
+    text = export_as(request.load(), cast("Form", form), language=language or None, draw=draw)
     headers = {**_file(f"{thread_id}.{ending}"), "Content-Security-Policy": PAGE_POLICY}
     return Response(text.encode("utf-8", "replace"), media_type=f"{media}; charset=utf-8", headers=headers)
 
 
-def audit(asked: Asked) -> Mapping[str, Any]:
-    """Return the queries of a thread, or of all threads that who asks may see, the oldest first."""
-    if "thread_id" in asked.request.path_params:
-        pairs = [(asked.thread_id, entry) for entry in audit_of(asked.threads, asked.thread_id, asked.owner)]
+def audit(request: RouteRequest) -> Mapping[str, Any]:
+    """Return the queries of a thread, or of all threads that the owner may see, the oldest first."""
+    if "thread_id" in request.http.path_params:
+        pairs = [(request.thread_id, entry) for entry in audit_of(request.threads, request.thread_id, request.owner)]
     else:
-        pairs = audit_of_threads(asked.threads, owner=asked.owner)
-    return asked.page("audit", starmap(row_of, pairs))
+        pairs = audit_of_threads(request.threads, owner=request.owner)
+    return request.page("audit", starmap(row_of, pairs))
 
 
-def pins(asked: Asked) -> Mapping[str, Any]:
+def pins(request: RouteRequest) -> Mapping[str, Any]:
     """Return what the user laid down, word for word; an ended pin has the words that ended it."""
-    return asked.page("pins", map(asdict, current_pins(asked.load().thread.pins, ended=True)))
+    return request.page("pins", map(asdict, current_pins(request.load().thread.pins, ended=True)))
 
 
-def usage(asked: Asked) -> Mapping[str, Any]:
-    """Return the tokens that a thread took, or all threads of who asks, added up as `?by=` says."""
-    wanted = asked.parameter("by", ",".join(ALL)).split(",")
+def usage(request: RouteRequest) -> Mapping[str, Any]:
+    """Return the tokens that a thread took, or all threads of the owner, added up as `?by=` says."""
+    wanted = request.parameter("by", ",".join(ALL)).split(",")
     if not set(wanted) <= set(BY):
-        raise ConfigError(f"by= takes {', '.join(BY)}, found {','.join(wanted)[:80]!r}")
+        raise BadRequestError(",".join(wanted), name="by=", wanted=", ".join(BY))
     by = [name for name in BY if name in wanted]
-    if "thread_id" in asked.request.path_params:
-        spent = within(spent_in(asked.load()), asked.parameter("from"), asked.parameter("to"))
-        return asked.page("usage", map(asdict, added(spent, by)))
-    spent = usage_of_threads(asked.threads, by=by, owner=asked.owner, first=asked.parameter("from"), last=asked.parameter("to"))
-    return asked.page("usage", map(asdict, spent))
+    if "thread_id" in request.http.path_params:
+        spent = within(spent_in(request.load()), request.parameter("from"), request.parameter("to"))
+        return request.page("usage", map(asdict, added(spent, by)))
+    spent = usage_of_threads(request.threads, by=by, owner=request.owner, first=request.parameter("from"), last=request.parameter("to"))
+    return request.page("usage", map(asdict, spent))
 
 
-def topics(asked: Asked) -> Mapping[str, Any]:
+def topics(request: RouteRequest) -> Mapping[str, Any]:
     """Return each topic as its newest version is, with all its versions."""
-    return asked.page("topics", map(asdict, _topics(asked)))
+    return request.page("topics", map(asdict, _topics(request)))
 
 
-def topic(asked: Asked) -> Response:
+def topic(request: RouteRequest) -> Response:
     """Return one topic's document as Markdown; `?version=` an older one."""
-    topic_id = asked.request.path_params["topic_id"]
-    wanted = asked.request.query_params.get("version")
-    versions = [version for topic in _topics(asked) if topic.id == topic_id for version in topic.versions]
+    topic_id = request.http.path_params["topic_id"]
+    wanted = request.http.query_params.get("version")
+    versions = [version for topic in _topics(request) if topic.id == topic_id for version in topic.versions]
     found = [version for version in versions if wanted in (None, str(version.version))]
     if not found:
         raise UnknownTopicError(topic_id)
     return Response(found[-1].artifact, media_type="text/markdown; charset=utf-8", headers=SAFE)
 
 
-def _topics(asked: Asked) -> list[TopicHistory]:
-    record = asked.load()
+def _topics(request: RouteRequest) -> list[TopicHistory]:
+    record = request.load()
     return topic_histories(record.thread, record.retired)
 
 
-def results(asked: Asked) -> Mapping[str, Any]:
+def results(request: RouteRequest) -> Mapping[str, Any]:
     """Return what is known of the thread's whole results, oldest first."""
-    return asked.page("results", map(_described, server_results().handles(asked.seen())))
+    return request.page("results", map(_described, server_results().handles(request.seen())))
 
 
-def result_csv(asked: Asked) -> Response:
+def result_csv(request: RouteRequest) -> Response:
     """Return a whole result as CSV with a heading, a batch at a time."""
-    store, thread_id, handle = server_results(), asked.seen(), asked.request.path_params["handle"]
+    store, thread_id, handle = server_results(), request.seen(), request.http.path_params["handle"]
     store.path(thread_id, handle)  # its errors have a status; those of a stream have none
-    quote = asked.parameter("quote_formulas") == "1"
+    quote = request.parameter("quote_formulas") == "1"
     return StreamingResponse(_csv(store, thread_id, handle, quote), media_type="text/csv; charset=utf-8", headers=_file(f"{handle}.csv"))
 
 
-def result_arrow(asked: Asked) -> Response:
+def result_arrow(request: RouteRequest) -> Response:
     """Return a whole result as an Arrow IPC stream."""
-    store, thread_id, handle = server_results(), asked.seen(), asked.request.path_params["handle"]
+    store, thread_id, handle = server_results(), request.seen(), request.http.path_params["handle"]
     body = arrow_bytes(store, thread_id, handle)
     return Response(body, media_type="application/vnd.apache.arrow.stream", headers=_file(f"{handle}.arrows"))
 
 
-def result_svg(asked: Asked) -> Response:
+def result_svg(request: RouteRequest) -> Response:
     """Return a result as a chart: the last one of it in the transcript, or one that `?wish=` describes."""
-    record, handle, wish = asked.load(), asked.request.path_params["handle"], asked.parameter("wish")
+    record, handle, wish = request.load(), request.http.path_params["handle"], request.parameter("wish")
     drawn = [part.spec for part in parts_of(record.shown) if isinstance(part, Drawing) and part.handle == handle]
     chart = chart_of(handle, server_results().get(record.thread_id, handle), spec=drawn[-1] if drawn and not wish else None, wish=wish)
     return Response(chart.svg(), media_type="image/svg+xml", headers={**SAFE, "Content-Security-Policy": PAGE_POLICY})
 
 
-def archive(asked: Asked) -> Mapping[str, Any]:
+def archive(request: RouteRequest) -> Mapping[str, Any]:
     """Return which files were written before the thread's compactions, oldest first."""
-    files, thread_id = server_archive(), asked.seen()
-    return asked.page("archive", map(asdict, files.files(thread_id) if files else []))
+    files, thread_id = server_archive(), request.seen()
+    return request.page("archive", map(asdict, files.files(thread_id) if files else []))
 
 
-def archive_file(asked: Asked) -> Response:
+def archive_file(request: RouteRequest) -> Response:
     """Return one of these files."""
-    files, thread_id, key = server_archive(), asked.seen(), asked.request.path_params["key"]
+    files, thread_id, key = server_archive(), request.seen(), request.http.path_params["key"]
     if files is None:
         raise UnknownArchiveError(key)
     return Response(files.read(thread_id, key), media_type="application/json", headers=_file(key))
 
 
 def owner_of(request: Request) -> str | None:
-    """Return who asks: as the server's authentication found; the header says where the server has none."""
+    """Return the owner: as the server's authentication found; if the server has none, as the header says."""
     owner = requester(request.scope.get("user"), request.headers.get(OWNER_HEADER))
     if owner is not None and not is_owner(owner):
-        raise ConfigError(f"{OWNER_HEADER} must be 1 to 200 printable characters without blanks at its ends")
+        raise BadRequestError(owner, name=OWNER_HEADER, wanted=OWNER_RULE)
     return owner
 
 
@@ -325,9 +338,9 @@ async def error_response(request: Request, error: Exception) -> Response:
     """
     assert isinstance(error, LongtableError)
     language = "zh" if request.headers.get("accept-language", "").startswith("zh") else "en"
-    told = failure(error, language)
-    headers = {"Retry-After": f"{told['retry_after']:.0f}"} if told["retry_after"] else {}
-    body = {"code": told["code"], "message": told["text"], "retry_after": told["retry_after"]}
+    event = failed_event(error, language)
+    headers = {"Retry-After": f"{event['retry_after']:.0f}"} if event["retry_after"] else {}
+    body = {"code": event["code"], "message": event["text"], "retry_after": event["retry_after"]}
     return _json({"error": body}, status=status_of(error), headers=headers)
 
 
@@ -335,8 +348,8 @@ def _served(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
     """Return a route that runs the handler in a thread."""
 
     async def route(request: Request) -> Response:
-        asked = Asked(request, owner_of(request), ServerThreads(_client(request), asyncio.get_running_loop()), await request.body())
-        answer = await in_thread(handler, asked)
+        threads = ServerThreads(_client(request), asyncio.get_running_loop())
+        answer = await in_thread(handler, RouteRequest(request, owner_of(request), threads, await request.body()))
         return answer if isinstance(answer, Response) else _json(answer)
 
     return route

@@ -393,7 +393,7 @@ class Conversation:
     def rename(self, title: str) -> str:
         """Give the thread another title and return it, on one line and clipped. Raises `ThreadNotFoundError`."""
         with storage_errors(), self._runner.alone():
-            return threads.rename(self._threads, self.thread_id, title, self.context.owner)
+            return threads.change(self._threads, self.thread_id, title=title, project=None, owner=self.context.owner).title
 
     def fork(self, turn: int | None = None, *, thread_id: str | None = None) -> Self:
         """Return a new thread that begins with this one's transcript up to and with `turn`, and the memory it had then.

@@ -135,18 +135,29 @@ def rename_thread(
     persistence: Persistence | StoredThreads, thread_id: str, title: str, *, owner: str | None = None, all_owners: bool = False
 ) -> str:
     """Give a thread another title and return it, on one line and clipped. Raises `ThreadNotFoundError`, `ConfigError` for a blank one."""
-    threads = threads_in(persistence)
-    with threads.alone(thread_id):
-        return rename(threads, thread_id, title, owner, all_owners=all_owners)
+    return change_thread(persistence, thread_id, title=title, owner=owner, all_owners=all_owners).title
 
 
 def move_thread(
     persistence: Persistence | StoredThreads, thread_id: str, project: str, *, owner: str | None = None, all_owners: bool = False
 ) -> None:
     """Move a thread to another project, "" for none. Raises `ThreadNotFoundError`, `ConfigError` for a name that cannot be one."""
-    threads, checked = threads_in(persistence), Context(project=project or None)
+    change_thread(persistence, thread_id, project=project, owner=owner, all_owners=all_owners)
+
+
+def change_thread(
+    persistence: Persistence | StoredThreads,
+    thread_id: str,
+    *,
+    title: str | None = None,
+    project: str | None = None,
+    owner: str | None = None,
+    all_owners: bool = False,
+) -> ThreadInfo:
+    """Rename a thread, move it, or both in one write; return its line of the list. Raises what `rename_thread` and `move_thread` raise."""
+    threads = threads_in(persistence)
     with threads.alone(thread_id):
-        _update_entry(threads, thread_id, {"project": checked.project or ""}, owner, all_owners=all_owners)
+        return change(threads, thread_id, title=title, project=project, owner=owner, all_owners=all_owners)
 
 
 def delete_thread(
@@ -187,19 +198,20 @@ adelete_thread = a_from(delete_thread)
 aimport_thread = a_from(import_thread)
 
 
-def rename(threads: StoredThreads, thread_id: str, title: str, owner: str | None, *, all_owners: bool = False) -> str:
-    """Write a title into the index and return it as it stands there."""
-    if not (new_title := title_of(title)):
+def change(
+    threads: StoredThreads, thread_id: str, *, title: str | None, project: str | None, owner: str | None, all_owners: bool = False
+) -> ThreadInfo:
+    """Check and write title and project into the index, None for what stays; return the thread's line of the list."""
+    new_title = title_of(title) if title is not None else None
+    if new_title == "":
         raise ConfigError("a title needs at least one character that is not white space")
-    _update_entry(threads, thread_id, {"title": new_title}, owner, all_owners=all_owners)
-    return new_title
-
-
-def _update_entry(threads: StoredThreads, thread_id: str, fields: Mapping[str, str], owner: str | None, *, all_owners: bool) -> None:
+    new_project = Context(project=project).project or "" if project is not None else None
     _, entry = find_thread(threads, thread_id, owner, all_owners=all_owners)
     if not entry:
         raise ConfigError(f"thread {thread_id!r} has no place in the index: it was run without a store, compile the graph with one")
+    fields = {name: value for name, value in (("title", new_title), ("project", new_project)) if value is not None}
     threads.batch([PutOp(THREADS, thread_id, {**entry, **fields}, False)])
+    return info_of(thread_id, {**entry, **fields})
 
 
 def delete(

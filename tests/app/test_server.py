@@ -10,10 +10,11 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import ConflictError
 
-from longtable.app.web import error_response
+from longtable.app.web import app, error_response
 from longtable.base.errors import LongtableError, ThreadBusyError
 from tests.app.test_studio import new_thread, running, said, with_client
 from tests.support.errors import CLASSES, made
@@ -69,6 +70,9 @@ def test_threads_are_listed_searched_renamed_and_moved_by_their_owner(server: st
     ]
     for body in ("", "[]", "{", "{}", '{"title": 3}', '{"owner": "bob"}', '{"title": " "}', '{"project": " a"}', "[" * 100_000):
         assert httpx.patch(place, headers=mine, content=body, timeout=60).status_code == 400, body[:20]
+    for fields in ({"title": " ", "project": "half"}, {"title": "half", "project": " a"}):  # both or none
+        assert httpx.patch(place, headers=mine, json=fields, timeout=60).status_code == 400
+    assert [(each["title"], each["project"]) for each in get(server, "threads", mine)["threads"]][1] == ("鹭 birds", "vögel")
     assert httpx.patch(place, headers=BOB, json={"title": "his"}, timeout=60).status_code == 404
 
 
@@ -91,24 +95,58 @@ def test_a_thread_is_read_and_exported_whole_by_its_owner_only(server: str) -> N
     assert page.text.startswith("<!")
     for wrong in ({"form": "pdf"}, {"language": "xx"}, {"form": ""}):
         assert httpx.get(f"{server}/longtable/{place}/export", headers=ANN, params=wrong, timeout=60).status_code == 400
-    for path in ("history", "export", "audit", "pins", "usage", "topics", "results", "archive", "results/r1.csv", "results/r1.svg"):
-        assert httpx.get(f"{server}/longtable/{place}/{path}", headers=BOB, timeout=60).status_code == 404, path
 
 
 def test_a_result_is_drawn_as_a_chart(server: str) -> None:
     thread_id = talk(server, "List all orders with their price.", graph="longtable")
     drawn = get(server, f"threads/{thread_id}/results/r1.svg", wish="bar of price by id")
     assert (drawn.headers["content-type"], drawn.text[:4]) == ("image/svg+xml", "<svg")
+    without = get(server, f"threads/{thread_id}/results/r1.svg")  # no answer of the thread drew one
+    assert (without.headers["content-type"], without.text[:4]) == ("image/svg+xml", "<svg")
     for handle in ("r99", "nonsense", "%2e%2e%2fr1"):
         assert httpx.get(f"{server}/longtable/threads/{thread_id}/results/{handle}.svg", headers=ANN, timeout=60).status_code == 404
 
 
-@pytest.mark.parametrize("wrong", ["-1", "1001", "9" * 400, "x", "1.5", "٣", "", "1e3"])
-@pytest.mark.parametrize("name", ["limit", "offset"])
-def test_a_page_that_cannot_be_is_refused(server: str, name: str, wrong: str) -> None:
-    if (name, wrong) != ("offset", "1001"):
-        answer = httpx.get(f"{server}/longtable/threads", headers=ANN, params={name: wrong}, timeout=60)
-        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "config")
+def requests_of(thread_id: str) -> list[tuple[str, str]]:
+    """Return method and path of every route that the application has, a thread's with this id and its first result."""
+    names = {"thread_id": thread_id, "handle": "r1", "topic_id": "t1", "key": "k.json"}
+    routes = [route for route in app.routes if isinstance(route, APIRoute)]
+    assert len(routes) >= 21
+    return [
+        (method, re.sub(r"{(\w+)(:path)?}", lambda name: names[name[1]], route.path)) for route in routes for method in route.methods or ()
+    ]
+
+
+def test_each_route_refuses_a_thread_of_another_owner_and_lists_nothing_of_it(server: str) -> None:
+    thread_id = talk(server, "How many orders are there?", owner="routes", graph="longtable")
+    owners: list[dict[str, str]] = [BOB, {}, {"x-longtable-owner": "routes"}]
+    for method, path in requests_of(thread_id):
+        found = []
+        for headers in owners if method == "GET" else owners[:2]:
+            answer = httpx.request(method, server + path, headers=headers, params={"q": "orders"}, content='{"title": "x"}', timeout=60)
+            error = answer.json()["error"]["code"] if answer.status_code >= 400 else ""
+            found.append(error == "thread_not_found" if thread_id in path else thread_id not in answer.text)
+            assert answer.status_code in (200, 404), (method, path, answer.text)
+        assert found == [True, True, False][: len(found)] or path.endswith(("/projects", "/usage")), (method, path, found)
+    assert get(server, f"threads/{thread_id}/history", owners[2])["total"] > 1
+
+
+def test_every_route_with_pages_refuses_one_that_cannot_be_and_says_what_is_wanted(server: str) -> None:
+    thread_id = talk(server, "How many orders are there?", graph="longtable")
+    paged = 0
+    for method, path in requests_of(thread_id):
+        answer = httpx.request(method, server + path, headers=ANN, timeout=60) if method == "GET" else None
+        if answer is None or answer.headers["content-type"] != "application/json" or "next" not in answer.json():
+            continue
+        paged += 1
+        for name, least, most in (("limit", 1, 1_000), ("offset", 0, 1_000_000)):
+            for wrong in ("-1", "1000001", "9" * 400, "x", "1.5", "٣", "", "1e3", *(["0", "1001"] if name == "limit" else [])):
+                refused = httpx.get(server + path, headers=ANN, params={name: wrong}, timeout=60)
+                assert (refused.status_code, refused.json()["error"]["code"]) == (400, "config"), (path, name, wrong)
+                assert refused.json()["error"]["message"] == f"{name}= must be {least} … {most}."
+        last = get(server, path.removeprefix("/longtable/"), offset=1_001, q="orders")
+        assert (last["next"], next(iter(last.values()))) == (None, []), path
+    assert paged == 12
 
 
 def test_an_id_that_names_no_thread_finds_none(server: str) -> None:
