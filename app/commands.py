@@ -220,7 +220,7 @@ class Commands:
         if not (self._has_argument(argument, "exclude") and self._has_turns()):
             return
         history, pins = self._wait(self.conversation.ahistory()), self._wait(self.conversation.apins())
-        for message_id in _named(argument, history):
+        for message_id in _message_ids(argument, history):
             self._wait(self.conversation.aexclude(message_id))
         self.screen.note("excluded")
         still = {pin.id for pin in self._wait(self.conversation.apins())}
@@ -229,7 +229,7 @@ class Commands:
 
     def _include(self, argument: str) -> None:
         if self._has_argument(argument, "include") and self._has_turns():
-            named = _named(argument, history := self._wait(self.conversation.ahistory()))
+            named = _message_ids(argument, history := self._wait(self.conversation.ahistory()))
             for message_id in [str(each.id) for each in history if each.id in named and kind_of(each) == EXCLUDED] or named[:1]:
                 self._wait(self.conversation.ainclude(message_id))
             self.screen.note("included")
@@ -343,7 +343,7 @@ class Commands:
         return bool(argument)
 
 
-def _named(argument: str, history: "Sequence[BaseMessage]") -> list[str]:
+def _message_ids(argument: str, history: "Sequence[BaseMessage]") -> list[str]:
     """Return the ids of the messages that an argument means: a number of the history, an id, or the last question and all after it."""
     if argument == "last":
         start = max((place for place, message in enumerate(history) if message.type == "human"), default=0)

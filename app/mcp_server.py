@@ -75,9 +75,7 @@ def server_of(session: Session) -> MCPServer[Any]:
             return str(await tools[name].ainvoke(arguments))
 
     @server.tool(title="Ask the analyst", annotations=ASKS)
-    async def ask(
-        question: Annotated[str, Field(description="One question in words, English or Chinese.")], context: Context
-    ) -> dict[str, Any]:
+    async def ask(question: Question, context: Context) -> dict[str, Any]:
         """Ask the analyst a question; it goes on with the conversation.
 
         Returns the answer, the SQL that it ran, columns, rows and row count of the last result, and charts as text.

@@ -115,18 +115,18 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
         )
 
 
-def open_conversation(database: str | None = None, **options: Any) -> "Conversation":
+def open_with_settings(database: str | None = None, **options: Any) -> "Conversation":
     """Return a conversation with what `longtable.toml` and the environment say, for a notebook; `close` it, or use it with `with`.
 
     `options` win over both and are called like those of the command line: `model`, `store`, `thread`, `config`, `base_url`,
     `model_limit`, `private` ... Without a database it is the demo's, without a model the built-in analyst. Raises `ConfigError`.
     """
-    from longtable.graph.opening import open_conversation as opened
+    from longtable.graph.opening import open_conversation
     from longtable.graph.persistence import open_persistence
 
     known = sorted({*map(option_of, VARIABLES), "config", "thread"})
     if unknown := sorted(options.keys() - set(known)):
-        raise ConfigError(f"open_conversation has no option {unknown[0]!r}{did_you_mean(unknown[0], known)}: it has {', '.join(known)}")
+        raise ConfigError(f"open_with_settings has no option {unknown[0]!r}{did_you_mean(unknown[0], known)}: it has {', '.join(known)}")
     settings = load_settings({"database": database, **options})
     store = store_url(settings.store.url)
     check_apart(database=database_url(settings), store=store)
@@ -137,7 +137,9 @@ def open_conversation(database: str | None = None, **options: Any) -> "Conversat
         kept = stack.enter_context(open_persistence(store, key=key_for("LONGTABLE_STORE_KEY")))
         archive = kept_archive(settings) if settings.store.archive_on_compact else None
         context, arguments = settings.context().replace(channel="notebook"), graph_arguments(settings)
-        conversation = opened(asked, store=kept, thread=settings.thread, context=context, archive_on_compact=archive, **arguments)
+        conversation = open_conversation(
+            asked, store=kept, thread=settings.thread, context=context, archive_on_compact=archive, **arguments
+        )
         conversation.on_close.push(stack.pop_all())
     return conversation
 
@@ -239,7 +241,7 @@ def open_model(name: str | None, *, base_url: str | None = None, option: str = "
         from longtable.analyst.model import BuiltInAnalyst
 
         return BuiltInAnalyst()
-    return _named(name, option)
+    return _provider_model(name, option)
 
 
 def graph_arguments(settings: Settings) -> dict[str, Any]:
@@ -299,7 +301,7 @@ def _endpoint(name: str | None, base_url: str, option: str) -> "BaseChatModel":
     return ChatOpenAI(model=bare, base_url=base_url, api_key=key, stream_usage=True, timeout=TIMEOUT_SECONDS, max_retries=MAX_RETRIES)
 
 
-def _named(name: str, option: str) -> "BaseChatModel":
+def _provider_model(name: str, option: str) -> "BaseChatModel":
     provider, colon, bare = name.partition(":")
     if not colon or not provider or not bare:
         raise ConfigError(
@@ -310,10 +312,10 @@ def _named(name: str, option: str) -> "BaseChatModel":
     try:
         return init_chat_model(bare, model_provider=provider)
     except Exception as error:  # each provider's package raises its own; the user gets one sentence
-        raise ConfigError(f"{option} {name} cannot be opened: {_advice(error, provider)}") from error
+        raise ConfigError(f"{option} {name} cannot be opened: {_what_to_do(error, provider)}") from error
 
 
-def _advice(error: Exception, provider: str) -> str:
+def _what_to_do(error: Exception, provider: str) -> str:
     """Return what to do, read off the words of langchain and of the provider's client; never the words themselves."""
     told = str(error)
     if isinstance(error, ImportError):

@@ -41,6 +41,7 @@ Owner = tuple[int, int]
 
 LEASE_SECONDS = 10.0
 """How long a process that was killed keeps its threads from others."""
+CLOSED = "the conversation store was closed: open it again"
 
 TABLE = "CREATE TABLE IF NOT EXISTS longtable_leases (thread_id TEXT PRIMARY KEY, holder TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID"
 HELD_BY_ANOTHER = "SELECT holder, until FROM longtable_leases WHERE thread_id = ? AND holder <> ? AND until > ?"
@@ -90,7 +91,7 @@ class Lease(ABC):
         """Take a thread's lease; return whether this process has it now."""
         with self.lock:
             if self.closed:  # a turn that waited in a thread must not open a connection that nobody closes
-                raise PersistenceError("the conversation store was closed while a turn waited for its thread: open the store and ask again")
+                raise PersistenceError(CLOSED)
             if not self._take(thread_id):
                 return False
             self.held.add(thread_id)

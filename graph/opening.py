@@ -42,7 +42,7 @@ def open_conversation(
     """
     from longtable.tools.results import ResultStore  # loads duckdb, which an import of this package does not
 
-    chat_model = _named(model) if isinstance(model, str) else model
+    chat_model = _model_of(model) if isinstance(model, str) else model
     with ExitStack() as stack:
         persistence = open_persistence(store) if isinstance(store, str) else store
         if isinstance(database, str):
@@ -83,7 +83,7 @@ def _results_folder(persistence: open_persistence, stack: ExitStack) -> Path:
     return persistence.path.with_name(f"{persistence.path.name}.results")
 
 
-def _named(name: str) -> BaseChatModel:
+def _model_of(name: str) -> BaseChatModel:
     from langchain.chat_models import init_chat_model
 
     try:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
@@ -29,7 +29,7 @@ from longtable.base.twins import a_from, in_thread
 from longtable.graph.encryption import EncryptedStore, check_key, sqlite_serializer
 from longtable.graph.guard import GuardedSaver
 from longtable.graph.loading import LoadingSaver, MessageSerializer, item_row, item_value, text_factory
-from longtable.graph.locks import LEASE_SECONDS, SqliteLease, ThreadLocks, setup_lease, wait_or_drop
+from longtable.graph.locks import CLOSED, LEASE_SECONDS, SqliteLease, ThreadLocks, setup_lease, wait_or_drop
 from longtable.tools.url import parse_url
 
 BUSY_TIMEOUT_MS = 10_000
@@ -43,7 +43,7 @@ DISK_AND_FILES = {*OPEN_FILES, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EI
 PRAGMAS = ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL", f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, frozen=True)
 class Persistence:
     """What `graph.compile(checkpointer=..., store=...)` takes."""
 
@@ -75,15 +75,26 @@ class open_persistence(Persistence):  # used like the function it reads as
             raise ConfigError(f"lease_seconds must be above 0, found {lease_seconds!r}")
         self.lease_seconds = lease_seconds
         self.key = check_key(key)
-        self._opened: AbstractContextManager[Persistence] | None = None
+        self._opening: AbstractContextManager[Persistence] | None = None
+        self._opened: Persistence | None = None
 
     def __repr__(self) -> str:
         return f"<open_persistence {redacted(self.url)}>"
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in ("checkpointer", "store"):
-            raise AttributeError(name)
-        return getattr(self.__enter__(), name)
+    @property
+    def checkpointer(self) -> BaseCheckpointSaver[Any]:
+        """Return the checkpointer; the store is opened by the first use. Raises `PersistenceError` after `close`."""
+        return self._open().checkpointer
+
+    @property
+    def store(self) -> BaseStore:
+        """Return the store; it is opened by the first use. Raises `PersistenceError` after `close`."""
+        return self._open().store
+
+    def _open(self) -> Persistence:
+        if self._opening is None and self._opened is not None:
+            raise PersistenceError(CLOSED)
+        return cast("Persistence", self.__enter__()._opened)
 
     def close(self) -> None:
         """Close what was opened. A thread's summary that is still being written is waited for, 2 seconds at most."""
@@ -92,24 +103,24 @@ class open_persistence(Persistence):  # used like the function it reads as
     aclose = a_from(close)
 
     def __enter__(self) -> Self:
-        if self._opened is not None:
+        if self._opening is not None:
             return self
         if self.url.startswith(POSTGRES):
-            opened = _postgres(self.url, self.key)
+            opening = _postgres(self.url, self.key)
         elif self.path is None:
-            opened = _memory()
+            opening = _memory()
         else:
             lease = SqliteLease(self.path, seconds=self.lease_seconds, busy_ms=BUSY_TIMEOUT_MS)
-            opened = _sqlite(self.path, lease, self.key)
+            opening = _sqlite(self.path, lease, self.key)
         with storage_errors():
-            persistence = opened.__enter__()
-        self._opened, self.checkpointer, self.store = opened, persistence.checkpointer, persistence.store
+            self._opened = opening.__enter__()
+        self._opening = opening
         return self
 
     def __exit__(self, *error: Any) -> None:
-        opened, self._opened = self._opened, None
-        if opened is not None:
-            opened.__exit__(*error)
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            opening.__exit__(*error)
 
     async def __aenter__(self) -> Self:
         try:
@@ -407,4 +418,6 @@ _ADVICE = {
 def _advice(error: sqlite3.Error) -> str:
     """Return what is wrong with a SQLite file and what to do, by SQLite's primary result code."""
     code = getattr(error, "sqlite_errorcode", None)  # none where Python's module itself objects: to a closed connection
-    return "cannot be used: was it closed?" if code is None else _ADVICE.get(code & 0xFF, "cannot be used: look at its file")
+    if code is None and "closed" in str(error):
+        return "was closed: open it again"
+    return _ADVICE.get((code or 0) & 0xFF, "cannot be used: look at its file")

@@ -70,6 +70,7 @@ def row_of(thread_id: str, entry: AuditEntry) -> dict[str, object]:
 # -- tokens ---------------------------------------------------------------------------------------------------------
 
 
+@storage_errors()
 def usage_of_threads(
     persistence: Persistence | StoredThreads,
     *,

@@ -113,7 +113,7 @@ def _is_known(runner: ThreadRunner, question: Question | None) -> bool:
     """Return whether a question was sent before."""
     if question is None or question.id is None:
         return False
-    return answer_to(question.id, thread_of(runner.state().values), runner.graph.store, runner.thread_id)[0]
+    return answer_to(question.id, thread_of(runner.state().values), runner.graph.store, runner.thread_id)[0] is not None
 
 
 def _continuation(
@@ -129,12 +129,14 @@ def _continuation(
     messages = messages_of_turn(state)
     if message is not None:
         known, said = answer_to(str(message.id), thread_of(state.values), runner.graph.store, runner.thread_id)
+        if known is not None and known.content != message.content:
+            raise ConfigError(f"the id {message.id!r} belongs to another message of this thread: give this message an id of its own")
         if said is not None and not (is_pending(state) and turn_number(said) == turn_of(state.values).get("number")):
             return AnswerEvent(type="answer", text=str(said.text), status=marks_of(said).get("notice", "answered"), turn=turn_number(said))
         newest = any(each.id == message.id for each in messages)
-        if not (known or newest):
+        if known is None and not newest:
             return Input(messages=[message]), [message]
-        if not newest:  # its turn failed, and others came after it
+        if not newest or not (is_pending(state) or is_failed(state)):  # its turn failed: others came after it, or it was excluded
             message = message.model_copy(update={"id": f"{message.id}/again"})
             return _continuation(runner, answer, waiting_id, message, resent=True)
     if answer is not None:

@@ -226,8 +226,8 @@ def _not_retired(new: Sequence[BaseMessage], thread: Thread, store: BaseStore | 
     return [message for message in new if message.id not in known]
 
 
-def answer_to(message_id: str, thread: Thread, store: BaseStore | None, thread_id: str) -> tuple[bool, AIMessage | None]:
-    """Return whether the transcript, live or retired, has a message, and the answer of its turn. Reads the store."""
+def answer_to(message_id: str, thread: Thread, store: BaseStore | None, thread_id: str) -> tuple[BaseMessage | None, AIMessage | None]:
+    """Return the message of an id, live or retired, and the answer of its turn; None for what there is not. Reads the store."""
     place = next((place for place, message in enumerate(thread.messages) if message.id == message_id), None)
     after: list[BaseMessage] = [] if place is None else list(thread.messages[place:])
     if place is None and store is not None and thread.archived:
@@ -237,7 +237,7 @@ def answer_to(message_id: str, thread: Thread, store: BaseStore | None, thread_i
             after = [*(each.message for each in page(StoreArchive(store), thread_id, place, last)), *thread.messages]
     of_turn = [each for each in after if turn_number(each) == turn_number(after[0])]
     # The last one: with a team each voice has one.
-    return place is not None, next((each for each in reversed(of_turn) if isinstance(each, AIMessage) and not all_calls(each)), None)
+    return next(iter(after), None), next((each for each in reversed(of_turn) if isinstance(each, AIMessage) and not all_calls(each)), None)
 
 
 def _refused(new: Sequence[BaseMessage], before: Turn, error: LongtableError) -> Update:

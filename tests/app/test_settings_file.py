@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from longtable.app import open_conversation
+from longtable.app import open_with_settings
 from longtable.app.session import graph_arguments
 from longtable.app.settings import Settings, load_settings, server_settings, setting_rows
 from longtable.app.settings_file import FILE, FIRST_FILE, KEYS, MOST_BYTES, VARIABLES, read_settings, write_first_file
@@ -457,7 +457,7 @@ def test_a_notebook_opens_a_conversation_with_the_settings_of_its_folder(tmp_pat
     with closing(sqlite3.connect("shop.db")) as connection:
         connection.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY)")
     (tmp_path / FILE).write_text('[model]\nlimit = "20k"\n[database]\nurl = "shop.db"\n')
-    with open_conversation(thread="monday", store="sqlite:///threads.db") as conversation:
+    with open_with_settings(thread="monday", store="sqlite:///threads.db") as conversation:
         answer = conversation.ask("How many orders are there?")
         assert conversation.database is not None
         assert conversation.database.name == "shop"
@@ -465,4 +465,4 @@ def test_a_notebook_opens_a_conversation_with_the_settings_of_its_folder(tmp_pat
     assert answer.usage is not None
     assert answer.usage["limit"] == 20_000
     with pytest.raises(ConfigError, match="no option 'modell'; did you mean model"):
-        open_conversation(modell="openai:gpt-4o-mini")
+        open_with_settings(modell="openai:gpt-4o-mini")

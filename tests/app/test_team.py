@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from longtable.app import open_conversation
+from longtable.app import open_with_settings
 from longtable.app.settings import load_settings
 from tests.app.runner import Home, make_home
 
@@ -65,7 +65,7 @@ def test_json_names_the_voice_of_each_event(home: Home) -> None:
 def test_the_team_of_a_file_answers_on_threads_of_its_projects(home: Home) -> None:
     (file := home.folder / "longtable.toml").write_text(TEAM)
     for project, voices in (("audit", ["ana", "checker"]), ("sales", [])):
-        with open_conversation(home.shop, config=str(file), project=project, store="memory://") as conversation:
+        with open_with_settings(home.shop, config=str(file), project=project, store="memory://") as conversation:
             assert [said["voice"] for said in conversation.ask("How many orders are there?").voices] == voices
 
 

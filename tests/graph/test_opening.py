@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -11,7 +11,18 @@ from langchain_core.messages import HumanMessage
 
 from longtable.analyst.model import BuiltInAnalyst
 from longtable.base.errors import PersistenceError
-from longtable.graph import ConfigError, Context, Conversation, Database, build_graph, open_conversation, open_persistence
+from longtable.graph import (
+    ConfigError,
+    Context,
+    Conversation,
+    Database,
+    build_graph,
+    list_threads,
+    open_conversation,
+    open_persistence,
+    usage_of_threads,
+)
+from longtable.graph.thread_state import StoredThreads
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -122,6 +133,16 @@ def test_a_persistence_works_without_with(tmp_path: Path) -> None:
     assert Conversation(graph, "monday").ask("hello").text
     kept.close()
     kept.close()
+    uses: list[Callable[[], object]] = [
+        lambda: kept.store,
+        lambda: kept.checkpointer,
+        lambda: list_threads(kept),
+        lambda: usage_of_threads(StoredThreads(graph)),
+    ]
+    uses += [Conversation(graph, "monday").pending, lambda: Conversation(graph, "monday").ask("hello")]
+    for use in uses:
+        with pytest.raises(PersistenceError, match="the conversation store was closed: open it again"):
+            use()
     with kept as again:
         assert again is kept
         assert kept.checkpointer.get_tuple({"configurable": {"thread_id": "monday"}}) is not None

@@ -223,7 +223,7 @@ def test_one_connection_in_two_threads_is_not_told_as_damage() -> None:
     with pytest.raises(PersistenceError, match="two threads at once"), storage_errors():
         raise failure
     connection.close()
-    with pytest.raises(PersistenceError, match="was it closed"), storage_errors():
+    with pytest.raises(PersistenceError, match="the conversation store was closed: open it again"), storage_errors():
         connection.execute("SELECT 1")
 
 

@@ -415,6 +415,35 @@ def test_a_question_that_failed_before_another_was_answered_is_answered_anew_by_
     assert [m.text for m in talk.history()] == ["first", "second", "answer to second", "first", "answer to first"]
 
 
+def test_an_id_that_another_message_has_is_refused_and_not_answered_with_its_answer() -> None:
+    talk = conversation(ScriptedModel(say=lambda messages: AIMessage(f"answer to {messages[-1].text}")))
+    talk.ask("first", id="a")
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="the id 'a' belongs to another message of this thread: give"):
+            talk.ask("second", id="a")
+        talk.ask("third", id="b")
+    assert talk.ask("first", id="a").text == "answer to first"
+    assert [m.text for m in talk.history()] == ["first", "answer to first", "third", "answer to third"]
+
+
+def test_a_question_that_failed_and_was_excluded_is_asked_anew_by_its_id() -> None:
+    down: list[Exception] = [ConnectionError()]
+
+    def say(messages: Any) -> AIMessage:
+        if down:
+            raise down.pop()
+        return AIMessage(f"answer to {messages[-1].text}")
+
+    talk = conversation(ScriptedModel(say=say))
+    with pytest.raises(ProviderUnavailableError):
+        talk.ask("first", id="a")
+    talk.exclude("a")
+    assert talk.ask("first", id="a").text == "answer to first"
+    talk.exclude("a/again")
+    assert talk.ask("first", id="a").text == "answer to first"  # it was answered: excluded or not
+    assert [m.text for m in talk.history()] == ["first", "first", "answer to first"]
+
+
 @pytest.mark.parametrize(
     "wrong",
     [{"images": b"\x89PNG"}, {"images": [Path("a.png")]}, {"images": "http://x/y.png"}, {"name": 3}, {"id": "\0"}, {"name": "n" * 201}],
@@ -426,18 +455,21 @@ def test_a_question_of_another_shape_is_refused_before_anything_is_written(wrong
 
 
 def test_a_retired_question_asked_again_by_its_id_gets_its_answer(tmp_path: Path) -> None:
+    words = "w " * 60
     model = ScriptedModel(say=lambda messages: AIMessage(f"answer to {messages[-1].text}"))
     policy = CompactionPolicy(retire_after=12, keep_rounds=2, min_messages=4)
     with open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept:
         graph = build_graph(model=model, policy=policy, summarizer=False).compile(checkpointer=kept.checkpointer, store=kept.store)
         talk = Conversation(graph, "t", context=Context(model_limit=2_500))
         for number in range(30):
-            talk.ask(f"question {number} " + "w " * 60, id=str(number))
+            talk.ask(f"question {number} {words}", id=str(number))
         live = graph.get_state(talk.config).values["messages"]
         assert "2" not in {message.id for message in live}
         asked = len(model.sent)
-        assert talk.ask("question 2", id="2").text.startswith("answer to question 2 ")
-        graph.invoke({"messages": [HumanMessage("question 2", id="2")]}, talk.config, context=talk.context)
+        assert talk.ask(f"question 2 {words}", id="2").text.startswith("answer to question 2 ")
+        with pytest.raises(ConfigError, match="belongs to another message"):
+            talk.ask("question 2", id="2")
+        graph.invoke({"messages": [HumanMessage(f"question 2 {words}", id="2")]}, talk.config, context=talk.context)
         assert len(model.sent) == asked
         assert len(talk.history()) == 60
 
