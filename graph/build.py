@@ -56,6 +56,7 @@ from longtable.nodes.route import (
 from longtable.nodes.run_tools import RunTools
 from longtable.nodes.settle import Footer, Settle
 from longtable.nodes.state import Input, Output, State, Update, applied, turn_of
+from longtable.nodes.team.at_once import AtOnce
 from longtable.nodes.team.team import Team, persona_tools, speaking
 from longtable.nodes.turns.failures import reporting
 from longtable.nodes.turns.rate_limit import RateLimit
@@ -212,6 +213,10 @@ def build_graph(
     gate = Gate(database, cost or CostThresholds()) if database else None
 
     estimate = Estimate(clock, plans)
+    respond: Any = Respond(lines, clock, indexes, plans, ContextProviders(tuple(context_providers)), rate_limit, team)
+    run_tools = RunTools(by_name, clock, indexes, Audit(clock, database.check if database else None), plans, results, gate, names_of)
+    if team:
+        respond = AtOnce(team, respond, run_tools, estimate.count)
     counting = {
         "ingest": _Counting(estimate.count, counts_after_ingest),
         "run_tools": _Counting(estimate, counts_after_run_tools),
@@ -224,8 +229,8 @@ def build_graph(
         ingest=Ingest(config, clock, rate_limit, request_limits or RequestLimits(), team),
         estimate=estimate,
         compact=Compact(compactor),
-        respond=Respond(lines, clock, indexes, plans, ContextProviders(tuple(context_providers)), rate_limit, team),
-        run_tools=RunTools(by_name, clock, indexes, Audit(clock, database.check if database else None), plans, results, gate, names_of),
+        respond=respond,
+        run_tools=run_tools,
         approve=Approve(),
         settle=Settle(clock, plans, results, team=team, footer=footer),
         prepare=Prepare(compactor),

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Annotated, Any, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, convert_to_messages
@@ -65,7 +66,7 @@ def as_node(
         if value is not None:
             raise TypeError(f"as_node takes no {argument!r}: {NO_TEXT_KEYS}")
     node = _Node(graph.compile(checkpointer=True, name=name), graph.compile(name=name), name, messages, context)
-    return RunnableLambda(node.run, node.arun, name=name)
+    return RunnableLambda(node.run, partial(node._turn, how=ASYNC), name=name)
 
 
 class _Agent(TypedDict):
@@ -83,7 +84,7 @@ def as_agent(graph: ConversationGraph, *, name: str, context: Context | Callable
     """
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(_Agent, context_schema=None)
     node = _Node(graph.compile(checkpointer=True, name=name), graph.compile(name=name), name, "messages", context, asks_again=True)
-    builder.add_node("answer", RunnableLambda(node.run, node.arun, name=name))
+    builder.add_node("answer", RunnableLambda(node.run, partial(node._turn, how=ASYNC), name=name))
     builder.add_edge(START, "answer")
     builder.add_edge("answer", END)
     return builder.compile(name=name)
@@ -143,10 +144,6 @@ class _Node:
     def run(self, state: Any) -> Update:
         """Run a turn of the child in one of the parent's."""
         return complete(self._turn(state, SYNC))
-
-    async def arun(self, state: Any) -> Update:
-        """Do the same without blocking the event loop."""
-        return await self._turn(state, ASYNC)
 
     async def _turn(self, state: Any, how: Execution) -> Update:
         context = _context_of(self.context)

@@ -34,6 +34,7 @@ from longtable.base.events import (
     ReasoningEvent,
     SpokenAnswer,
     Token,
+    VoiceStarted,
 )
 from longtable.base.twins import SYNC, Execution, in_thread
 from longtable.graph.loading import UNREADABLE, readable
@@ -61,7 +62,7 @@ from longtable.memory.stamps import mark_of
 from longtable.memory.transcript_text import safe_html
 from longtable.memory.voices import VOICE
 from longtable.nodes.records.thread_index import may_see
-from longtable.nodes.state import UNDER_WAY, Input, State, Turn, next_view
+from longtable.nodes.state import UNDER_WAY, VOICE_TASK, Input, State, Turn, next_view, turn_of
 from longtable.tools.cells import clip, html_table
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ INTERRUPT = "__interrupt__"
 """Key of what a run stopped with, among a stream's updates."""
 PREPARE = "prepare"
 """The node that makes room for the next turn."""
+MOST_AT_ONCE = 32
+"""Tasks of one run that LangGraph has under way at the same time."""
 MODES = ["messages", "custom", "updates"]
 WhenBusy = Literal["queue", "reject", "steer"]
 """What a turn does where another one has the thread: wait, raise `ThreadBusyError`, or join it."""
@@ -89,10 +92,32 @@ class RunReader:
         self.waits = ""
         self.turn: Turn = {}
         self.voices: list[SpokenAnswer] = []
+        self.speaking: list[str] = []
+        """Voices that are asked at once and not done, in order."""
+        self.done: set[str] = set()
+        self.heard: set[str] = set()
+        """Voices of which text came in this run."""
+        self.unread: list[Event] = []
 
     def read(self, mode: str, payload: Any) -> Iterator[Event]:
+        """Yield the events of a part of the stream; those of voices that are asked at once one voice after the other."""
+        self.unread += self._events(mode, payload)
+        yield from self._next()
+        while self.speaking and self.speaking[0] in self.done:
+            self.speaking.pop(0)
+            yield from self._next()
+
+    def _next(self) -> list[Event]:
+        later = [event for event in self.unread if event.get("voice") in self.speaking[1:]]
+        now = [event for event in self.unread if event not in later]
+        self.unread = later
+        return now
+
+    def _events(self, mode: str, payload: Any) -> Iterator[Event]:
         if mode == "custom":
             self.approval_sent |= payload["type"] == "approval_requested"
+            if payload.get("at_once"):
+                self.speaking.append(payload["voice"])
             yield payload
         elif mode == "messages":
             yield from self._model_output(*payload)
@@ -101,7 +126,11 @@ class RunReader:
                 if node == INTERRUPT:
                     yield from self._questions(update)
                     continue
-                self._update(node, update)
+                if node in (VOICE_TASK, "respond"):
+                    self.done.add(turn_of(update or {}).get("voice", ""))
+                if node == VOICE_TASK:
+                    continue
+                yield from self._update(node, update)
                 if node == "settle":  # what a person is told of a voice that gave no answer; the last text is the answer's
                     written = update.get("messages", ()) if isinstance(update, Mapping) else ()
                     last = 0 if self.turn.get("status") in UNDER_WAY else 1
@@ -112,6 +141,7 @@ class RunReader:
                     yield self._answer()
 
     def end(self) -> Iterator[Event]:
+        yield from self.unread  # of a run that stops before they are done
         if not self.settled:
             yield self._answer()
 
@@ -120,12 +150,14 @@ class RunReader:
         self.streams |= streamed
         # A server that repeats its ids has the streamed text once more as a whole message.
         wanted = streamed or (isinstance(message, AIMessage) and not self.streams)
-        if metadata.get("langgraph_node") != "respond" or not wanted:
+        if metadata.get("langgraph_node") not in ("respond", VOICE_TASK) or not wanted:
             return
+        whose = {"voice": metadata["voice"]} if "voice" in metadata else {}
         if reasoning := streamed_reasoning(message):
-            yield ReasoningEvent(type="reasoning", text=reasoning)
+            yield cast("Event", {**ReasoningEvent(type="reasoning", text=reasoning), **whose})
         if message.text:
-            yield Token(type="token", text=str(message.text))
+            self.heard.update(whose.values())
+            yield cast("Event", {**Token(type="token", text=str(message.text)), **whose})
 
     def _questions(self, interrupts: Sequence[Interrupt]) -> Iterator[Event]:
         for waiting in waiting_of(interrupts):
@@ -133,7 +165,7 @@ class RunReader:
             if not (self.approval_sent and waiting.actions):
                 yield waiting.event
 
-    def _update(self, node: str, update: Any) -> None:
+    def _update(self, node: str, update: Any) -> Iterator[Event]:
         if not isinstance(update, Mapping):
             return
         self.turn = update.get("turn", self.turn)
@@ -142,6 +174,9 @@ class RunReader:
                 self.text = str(message.text)
                 if (voice := mark_of(message, VOICE)) and isinstance(message, AIMessage) and not all_calls(message):
                     self.voices.append(SpokenAnswer(voice=voice, name=message.name or "", text=self.text))
+                    if node == "respond" and voice not in self.heard:  # it answered before this run, at once with others
+                        yield VoiceStarted(type="voice_started", voice=voice, name=message.name or "", color="")
+                        yield cast("Event", {**Token(type="token", text=self.text), "voice": voice})
 
     def _answer(self) -> AnswerEvent:
         status = self.waits or str(self.turn.get("status", ""))
@@ -300,8 +335,10 @@ class ThreadRunner:
     async def run(self, graph_input: GraphInput, reader: RunReader) -> AsyncGenerator[Event, None]:
         """Run the graph and yield events, the last an `answer`."""
         run: Any = self.graph.astream if self.how.on_loop else self.graph.stream
+        # LangGraph's own bound is the machine's cores and four: a team would wait for places.
+        config = RunnableConfig(**{"max_concurrency": MOST_AT_ONCE, **self.config})
         until = {"interrupt_before": [*self.graph.interrupt_before_nodes, PREPARE]} if self.step_after_answer else {}
-        stream = run(graph_input, self.config, context=self.context, stream_mode=MODES, durability="sync", **until)
+        stream = run(graph_input, config, context=self.context, stream_mode=MODES, durability="sync", **until)
         try:
             # The loop closes LangGraph's own generator; closed twice at a loop's end it is left open.
             parts = nullcontext(_cancelled_once(stream)) if self.how.on_loop else aclosing(_awaited(stream))

@@ -13,7 +13,7 @@ from langgraph.types import StreamWriter
 
 from longtable.base.context import Context
 from longtable.base.errors import LongtableError, ModelContextOverflowError, ProviderRefusedError, ProviderUnavailableError
-from longtable.base.events import ContextUsage, VoiceStarted
+from longtable.base.events import ContextUsage
 from longtable.base.twins import Execution
 from longtable.memory.call_config import Calibration
 from longtable.memory.materials import Material, MaterialPart, with_materials
@@ -149,9 +149,6 @@ class Respond:
         turn, thread_id, voice = turn_of(state), thread_id_of(runtime), turn_of(state).get("voice", "")
         if voice and (self.team is None or voice not in self.team.personas):
             return {"turn": {**turn, "status": "voice_gone"}}
-        if self.team and voice and not turn.get("calls"):
-            persona = self.team.personas[voice]
-            runtime.stream_writer(VoiceStarted(type="voice_started", voice=voice, name=persona.display, color=persona.color))
         call_plan = await how.call(partial(self.plans.of, state, runtime))
         asking = Asking(call_plan, originals_of(call_plan, runtime, self.indexes), runtime.stream_writer)
         pinning = call_plan.call_config.pin_tools
@@ -206,7 +203,7 @@ class Respond:
             if self.team and (voice := turn.get("voice")):
                 answer = answer.model_copy(update={"name": self.team.personas[voice].display})
             stamped = stamp(without_reasoning(unmarked(answer)), turn=turn, time=self.clock().isoformat(timespec="seconds"), marks=marks)
-            accepted = _with_call_ids(_with_fresh_id(stamped, thread_of(state).messages))
+            accepted = _with_call_ids(with_fresh_id(stamped, thread_of(state).messages))
             update["messages"] = [with_mode(self.team, accepted, thread_of(state).messages, turn) if self.team else accepted]
         return {**update, "turn": with_last(turn, update.get("messages", ()))}
 
@@ -283,7 +280,7 @@ def _with_call_ids(answer: BaseMessage) -> BaseMessage:
     )
 
 
-def _with_fresh_id(answer: BaseMessage, messages: Sequence[BaseMessage]) -> BaseMessage:
+def with_fresh_id(answer: BaseMessage, messages: Sequence[BaseMessage]) -> BaseMessage:
     """Never let an answer overwrite an older message: some servers repeat their ids."""
     if answer.id and all(message.id != answer.id for message in messages):
         return answer

@@ -6,7 +6,7 @@ from typing import Literal
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 
 from longtable.memory.rounds import all_calls
-from longtable.nodes.state import ANSWERED, NOBODY, UNDER_WAY, State, thread_of, turn_of
+from longtable.nodes.state import ANSWERED, NOBODY, UNDER_WAY, State, is_ahead, thread_of, turn_of
 from longtable.nodes.turns.failures import ASK_AGAIN, FAILED
 
 Counted = Literal["compact", "respond", "settle"]
@@ -31,13 +31,15 @@ def after_estimate(state: State) -> Counted:
     return "compact" if (usage := state.get("usage")) and usage.get("due") else "respond"
 
 
-def after_respond(state: State) -> Literal["estimate", "run_tools", "settle"]:
+def after_respond(state: State) -> Literal["estimate", "run_tools", "approve", "settle"]:
     """Run the calls of the answer; count again after an overflow, or without messages refused before; else the turn is over."""
+    if _waits_for_approval(state):  # a voice of a team that was asked with others
+        return "approve"
     if _status(state) in {"overflow", ASK_AGAIN}:
         return "estimate"
     if _status(state) in {FAILED, "voice_failed", "voice_gone"}:
         return "settle"
-    return "run_tools" if open_calls(thread_of(state).messages) else "settle"
+    return "run_tools" if unanswered(thread_of(state).messages) else "settle"
 
 
 def after_run_tools(state: State) -> Literal["approve", "run_tools"] | Counted:
@@ -59,23 +61,13 @@ def counts_after_run_tools(before: State, after: State) -> bool:
 def after_settle(state: State) -> Counted | Literal["prepare", "__end__"]:
     """Ask the team's next voice; after the last make room for the next turn where there is something to compact or to retire."""
     if _status(state) in UNDER_WAY:
-        return after_estimate(state)
+        return "respond" if is_ahead(state) else after_estimate(state)
     return "prepare" if turn_of(state).get("prepare") else "__end__"
 
 
 def counts_after_settle(_: State, after: State) -> bool:
     """Return whether another voice of the team is asked now."""
-    return _status(after) in UNDER_WAY
-
-
-def open_calls(messages: Sequence[BaseMessage]) -> AIMessage | None:
-    """Return the newest assistant message if its tool calls wait for answers."""
-    for message in reversed(messages):
-        if isinstance(message, ToolMessage) or message.type == "human":
-            return None
-        if isinstance(message, AIMessage):
-            return message if all_calls(message) else None
-    return None
+    return _status(after) in UNDER_WAY and not is_ahead(after)
 
 
 def unanswered(messages: Sequence[BaseMessage]) -> list[ToolCall]:

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from itertools import takewhile
@@ -70,32 +70,26 @@ class RunTools:
     """Names of the tools that each persona of a team may call."""
 
     async def __call__(self, state: State, *, runtime: Runtime[Context], how: Execution) -> Update:
-        if voice := turn_of(state).get("voice"):
-            names = self.names_of.get(voice, ())
-            own = replace(self, tools={name: tool for name, tool in self.tools.items() if name in names})
-            return await own.run(state, runtime, how)
-        return await self.run(state, runtime, how)
-
-    async def run(self, state: State, runtime: Runtime[Context], how: Execution) -> Update:
-        """Run the calls of the newest answer that have no result yet."""
         context, messages, turn = runtime.context or Context(), thread_of(state).messages, turn_of(state)
-        queries = frozenset(name for name, tool in self.tools.items() if _kind(tool) == "query")
-        asking = [call for call in unanswered(messages) if _kind(self.tools.get(call["name"])) in ("query", CHECK)]
+        names = self.names_of.get(turn["voice"], ()) if turn.get("voice") else self.tools
+        tools = {name: tool for name, tool in self.tools.items() if name in names}
+        queries = frozenset(name for name, tool in tools.items() if _kind(tool) == "query")
+        asking = [call for call in unanswered(messages) if _kind(tools.get(call["name"])) in ("query", CHECK)]
         if self.gate and asking and "approval" not in turn and context.approve_sql != "never":
             language = context.language or newest_language(messages)
             check = partial(self.gate.pending, asking, mode=context.approve_sql, language=language)
             if pending := await how.call(check, partial(cancellable, check)):
                 calls = [call for call in asking if call["id"] in {each["id"] for each in pending}]
-                log = self.audit.log([Job(call) for call in calls], self.tools, state, runtime)
+                log = self.audit.log([Job(call) for call in calls], tools, state, runtime)
                 await how.call(log.wait, partial(in_thread, log.wait))
                 runtime.stream_writer(ApprovalRequested(type="approval_requested", **request_of(pending, calls)))
                 return {"turn": {**turn, "approval": {"asked": pending}}}
         work = work_of(state, queries, repairs=context.max_repairs)
-        log, thread_id = self.audit.log(work.jobs, self.tools, state, runtime), thread_id_of(runtime)
+        log, thread_id = self.audit.log(work.jobs, tools, state, runtime), thread_id_of(runtime)
         results = ThreadResults(self.results, thread_id) if self.results is not None and thread_id else None
         thread = thread_of(state)
         board = PinChanges(thread.pins, said_by_user(thread.messages), _pin_calls(messages, turn.get("number", 0)))
-        inputs = ToolInputs(originals_of(self.plans.of(state, runtime), runtime, self.indexes), results, log, board)
+        inputs = ToolInputs(tools, originals_of(self.plans.of(state, runtime), runtime, self.indexes), results, log, board)
         async with log.around(how):
             while jobs := work.next():
                 runs = [self._run(job, runtime.stream_writer, inputs, how, alone=work.alone) for job in jobs]
@@ -111,7 +105,7 @@ class RunTools:
 
     async def _run(self, job: Job, emit: StreamWriter, inputs: "ToolInputs", how: Execution, *, alone: bool) -> ToolMessage | None:
         """Return the answer, None for a tool that waits for one itself: it is run again, alone, and then asks."""
-        report = _Report(job, self.tools, emit)
+        report = _Report(job, inputs.tools, emit)
         try:
             with span(*report.span) as fields:
                 tool, call = report.checked(), report.tool_call(inputs)
@@ -159,8 +153,9 @@ def _in_pool(work: Sequence[Coroutine[Any, Any, Result]]) -> list[Result]:
 
 @dataclass(frozen=True)
 class ToolInputs:
-    """What calls get besides their arguments: the thread's originals, its results where a store keeps them, the audit log, its pins."""
+    """The tools, and what calls get besides their arguments: originals, results where a store keeps them, the audit log, pins."""
 
+    tools: Mapping[str, BaseTool]
     originals: Originals
     results: ThreadResults | None
     log: Log

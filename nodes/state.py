@@ -44,6 +44,8 @@ from longtable.memory.voices import Voice
 ANSWERED: Literal["answered"] = "answered"
 NOBODY: Literal["nobody"] = "nobody"
 """Status of a turn in which the team's mode named nobody to answer."""
+VOICE_TASK = "voice"
+"""Name, in a run's stream, of what a voice of a team does that is asked at once with others."""
 UNDER_WAY = ("running", "overflow", "again")
 """What the record of a turn has for `status` until it is closed: "overflow" and "again" count and ask once more."""
 ROLES = {"user", "human", "assistant", "ai", "system", "tool"}
@@ -258,6 +260,8 @@ class Turn(TypedDict, total=False):
     """Why a voice of a team could not answer, for the person."""
     calls_left: int
     """Model calls that the whole turn of a team may still make."""
+    alone: bool
+    """The voice could not go on at once with others, and is asked by itself."""
 
 
 class Schema(TypedDict, total=False):
@@ -355,6 +359,8 @@ class State(TypedDict, total=False):
     """Tokens of the next call by part. Written by estimate."""
     turn: Turn
     """Written by every node."""
+    ahead: dict[str, Any]
+    """What voices of a team that were asked at once have made, each an `Update`, until it is their turn. Written by respond."""
 
 
 class Update(TypedDict, total=False):
@@ -368,6 +374,7 @@ class Update(TypedDict, total=False):
     brief: StoredConfig
     usage: Usage
     turn: Turn
+    ahead: dict[str, Any]
 
 
 class Input(TypedDict):
@@ -408,6 +415,13 @@ def failed_at(turn: Turn) -> int | None:
 def turn_of(values: Mapping[str, Any]) -> Turn:
     """Return the running turn's record, empty before the first. Do not change it: a new record is written by a node."""
     return cast("Turn", values.get("turn") or {})
+
+
+def is_ahead(state: State) -> bool:
+    """Return whether the voice that is asked has its messages of this turn already."""
+    turn = turn_of(state)
+    made = (state.get("ahead") or {}).get(turn.get("voice", ""))
+    return made is not None and made["turn"].get("number") == turn.get("number")
 
 
 def applied(state: State, update: Mapping[str, Any]) -> State:

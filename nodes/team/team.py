@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -251,10 +251,23 @@ def next_voice(team: Team, scene: Scene) -> str | None:
     return voice
 
 
+OF_VOICE = (*("status", "calls", "overflows", "ceiling", "skipped", "without", "searched", "reason", "approval", "one_by_one", "alone"),)
+"""Keys of a turn's record that are one voice's own."""
+
+
 def asked_next(turn: Turn, voice: str) -> Turn:
     """Return the record of a turn whose next voice is asked."""
     fresh: Turn = {"voice": voice, "status": "running", "calls": 0, "overflows": 0}
-    return {**without_key(turn, "ceiling", "skipped", "without", "searched", "reason", "approval", "one_by_one"), **fresh}
+    return {**without_key(turn, *OF_VOICE), **fresh}
+
+
+def at_once(team: Team, scene: Scene) -> list[str]:
+    """Return who speaks next without hearing each other, in order: whom the mode names as if each had answered."""
+    voices: list[str] = []
+    while (voice := team.mode.next(scene)) in team.personas and voice not in voices and team.mode.apart(str(voice)):
+        voices.append(str(voice))
+        scene = replace(scene, messages=[*scene.messages, marked(AIMessage(""), turn=scene.turn, **{VOICE: voice})])
+    return voices
 
 
 def with_mode(team: Team, answer: BaseMessage, messages: Sequence[BaseMessage], turn: Turn) -> BaseMessage:
