@@ -56,8 +56,10 @@ def audit(
             with writing():
                 write_csv(sys.stdout, list(rows[0]) if rows else [], [[list(row.values()) for row in rows]])
         elif found:
-            shown = [[entry.time, thread_id, *_line(entry)] for thread_id, entry in found]
-            screen.show("audit", render.listing(("time", "thread", "turn", "verdict", "tables", "sql", "rows", "ms"), shown, numeric=2))
+            voice = ("voice",) * any(entry.voice for _, entry in found)
+            shown = [[entry.time, thread_id, *(entry.voice for _ in voice), *_line(entry)] for thread_id, entry in found]
+            head = ("time", "thread", *voice, "turn", "verdict", "tables", "sql", "rows", "ms")
+            screen.show("audit", render.listing(head, shown, numeric=2))
         else:
             screen.note("no_queries")
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -72,17 +72,7 @@ class By(StrEnum):
     model = "model"
     project = "project"
     purpose = "purpose"
-
-
-NAMES: dict[By, Literal["hour", "day", "month", "thread", "model", "project", "purpose"]] = {
-    By.hour: "hour",
-    By.day: "day",
-    By.month: "month",
-    By.thread: "thread",
-    By.model: "model",
-    By.purpose: "purpose",
-    By.project: "project",
-}
+    voice = "voice"
 
 
 def register(app: typer.Typer) -> None:
@@ -392,7 +382,7 @@ def usage(
         from longtable.graph.reports import read_prices, usage_of_threads
         from longtable.memory.spent import Price
 
-        names = [NAMES[each] for each in by or [By.model, By.purpose]]
+        names: list[Any] = [each.value for each in by or [By.model, By.purpose]]
         listed = {name: Price(**price.model_dump()) for name, price in settings.prices.items()}
         table = read_prices(prices) if prices else listed or None
         seen: Any = {"owner": options.owner, "all_owners": options.all_owners, "on_damaged": report_damaged(screen)}

@@ -425,7 +425,7 @@ class Conversation:
         return export_as(whole, form, language=self.context.language, draw=chart_drawer(self.results, self.thread_id))
 
     def usage(self, prices: Mapping[str, Price] | None = None) -> list[Spent]:
-        """Return the tokens the thread's model calls took, by day, model and purpose: as reported, or estimated and marked.
+        """Return the tokens the thread's model calls took, by day, model, purpose and voice: as reported, or estimated and marked.
 
         With `prices` also what they cost. `pandas.DataFrame` takes the list.
         """

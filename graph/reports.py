@@ -23,7 +23,7 @@ from longtable.nodes.records.audit import AuditEntry
 from longtable.nodes.records.thread_index import may_see
 
 MOST_ENTRIES = 1_000_000
-ALL: tuple[By, ...] = ("day", "thread", "model", "purpose")
+ALL: tuple[By, ...] = ("day", "thread", "model", "purpose", "voice")
 TIMES = {7: "%Y-%m", 10: "%Y-%m-%d", 13: "%Y-%m-%dT%H"}
 PRICE_FIELDS = {"input", "output", "cached", "reasoning"}
 
@@ -82,7 +82,7 @@ def usage_of_threads(
     first: str = "",
     last: str = "",
 ) -> list[Spent]:
-    """Return the tokens that an owner's threads took, added up `by` hour, day, month, thread, model, project or purpose.
+    """Return the tokens that an owner's threads took, added up `by` hour, day, month, thread, model, project, purpose or voice.
 
     What an answer's provider reported, else an estimate, marked; with `prices` also what it cost. The summariser's calls for
     memories that were taken are rows of the purpose "summary". Deleted threads count, too. `first`, `last`: the first and the

@@ -12,10 +12,11 @@ from typing_extensions import TypedDict
 from longtable.base.errors import ConfigError
 from longtable.memory.stamps import GIVEN, marks_of
 from longtable.memory.tokens import TokenCounter, counter
+from longtable.memory.voices import VOICE
 
 UNKNOWN = "unknown"
-By = Literal["hour", "day", "month", "thread", "model", "project", "purpose"]
-FINEST: tuple[By, ...] = ("hour", "day", "month", "thread", "model", "purpose")
+By = Literal["hour", "day", "month", "thread", "model", "project", "purpose", "voice"]
+FINEST: tuple[By, ...] = ("hour", "day", "month", "thread", "model", "purpose", "voice")
 
 
 @dataclass(frozen=True, order=True)
@@ -40,6 +41,8 @@ class Spent:
     project: str = ""
     purpose: str = ""
     """"summary" for the calls that wrote memories; "" for those of turns, or where both were added up."""
+    voice: str = ""
+    """Id of the persona that was called; "" without a team, and for summaries."""
     hour: str = ""
     """YYYY-MM-DDTHH in UTC."""
     month: str = ""
@@ -82,7 +85,8 @@ def spent_of(messages: Sequence[BaseMessage], *, thread: str, model: str, encodi
             sent = _tokens(marks.get("sent"))
             counted: Any = reported(message) or {"input": before if sent is None else sent, "output": tokens, "estimated": 1}
             by = reported_model(message) or model or UNKNOWN
-            calls.append(Spent(thread=thread, model=by, calls=1, charged=charged(message), **_times(marks.get("time")), **counted))
+            voice, times = str(marks.get(VOICE) or ""), _times(marks.get("time"))
+            calls.append(Spent(thread=thread, model=by, voice=voice, calls=1, charged=charged(message), **times, **counted))
         before += tokens
     return added(calls, FINEST)
 

@@ -26,6 +26,8 @@ from longtable.base.store_keys import thread_namespace
 from longtable.base.twins import Execution, in_thread
 from longtable.memory.archive import DAMAGED
 from longtable.memory.rounds import all_calls
+from longtable.memory.stamps import mark_of
+from longtable.memory.voices import VOICE
 from longtable.nodes.ingest import storable
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.state import State, thread_of, turn_of
@@ -55,7 +57,7 @@ class AuditEntry:
     `verdict`: "run", "refused" (`rule` names the wall's rule), "failed" (`rule` is the error's code), "cancelled", "waiting"
     for a person's decision, "rejected" by it or for want of repairs (`rule`), or "running": it has not ended, or its
     process died. `columns` are "table.column". `runs` is above 1 where a resumed or replayed turn ran it again; `time` is
-    that of the first.
+    that of the first. `voice`: the id of the team's persona that asked.
     """
 
     key: str
@@ -73,6 +75,7 @@ class AuditEntry:
     handle: str = ""
     runs: int = 1
     edited: str = ""
+    voice: str = ""
 
     @property
     def sent(self) -> str:
@@ -110,7 +113,10 @@ class Audit:
             for job in jobs:
                 if (sql := _sql(job.call, tools)) is not None:
                     key, edited = f"{message.id}:{places.get(job.call['id'], 0)}", (job.edited or "")[:MOST_SQL]
-                    entries[id(job.call)] = AuditEntry(key, now, turn, job.call["name"], "running", sql[:MOST_SQL], edited=edited)
+                    voice = str(mark_of(message, VOICE) or "")
+                    entries[id(job.call)] = AuditEntry(
+                        key, now, turn, job.call["name"], "running", sql[:MOST_SQL], edited=edited, voice=voice
+                    )
         return Log(entries, thread_namespace("audit", thread_id or ""), self.check, runtime)
 
 

@@ -87,3 +87,13 @@ def test_a_team_that_cannot_be_is_refused_before_the_first_turn(home: Home) -> N
     assert done.returncode == 1
     assert "there is no tool run_python" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_usage_and_audit_say_which_voice_it_was(home: Home) -> None:
+    assert home.run("ask", "How many orders are there?", "--team", "--thread", "orders").returncode == 0
+    used = [json.loads(line) for line in home.run("usage", "--by", "voice", "--json").stdout.splitlines()]
+    assert [row["voice"] for row in used] == ["analyst", "checker", "reviewer"]
+    assert all(row["input"] > 0 for row in used)
+    asked = [json.loads(line) for line in home.run("audit", "--thread", "orders", "--json").stdout.splitlines()]
+    assert [row["voice"] for row in asked] == ["analyst", "checker"]
+    assert "checker" in home.run("audit", "--thread", "orders").stdout

@@ -81,7 +81,7 @@ def test_fork_export_delete_and_import(home: Home) -> None:
     assert home.run("threads", "export", "f", "--output", str(file)).returncode == 0
     again = home.run("threads", "export", "f", "--output", str(file))
     assert again.returncode == 1
-    assert "there already" in again.stderr
+    assert "already exists" in again.stderr
     assert home.run("threads", "export", "f").stdout == file.read_text()
     assert "```sql" in home.run("threads", "export", "f", "--format", "markdown").stdout
     assert home.run("threads", "export", "f", "--format", "html").stdout.startswith("<!DOCTYPE html>")
