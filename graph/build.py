@@ -213,10 +213,8 @@ def build_graph(
     gate = Gate(database, cost or CostThresholds()) if database else None
 
     estimate = Estimate(clock, plans)
-    respond: Any = Respond(lines, clock, indexes, plans, ContextProviders(tuple(context_providers)), rate_limit, team)
+    respond = Respond(lines, clock, indexes, plans, ContextProviders(tuple(context_providers)), rate_limit, team)
     run_tools = RunTools(by_name, clock, indexes, Audit(clock, database.check if database else None), plans, results, gate, names_of)
-    if team:
-        respond = AtOnce(team, respond, run_tools, estimate.count)
     counting = {
         "ingest": _Counting(estimate.count, counts_after_ingest),
         "run_tools": _Counting(estimate, counts_after_run_tools),
@@ -229,7 +227,7 @@ def build_graph(
         ingest=Ingest(config, clock, rate_limit, request_limits or RequestLimits(), team),
         estimate=estimate,
         compact=Compact(compactor),
-        respond=respond,
+        respond=AtOnce(team, respond, run_tools, estimate.count) if team else respond,
         run_tools=run_tools,
         approve=Approve(),
         settle=Settle(clock, plans, results, team=team, footer=footer),

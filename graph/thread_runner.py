@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, I
 from contextlib import AbstractContextManager, aclosing, nullcontext, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from langchain_core.messages import (
@@ -92,32 +93,31 @@ class RunReader:
         self.waits = ""
         self.turn: Turn = {}
         self.voices: list[SpokenAnswer] = []
-        self.speaking: list[str] = []
-        """Voices that are asked at once and not done, in order."""
+        self.first, self.later = "", dict[str, list[Event]]()
+        """Of voices that are asked at once: the first that is not done, and the events of those after it."""
         self.done: set[str] = set()
         self.heard: set[str] = set()
         """Voices of which text came in this run."""
-        self.unread: list[Event] = []
 
     def read(self, mode: str, payload: Any) -> Iterator[Event]:
         """Yield the events of a part of the stream; those of voices that are asked at once one voice after the other."""
-        self.unread += self._events(mode, payload)
-        yield from self._next()
-        while self.speaking and self.speaking[0] in self.done:
-            self.speaking.pop(0)
-            yield from self._next()
-
-    def _next(self) -> list[Event]:
-        later = [event for event in self.unread if event.get("voice") in self.speaking[1:]]
-        now = [event for event in self.unread if event not in later]
-        self.unread = later
-        return now
+        for event in self._events(mode, payload):
+            held = self.later.get(str(event.get("voice")))
+            if held is None:
+                yield event
+            else:
+                held.append(event)
+        while self.later and self.first in self.done:
+            self.first = next(iter(self.later))
+            yield from self.later.pop(self.first)
 
     def _events(self, mode: str, payload: Any) -> Iterator[Event]:
         if mode == "custom":
             self.approval_sent |= payload["type"] == "approval_requested"
             if payload.get("at_once"):
-                self.speaking.append(payload["voice"])
+                self.done.discard(payload["voice"])
+                self.first = self.first or payload["voice"]
+                self.later |= {payload["voice"]: []} if payload["voice"] != self.first else {}
             yield payload
         elif mode == "messages":
             yield from self._model_output(*payload)
@@ -141,7 +141,7 @@ class RunReader:
                     yield self._answer()
 
     def end(self) -> Iterator[Event]:
-        yield from self.unread  # of a run that stops before they are done
+        yield from chain.from_iterable(self.later.values())  # of a run that stops before they are done
         if not self.settled:
             yield self._answer()
 

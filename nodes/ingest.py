@@ -131,8 +131,7 @@ class Ingest:
             return _refused(new_messages(thread.messages, before), before, error)
         old_brief = state.get("brief") or {}
         update: Update = {"brief": brief} if brief != old_brief else {}
-        if state.get("ahead"):
-            update["ahead"] = {}  # of a turn that was left
+        update |= Update(ahead={}) if state.get("ahead") else Update()  # of a turn that was left
         if old_brief.get("model") != brief.get("model") and state.get("learned"):
             update["learned"] = {}  # what one provider taught says nothing of another
         run, thread_id = (info.run_id, info.thread_id or "") if info else (None, "")

@@ -130,11 +130,10 @@ class Settle:
         if self.team and turn.get("voice") and status != "compacting":
             scene = scene_of(self.team, [*thread_of(state).messages, *messages], turn)
             following = next_voice(self.team, scene)
-            # One that joined the team since is asked from the next turn on.
-            if following is not None and following in (state.get("brief") or {}).get("voices", {}):
-                asked = with_last(asked_next(turn, following), messages)
-                if turn.get("calls_left") or is_ahead({**state, "turn": asked}):
-                    return {"messages": messages, "turn": asked}
+            asked = with_last(asked_next(turn, following or ""), messages)
+            left = turn.get("calls_left") or is_ahead({**state, "turn": asked})
+            if left and following in (state.get("brief") or {}).get("voices", {}):  # one that joined since is asked from the next turn on
+                return {"messages": messages, "turn": asked}
             messages += self._closing(state, messages)
         footed = [] if messages or status == "compacting" else self._footed(state, thread_id_of(runtime))
         passing = self._passing(state, runtime) if status != "compacting" else Update()

@@ -419,9 +419,8 @@ def turn_of(values: Mapping[str, Any]) -> Turn:
 
 def is_ahead(state: State) -> bool:
     """Return whether the voice that is asked has its messages of this turn already."""
-    turn = turn_of(state)
-    made = (state.get("ahead") or {}).get(turn.get("voice", ""))
-    return made is not None and made["turn"].get("number") == turn.get("number")
+    turn, ahead = turn_of(state), state.get("ahead") or {}
+    return turn.get("voice") in ahead and ahead[turn["voice"]]["turn"].get("number") == turn.get("number")
 
 
 def applied(state: State, update: Mapping[str, Any]) -> State:

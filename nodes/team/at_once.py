@@ -41,85 +41,71 @@ class AtOnce:
     count: Callable[..., Update]
 
     async def __call__(self, state: State, *, runtime: Runtime[Context], how: Execution) -> Update:
-        turn = turn_of(state)
+        turn, asked = turn_of(state), turn_of(state).get("voice", "")
         if is_ahead(state):
             return self._taken(state)
-        asked = turn.get("voice", "")
-        voices = [asked] if turn.get("calls") or "alone" in turn else self._together(state)
-        if not turn.get("calls"):
-            self._tell(voices, runtime)
+        voices = [asked] if turn.get("calls") or "alone" in turn else self._together(state, turn)
+        for persona in (self.team.personas[voice] for voice in voices if voice in self.team.personas and not turn.get("calls")):
+            started = VoiceStarted(type="voice_started", voice=persona.id, name=persona.display, color=persona.color)
+            runtime.stream_writer({**started, "at_once": True} if len(voices) > 1 else started)
         if len(voices) == 1:
             return await self.respond(state, runtime=runtime, how=how)
         await self.respond.providers.collect(state, runtime, how)  # kept for the turn: each is asked once
-        left = turn.get("calls_left", self.team.max_calls) - len(voices)
-        permits = Semaphore(left)
         # One call is each one's own, so that a later voice takes nobody's only one.
-        turns = [turn, *({**asked_next(turn, voice), "skipped": turn.get("skipped")} for voice in voices[1:])]
-        states = [cast("State", {**state, "turn": {**each, "calls_left": left + 1}}) for each in turns]
-        works = [partial(self._voice, each, asked, runtime, how, permits) for each in states]
-        runs = [cast("Any", task)(work if how.on_loop else partial(_completed, work), name=VOICE_TASK)() for work in works]
+        left = turn.get("calls_left", self.team.max_calls) - len(voices)
+        permits, runs = Semaphore(left), list[Any]()
+        for voice in voices:
+            own = turn if voice == asked else {**asked_next(turn, voice), "skipped": turn.get("skipped")}
+            begun = cast("State", {**state, "turn": {**own, "calls_left": left + 1}})
+            work = partial(self._voice, begun, "respond" if voice == asked else "estimate", runtime, how, permits)
+            runs.append(cast("Any", task)(work if how.on_loop else partial(_completed, work), name=VOICE_TASK)())
         made: list[Any] = await how.call(partial(_results, runs), lambda: asyncio.gather(*runs, return_exceptions=True))
         if errors := [each for each in made if isinstance(each, BaseException)]:  # now that what the others made is stored
             raise errors[0]
         turn = {**turn, "calls_left": max(0, left + len(voices) - sum(each["turn"].get("calls", 0) for each in made))}
         return self._taken({**state, "turn": turn, "ahead": {**(state.get("ahead") or {}), **dict(zip(voices, made, strict=True))}})
 
-    def _together(self, state: State) -> list[str]:
+    def _together(self, state: State, turn: Turn) -> list[str]:
         """Return who is asked at once, the voice whose turn it is first."""
-        turn = turn_of(state)
-        asked = turn.get("voice", "")
-        voices = at_once(self.team, scene_of(self.team, thread_of(state).messages, turn))
         there = (state.get("brief") or {}).get("voices", {})
-        new = [voice for voice in voices if voice in there and not is_ahead({**state, "turn": {**turn, "voice": voice}})]
-        return new[: max(1, turn.get("calls_left", 1))] if new[:1] == [asked] else [asked]
+        voices = [voice for voice in at_once(self.team, scene_of(self.team, thread_of(state).messages, turn)) if voice in there]
+        new = [voice for voice in voices if not is_ahead({**state, "turn": {**turn, "voice": voice}})]
+        return new[: max(1, turn.get("calls_left", 1))] if new[:1] == [turn.get("voice")] else [turn.get("voice", "")]
 
-    def _tell(self, voices: Sequence[str], runtime: Runtime[Context]) -> None:
-        for persona in (self.team.personas[voice] for voice in voices if voice in self.team.personas):
-            started = VoiceStarted(type="voice_started", voice=persona.id, name=persona.display, color=persona.color)
-            runtime.stream_writer({**started, "at_once": True} if len(voices) > 1 else started)
-
-    async def _voice(self, state: State, asked: str, runtime: Runtime[Context], how: Execution, permits: Semaphore) -> Update:
+    async def _voice(self, state: State, step: str, runtime: Runtime[Context], how: Execution, permits: Semaphore) -> Update:
         """Return what one voice makes of the turn, up to its answer or to what is done for one voice at a time.
 
-        That is a compaction, an approval, and a request that the provider refused. `asked`: whose call is counted already.
+        That is a compaction, an approval, and a request that the provider refused.
         """
-        made, write = Update(turn=turn_of(state)), runtime.stream_writer
-        voice = made["turn"]["voice"]
-        step = "respond" if voice == asked else "estimate"
+        now, voice, write = state, turn_of(state)["voice"], runtime.stream_writer
         # What is asked of a person is asked when it is the voice's turn.
         runtime = runtime.override(stream_writer=lambda event: event["type"] == "approval_requested" or write({"voice": voice, **event}))
-        while step not in ("settle", "approve"):
-            now = applied(state, made)
-            if step == "respond" and made["turn"].get("calls") and not permits.acquire(blocking=False):
-                return _with_turn(made, status="call_budget")
+        while step not in ("settle", "approve", "compact"):
+            if step == "respond" and turn_of(now).get("calls") and not permits.acquire(blocking=False):
+                now = _with_turn(now, status="call_budget")
+                break
+            node, before = self.respond if step == "respond" else self.run_tools, now
             try:
-                if step == "estimate":
-                    update = await how.call(partial(self.count, now, runtime=runtime))
-                else:
-                    update = await (self.respond if step == "respond" else self.run_tools)(now, runtime=runtime, how=how)
+                counted = how.call(partial(self.count, now, runtime=runtime)) if step == "estimate" else None
+                update = await (counted or node(now, runtime=runtime, how=how))
             except GraphBubbleUp:  # a tool asks a person: it is run again when it is this voice's turn
-                return made
-            if turn_of(update).get("status") in ("overflow", ASK_AGAIN, FAILED):
-                return _with_turn(made, status=ASK_AGAIN, alone=True)
-            made = _joined(made, update)
-            step = _next_step(step, now, applied(state, made))
-            if step == "compact":
-                return _with_turn(made, status=ASK_AGAIN, alone=True)
-        return made
+                break
+            refused = turn_of(update).get("status") in ("overflow", ASK_AGAIN, FAILED)
+            now = before if refused else applied(before, update)
+            step = "compact" if refused else _next_step(step, before, now)
+        return _made(state, _with_turn(now, status=ASK_AGAIN, alone=True) if step == "compact" else now)
 
     def _taken(self, state: State) -> Update:
         """Return what the voice whose turn it is has made."""
         turn, ahead, messages = turn_of(state), state.get("ahead") or {}, list(thread_of(state).messages)
-        made = ahead[turn["voice"]]
+        made, said = ahead[turn["voice"]], list[BaseMessage]()
         own = {name: value for name, value in made["turn"].items() if name in OF_VOICE}
         turn = cast("Turn", {**without_key(turn, *OF_VOICE), **own})
-        said: list[BaseMessage] = []
         for message in made.get("messages", ()):
             fresh = with_fresh_id(message, messages) if message.type == "ai" else message
             said.append(with_mode(self.team, fresh, [*messages, *said], turn))
         rest: dict[str, Any] = {voice: each for voice, each in ahead.items() if voice != turn["voice"]}
-        written = Update(messages=said) if said else Update()
-        return {**cast("Update", made), **written, "turn": with_last(turn, said), "ahead": rest}
+        return {**cast("Update", made), "messages": said, "turn": with_last(turn, said), "ahead": rest}
 
 
 def _completed(work: Callable[[], Coroutine[Any, Any, Update]]) -> Update:
@@ -137,11 +123,12 @@ def _next_step(step: str, before: State, after: State) -> str:
     return after_estimate(after) if step == "estimate" else after_respond(after)
 
 
-def _joined(made: Update, update: Update) -> Update:
-    before, new = cast("dict[str, Any]", made), cast("dict[str, Any]", update)
-    lists = {name: [*before.get(name, ()), *new[name]] for name in ("messages", "edits") if name in new}
-    return cast("Update", {**before, **new, **lists})
+def _with_turn(state: State, **more: Any) -> State:
+    return {**state, "turn": cast("Turn", {**turn_of(state), **more})}
 
 
-def _with_turn(made: Update, **more: Any) -> Update:
-    return {**made, "turn": cast("Turn", {**made["turn"], **more})}
+def _made(before: State, now: State) -> Update:
+    """Return the update that makes one state of another: of messages and edits those that are new."""
+    old, new, lists = cast("dict[str, Any]", before), cast("dict[str, Any]", now), ("messages", "edits")
+    changed = {name: value for name, value in new.items() if value is not old.get(name)}
+    return cast("Update", {name: each[len(old.get(name) or ()) :] if name in lists else each for name, each in changed.items()})

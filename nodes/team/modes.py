@@ -149,12 +149,6 @@ class Quiz(Mode):
         if self.quizmaster not in personas or PERSON in personas:
             raise ConfigError(f"a quiz needs the persona {self.quizmaster!r} and none called {PERSON!r}; found {', '.join(personas)}")
 
-    def next(self, scene: Scene) -> str | None:
-        """Return the players, then the quizmaster."""
-        done = {voice for voice, _ in scene.answers}
-        waiting = [id_ for id_ in self.speakers(scene) if id_ not in done]
-        return waiting[0] if waiting else None
-
     def speakers(self, scene: Scene) -> Sequence[str]:
         """Return who answers the open question, the quizmaster last; nobody once all questions were asked and scored."""
         asked = scene.before(self.name).get("asked", 0)

@@ -110,7 +110,7 @@ def is_answer(message: BaseMessage) -> bool:
 
 
 class Mode:
-    """Who speaks, in which order. Write your own by giving `next`; what you return must follow from the scene alone."""
+    """Who speaks, in which order. Write your own by giving `speakers` or `next`; what you return must follow from the scene alone."""
 
     name: ClassVar[str] = "own"
     together: bool = False
@@ -122,15 +122,16 @@ class Mode:
         """Raise `ConfigError` where the mode names somebody who is not in the team."""
 
     def next(self, scene: Scene) -> str | None:
-        """Return the id of the persona that speaks next, None at the end of the turn."""
-        raise NotImplementedError
+        """Return the id of the persona that speaks next, None at the end of the turn: unless given, each of `speakers` once."""
+        done = {voice for voice, _ in scene.answers}
+        return next((id_ for id_ in self.speakers(scene) if id_ not in done), None)
 
     def apart(self, persona: str) -> bool:  # noqa: ARG002  # for those that need it
         """Return whether a persona does not hear what colleagues said since the turn began."""
         return self.together
 
     def speakers(self, scene: Scene) -> Sequence[str]:
-        """Return who may speak in this turn, for what it may cost."""
+        """Return who may speak in this turn, in order, and for what it may cost."""
         return list(scene.names)
 
     def whisper(self, scene: Scene, persona: str) -> str:  # noqa: ARG002  # for those that need it
@@ -157,11 +158,6 @@ class FreeChat(Mode):
     name: ClassVar[str] = "free_chat"
     together: bool = True
     policy: CompactionPolicy | None = None
-
-    def next(self, scene: Scene) -> str | None:
-        """Return the first who has not answered yet."""
-        done = {voice for voice, _ in scene.answers}
-        return next((id_ for id_ in self.speakers(scene) if id_ not in done), None)
 
     def speakers(self, scene: Scene) -> Sequence[str]:
         """Return those whom the user mentions, else all."""
