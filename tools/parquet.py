@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from itertools import islice
+from itertools import chain, count, islice
 from pathlib import Path
 from uuid import UUID
 
@@ -63,17 +63,15 @@ def path_literal(path: Path) -> str:
 
 def column_names(columns: Sequence[str]) -> tuple[str, ...]:
     """Return names that differ from each other, whatever the case: `n`, `n_1`; an empty one is numbered."""
-    names: list[str] = []
-    taken: set[str] = set()
-    for place, column in enumerate(columns):
-        base = column or f"column{place}"
-        name, number = base, 0
-        while fold(name) in taken:
-            number += 1
-            name = f"{base}_{number}"
-        taken.add(fold(name))
-        names.append(name)
-    return tuple(names)
+    taken = set[str]()
+    return tuple(free_name(column or f"column{place}", taken) for place, column in enumerate(columns))
+
+
+def free_name(base: str, taken: set[str], *, start: int = 1) -> str:
+    """Return `base`, or it with the first free number from `start` on, and add it to the names that are taken."""
+    name = next(name for name in chain([base], (f"{base}_{number}" for number in count(start))) if fold(name) not in taken)
+    taken.add(fold(name))
+    return name
 
 
 def write_parquet(path: Path, names: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
@@ -156,22 +154,19 @@ def _type_of(cells: Sequence[object]) -> str:
     if kinds == {datetime}:
         zoned = {cell.tzinfo is not None for cell in cells if isinstance(cell, datetime)}
         return TEXT if len(zoned) > 1 else "TIMESTAMPTZ" if zoned == {True} else "TIMESTAMP"
-    if kinds == {timedelta} and any(cell.microseconds % 1000 for cell in cells if isinstance(cell, timedelta)):
-        return TEXT  # Parquet keeps milliseconds
-    if kinds == {time} and any(cell.tzinfo is not None for cell in cells if isinstance(cell, time)):
-        return TEXT
+    zoned_times = any(cell.tzinfo is not None for cell in cells if isinstance(cell, time))
+    if zoned_times or any(cell.microseconds % 1000 for cell in cells if isinstance(cell, timedelta)):
+        return TEXT  # Parquet keeps milliseconds of an interval, and no zone of a time
     return _PLAIN.get(kinds.pop(), TEXT) if len(kinds) == 1 else TEXT
 
 
 def _decimal_type(cells: Sequence[Decimal]) -> str:
-    scale = whole = 0
-    for cell in cells:
-        if not cell.is_finite():
-            return TEXT
-        parts = cell.as_tuple()
-        exponent = int(parts.exponent)
-        scale, whole = max(scale, -exponent), max(whole, len(parts.digits) + exponent)
-    return f"DECIMAL(38,{scale})" if scale + max(whole, 0) <= 38 else TEXT
+    if not all(cell.is_finite() for cell in cells):
+        return TEXT
+    parts = [cell.as_tuple() for cell in cells]
+    scale = max(0, *(-int(part.exponent) for part in parts))
+    whole = max(0, *(len(part.digits) + int(part.exponent) for part in parts))
+    return f"DECIMAL(38,{scale})" if scale + whole <= 38 else TEXT
 
 
 def _common(kinds: Sequence[str]) -> str:

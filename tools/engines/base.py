@@ -43,10 +43,7 @@ class QueryLimits:
     def __post_init__(self) -> None:
         if isinstance(self.seconds, bool) or not isinstance(self.seconds, int | float) or not 0 < self.seconds <= 86_400:
             raise ConfigError(f"QueryLimits.seconds must be over 0 and at most 86400, found {self.seconds!r}")
-        for name, least in (("rows", 1), ("bytes", 1_000), ("memory_bytes", 16_000_000), ("temp_bytes", 1_000_000)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ConfigError(f"QueryLimits.{name} must be a whole number of at least {least}, found {value!r}")
+        _check_least(self, rows=1, bytes=1_000, memory_bytes=16_000_000, temp_bytes=1_000_000)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,10 +59,14 @@ class FileLimits:
     """Rows of one Excel sheet."""
 
     def __post_init__(self) -> None:
-        for name, least in (("files", 1), ("bytes", 1), ("memory_bytes", 16_000_000), ("sheet_rows", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ConfigError(f"FileLimits.{name} must be a whole number of at least {least}, found {value!r}")
+        _check_least(self, files=1, bytes=1, memory_bytes=16_000_000, sheet_rows=1)
+
+
+def _check_least(limits: QueryLimits | FileLimits, **least: int) -> None:
+    for name, low in least.items():
+        value = getattr(limits, name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < low:
+            raise ConfigError(f"{type(limits).__name__}.{name} must be a whole number of at least {low}, found {value!r}")
 
 
 BATCH_ROWS = 64

@@ -13,8 +13,8 @@ Style = Literal["point", "comma"]
 """The sign before the decimals."""
 
 _MISSING_WORDS = (
-    "na n/a #n/a #nv #null! #div/0! #wert! #value! #ref! #bezug! null nan none nil - -- – — . .. ... … ? k.a. s.o. (null) \\n 无"
-    " 00.00.0000 0000-00-00 00/00/0000"
+    "na n/a #n/a #nv #null! #div/0! #wert! #value! #ref! #bezug! #name? #num! #zahl! #null #spill! #calc! #getting_data"
+    " null nan none nil - -- – — . .. ... … ? k.a. s.o. (null) \\n 无 00.00.0000 0000-00-00 00/00/0000"
 )
 MISSING = frozenset(_MISSING_WORDS.split())
 """Words for a missing value, in small letters; they count only in a column that is of another type without them."""
@@ -24,27 +24,30 @@ _TEXT_NAME = re.compile(
 )
 _MONEY = r"(?:[$€£¥￥₹]|R\$|US\$|EUR|USD|GBP|CHF|CNY|RMB|JPY|kr|zł|元)"
 _UNIT = f"(?:%|{_MONEY})"
-_SPACES = " \u00a0\u202f\u2009"
-_SPACE = f"[{_SPACES}]?"
-_APOSTROPHES = "'\u2019"
+_SEPARATORS = " \u00a0\u202f\u2009'\u2019"
+_SPACE = f"[{_SEPARATORS[:4]}]?"
+MOST_DIGITS = 15
+"""Digits before the decimals that a DOUBLE holds, whatever they are. A column of whole numbers is a BIGINT, which holds 18."""
 
 
 def _number(style: str, unit: str, *, often: str = "?") -> str:
     """Return the pattern of a number: a sign, brackets or a minus at the end, and a unit before or after it."""
     thousands, decimal = (",", r"\.") if style == "point" else (r"\.", ",")
-    grouped = rf"[1-9]\d{{0,2}}(?:[{thousands}{_SPACES}{_APOSTROPHES}]\d{{3}})+"
-    body = rf"(?:(?:0|[1-9]\d*|{grouped})(?:{decimal}\d*)?|{decimal}\d+)(?:[eE][-+]?\d+)?"
+    grouped = rf"[1-9]\d{{0,2}}(?:[{thousands}{_SEPARATORS}]\d{{3}}){{1,{MOST_DIGITS // 3 - 1}}}"
+    body = rf"(?:(?:0|[1-9]\d{{0,{MOST_DIGITS - 1}}}|{grouped})(?:{decimal}\d*)?|{decimal}\d+)(?:[eE][-+]?\d+)?"
     sign = rf"[-+−]?{_SPACE}"
     before = "" if often == "{1}" else rf"(?:{unit}{_SPACE})?{sign}\(?"
     return rf"\(?(?:{unit}{_SPACE}-|{sign}{before}{body}{_SPACE}(?:{unit}){often}{_SPACE}-?)\)?"
 
 
 _NUMBER: dict[Style, str] = {"point": _number("point", _UNIT), "comma": _number("comma", _UNIT)}
-_SHORTEST = r"-?(?:0|[1-9]\d*)(?:\.\d*[1-9]|\.0)?(?:[eE][-+]?\d+)?"
+_SHORTEST = rf"-?(?:0|[1-9]\d{{0,{MOST_DIGITS - 1}}})(?:\.\d*[1-9]|\.0)?(?:[eE][-+]?\d+)?"
 _ROUNDED = re.compile(r"-?\d(?:[.,]\d{1,6})?E\+(?:0[89]|1\d)")
-_YEAR = {"%Y": r"(?:1[5-9]|2\d)\d{2}", "%y": r"\d{2}", "%d": r"(?:0?[1-9]|[12]\d|3[01])", "%m": r"(?:0?[1-9]|1[0-2])"}
 _PARTS = {
-    **_YEAR,
+    "%Y": r"(?:1[5-9]|2\d)\d{2}",
+    "%y": r"\d{2}",
+    "%d": r"(?:0?[1-9]|[12]\d|3[01])",
+    "%m": r"(?:0?[1-9]|1[0-2])",
     "%b": r"[A-Za-z]{3}",
     "%B": r"[A-Za-z]{3,9}",
     "%H": r"\d{1,2}",
@@ -92,24 +95,25 @@ class Reading:
 
 
 TEXT = "VARCHAR"
-_AS_TEXT = Reading(TEXT)
 
 
 def read_as(values: Iterable[str], name: str, *, style: Style | None) -> Reading:
     """Return how to read a column with these values, none of them empty; `style` as other columns of the file show it."""
     missing = frozenset(value for value in values if value.lower() in MISSING)
     known = sorted(set(values) - missing)
-    code = _TEXT_NAME.search(name) and not any(map(_ROUNDED.fullmatch, known))
-    if not known or code:
-        return _AS_TEXT
+    if not known or (_TEXT_NAME.search(name) and not any(map(_ROUNDED.fullmatch, known))):
+        return Reading(TEXT)
     plain = next((Reading(kind, form, sql) for form, (kind, sql) in _PLAIN.items() if _all(form, known)), None)
-    reading = plain or _number_reading(known, style) or _date_reading(known, style) or _AS_TEXT
+    reading = plain or _number_reading(known, style) or _date_reading(known, style) or Reading(TEXT)
+    if not reading.notes and reading.type == TEXT and _all(r"[-+\d.,eE' ]+", known):
+        return Reading(TEXT, notes=tuple(("long_numbers", value) for value in known if sum(map(str.isdigit, value)) > MOST_DIGITS)[:1])
     return reading if reading.type == TEXT else replace(reading, missing=missing)
 
 
 def looks_typed(value: str) -> bool:
     """Return whether a value is a number, a date or a time in one of the forms known here."""
-    return read_as([value], "", style=None).type not in (TEXT, "BOOLEAN")
+    reading = read_as([value], "", style=None)
+    return bool(reading.notes) or reading.type not in (TEXT, "BOOLEAN")
 
 
 def _all(pattern: str, values: Iterable[str]) -> bool:
@@ -128,8 +132,7 @@ def _number_reading(values: Sequence[str], style: Style | None) -> Reading | Non
     pattern = rf"[-−]?[1-9]\d{{0,2}}(?:[{sign}]\d{{3}})?-?"
     if style is None and sign == ",":
         return Reading(TEXT, pattern, notes=(("ambiguous_number", example),))
-    thousands = (sign == ".") == (style == "comma")
-    note = ("read_thousands" if thousands else "read_decimals", example)
+    note = ("read_thousands" if (sign == ".") == (style == "comma") else "read_decimals", example)
     return _converted(values, style or "point", note, pattern=pattern if _all(pattern, values) else "")
 
 
@@ -140,17 +143,19 @@ def _decimal_reading(values: Sequence[str], style: Style) -> Reading:
     if bare and not shortest and len(scales) > 1:
         # Programs write all decimals of a column, or none that say nothing: 1.9 beside 1.10 is a version.
         return Reading(TEXT, notes=(("uneven_decimals", next(value for value in values if value.endswith("0"))),))
-    return _converted(values, style, plain=_SHORTEST if shortest else rf"-?\d*\.\d{{{max(scales)}}}" if bare else "")
+    return _converted(values, style, plain=_SHORTEST if shortest else rf"-?\d{{0,{MOST_DIGITS}}}\.\d{{{max(scales)}}}" if bare else "")
 
 
 def _converted(values: Sequence[str], style: Style, *notes: tuple[str, str], plain: str = "", pattern: str = "") -> Reading:
-    said = [*notes]
     units = {found[0] if (found := re.search(_UNIT, value)) else "" for value in values}
     if len(units - {""}) > 1 or units == {"", "%"}:
         return Reading(TEXT, notes=(("mixed_units", ", ".join(sorted(units - {""}))),))
     unit = max(units)
-    said += [("percent" if unit == "%" else "currency", next(value for value in values if unit in value))] if unit else []
-    said += [("rounded", value) for value in values if _ROUNDED.fullmatch(value)][:1]
+    said = [
+        *notes,
+        *[("percent" if unit == "%" else "currency", value) for value in values if unit and unit in value][:1],
+        *[("rounded", value) for value in values if _ROUNDED.fullmatch(value)][:1],
+    ]
     if plain:
         return Reading("DOUBLE", plain, "TRY_CAST({v} AS DOUBLE)", notes=tuple(said))
     pattern = pattern or _number(style, re.escape(unit), often="{1}" if unit == "%" else "?")
@@ -163,8 +168,7 @@ def _converted(values: Sequence[str], style: Style, *notes: tuple[str, str], pla
         f"CASE WHEN NOT regexp_matches({{v}}, '[0-9]') THEN 0.0 WHEN {negative} THEN -TRY_CAST({number} AS DOUBLE)"
         f" ELSE TRY_CAST({number} AS DOUBLE) END"
     )
-    dash = next((value for value in values if not re.search(r"\d", value)), "")
-    said += [("dash_is_zero", dash)] if dash else []
+    said += [("dash_is_zero", value) for value in values if not re.search(r"\d", value)][:1]
     shown = style if not notes and any(sign in value for value in values for sign in ".,") else None
     return Reading("DOUBLE", pattern, sql, shown, notes=tuple(said))
 
@@ -173,8 +177,7 @@ def _date_reading(values: Sequence[str], style: Style | None) -> Reading | None:
     fitting = [form for form, pattern in _FORMS.items() if _all(pattern, values)]
     if not fitting:
         return None
-    form, notes = fitting[0], []
-    pattern = _FORMS[form]
+    form, pattern, notes = fitting[0], _FORMS[fitting[0]], []
     if {"%d", "%m"} <= {fit[:2] for fit in fitting}:
         # No value decides it. In a file with decimal commas days come first, too.
         form = next(fit for fit in fitting if fit.startswith("%d" if style == "comma" else "%m"))

@@ -9,25 +9,23 @@ import itertools
 import os
 import re
 import tempfile
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import Literal
-from zipfile import BadZipFile
+from typing import IO, Literal
+from zipfile import BadZipFile, ZipFile
 
 import duckdb
 
 from longtable.base.errors import DatabaseUnavailableError, MissingExtraError
-from longtable.tools.catalog import fold, quoted
+from longtable.tools.catalog import quoted
 from longtable.tools.cells import clip
 from longtable.tools.engines.base import FileLimits, LoadNote
-from longtable.tools.engines.column_types import TEXT, Reading, Style, looks_typed, read_as
-from longtable.tools.parquet import column_names, empty_instance, path_literal
+from longtable.tools.engines.column_types import MISSING, TEXT, Reading, Style, looks_typed, read_as
+from longtable.tools.parquet import column_names, empty_instance, free_name, path_literal
 from longtable.tools.sql.parsing import first_line
 from longtable.tools.url import DATA_ENDINGS
 
@@ -43,18 +41,23 @@ HEAD_CHARS = 262_144
 """What is looked at to find the sign between fields."""
 MOST_LINE = 2_000_000
 """Characters of one line; DuckDB's own limit."""
-HEAD_ROWS = 100
-CHUNK_ROWS = 10_000
-"""Rows that are written at a time; the lines under a table are looked for in the last of them."""
-_RULE = re.compile(r"[-=_+|*]*[-=_]{3}[-=_+|*]*")
-"""A line of signs between the rows of a list for the eye."""
+FIRST_ROWS, HEAD_ROWS = 1_000, 100
+"""Rows in which a table begins, and its rows that show whether the first one holds names."""
+NOTE_CHARS = 200
+"""Words of the file that a note repeats."""
+MOST_TAIL = 3
+"""Lines below a table that may be something else than rows."""
+_RULER = re.compile(r"[-=_+|*]*[-=_]{3}[-=_+|*]*")
+"""A cell of a line for the eye between the rows of a list."""
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _TOTAL = re.compile(
-    r"(?i)\W*(?:(?:grand |sub)?totals?\b.*|(?:gesamt|zwischen)?summe\b.*|(?:ins)?gesamt\b.*|sum|somme|合计|总计|小计|总额|共计|\*)\W*"
+    r"(?i)\W*(?:(?:(?:grand |sub[- ]?|sous-)?totals?(?: général)?|(?:gesamt|zwischen)?summe|(?:ins)?gesamt|sums?|somme"
+    r"|合计|总计|小计|总额|共计)\b|\*)\W*"
 )
+"""How the first cell of a row of totals begins. Nothing follows, or it may be a name: Total SE."""
 
 Row = list[str]
-Notes = list[tuple[str, int]]
+Notes = list[tuple[str, int, str]]
 
 
 @dataclass
@@ -70,7 +73,7 @@ class _Loading:
 
     def note(self, code: str, table: str, *, count: int = 0, column: str = "", value: str = "") -> None:
         if count or column:
-            self.notes.append(LoadNote(code, self.sources[table], count, table, column, clip(value, 60)))
+            self.notes.append(LoadNote(code, self.sources[table], count, table, column, clip(value, NOTE_CHARS)))
 
 
 def load_files(path: Path, target: Path, *, files: FileLimits) -> tuple[LoadNote, ...]:
@@ -81,9 +84,9 @@ def load_files(path: Path, target: Path, *, files: FileLimits) -> tuple[LoadNote
     sources = _data_files(path, files)
     home = path if path.is_dir() else path.parent
     with empty_instance(memory_bytes=files.memory_bytes) as root, tempfile.TemporaryDirectory(prefix="longtable-") as scratch:
-        root.execute(f"ATTACH {path_literal(target)} AS files")
-        root.execute(f"ATTACH {path_literal(Path(scratch) / 'scratch.duckdb')} AS scratch")
-        root.execute("USE files")
+        root.execute(
+            f"ATTACH {path_literal(target)} AS files; ATTACH {path_literal(Path(scratch) / 'scratch.duckdb')} AS scratch; USE files"
+        )
         loading = _Loading(root, Path(scratch), files)
         for group in _groups(sources, home):
             loaded = [(file, table) for file in group for table in _load(loading, file, home)]
@@ -93,7 +96,9 @@ def load_files(path: Path, target: Path, *, files: FileLimits) -> tuple[LoadNote
             raise DatabaseUnavailableError(f"the file {sources[0].name!r} cannot be loaded: it is empty")
         comments = {(table, ""): [f"from {source}"] for table, source in loading.sources.items()}
         for note in loading.notes:
-            comments.setdefault((note.table or next(iter(loading.sources)), note.column), []).append(note.text())
+            table = note.table or next(iter(loading.sources))
+            text = note.text() if note.file == loading.sources[table] else f"{note.file}: {note.text()}"
+            comments.setdefault((table, note.column), []).append(text)
         for (table, column), texts in comments.items():
             where = f"COLUMN {quoted(table)}.{quoted(column)}" if column else f"TABLE {quoted(table)}"
             root.execute(f"COMMENT ON {where} IS {_text('; '.join(dict.fromkeys(texts)))}")
@@ -104,7 +109,7 @@ def _data_files(path: Path, limits: FileLimits) -> list[Path]:
     try:
         if not path.exists():
             raise DatabaseUnavailableError(f"there is no file or folder {str(path)!r}: check the path in the URL")
-        found = list(islice(_inside(path), limits.files + 1)) if path.is_dir() else [path]
+        found = list(itertools.islice(_inside(path), limits.files + 1)) if path.is_dir() else [path]
         size = sum(file.stat().st_size for file in found)
     except OSError as error:
         raise DatabaseUnavailableError(f"{str(path)!r} cannot be read: {error.strerror}") from error
@@ -120,8 +125,8 @@ def _data_files(path: Path, limits: FileLimits) -> list[Path]:
 def _inside(path: Path) -> Iterator[Path]:
     """Yield the data files of a folder and its sub-folders; `.txt` may be anything, and is loaded by its own name only."""
     for folder, folders, names in os.walk(path):
-        depth = len(Path(folder).relative_to(path).parts)
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and depth < MOST_DEPTH)
+        deeper = folders if len(Path(folder).relative_to(path).parts) < MOST_DEPTH else []
+        folders[:] = sorted(name for name in deeper if not name.startswith("."))
         known = [Path(folder, name) for name in sorted(names) if not name.startswith((".", "~$"))]
         yield from (file for file in known if file.suffix.lower() in DATA_ENDINGS - {".txt"} and file.is_file())
 
@@ -137,8 +142,7 @@ def _groups(sources: Sequence[Path], home: Path) -> list[list[Path]]:
     for file in sources:
         hive = _hive(file, home)
         parent = tuple(part for part in file.relative_to(home).parts[:-1] if "=" not in part)
-        stem = tuple(hive) if hive else re.sub(r"\d+", "#", file.stem)
-        groups.setdefault((parent, stem, file.suffix.lower()), []).append(file)
+        groups.setdefault((parent, tuple(hive) or re.sub(r"\d+", "#", file.stem), file.suffix.lower()), []).append(file)
     return list(groups.values())
 
 
@@ -149,63 +153,66 @@ def _join(loading: _Loading, loaded: Sequence[tuple[Path, str]], home: Path) -> 
     if len({str(shape).replace("'BIGINT'", "'DOUBLE'") for shape in shapes}) > 1:
         return
     hive = _hive(loaded[0][0], home)
-    names = [str(name) for name, _ in shapes[0]]
-    marks = [_hive(file, home) or {"file": file.stem} for file, _ in loaded]
+    marks = [_hive(file, home) for file, _ in loaded]
+    if len(set(map(str, marks))) < len(marks):
+        marks = [{**mark, "file": loading.sources[table]} for mark, (_, table) in zip(marks, loaded, strict=True)]
     differing = [digits for digits in zip(*(re.findall(r"\d+", file.stem) for file, _ in loaded), strict=False) if len(set(digits)) > 1]
-    dated = hive or {"DATE", "TIMESTAMP"} & {kind for _, kind in shapes[0]}
-    if len(differing) == 1 and all(map(_YEAR.fullmatch, differing[0])) and not dated:
+    if (
+        len(differing) == 1
+        and all(map(_YEAR.fullmatch, differing[0]))
+        and not (hive or {"DATE", "TIMESTAMP"} & {kind for _, kind in shapes[0]})
+    ):
         marks = [{**mark, "year": year} for mark, year in zip(marks, differing[0], strict=True)]
-    added = column_names([*names, *marks[0]])[len(names) :]
-    texts = zip(*(mark.values() for mark in marks), strict=True)
+    added = column_names([*(str(name) for name, _ in shapes[0]), *marks[0]])[len(shapes[0]) :]
     casts = [
-        f"::{'BIGINT' if all(re.fullmatch(r'0|[1-9][0-9]{0,17}', cell) for cell in column) else TEXT} AS {quoted(new)}"
-        for new, column in zip(added, texts, strict=True)
+        f"::{'BIGINT' if all(re.fullmatch(r'0|[1-9][0-9]{0,17}', mark[key]) for mark in marks) else TEXT} AS {quoted(new)}"
+        for new, key in zip(added, marks[0], strict=True)
     ]
     selects = [
         f"SELECT *, {', '.join(map(str.__add__, map(_text, mark.values()), casts))} FROM {quoted(table)}"
         for mark, (_, table) in zip(marks, loaded, strict=True)
     ]
-    parts = [part for part in loaded[0][0].relative_to(home).parts[:-1] if "=" not in part]
-    parts += [] if hive else [re.sub(r"\d+", " ", loaded[0][0].stem).strip(" _-.()")]
-    name = _table_name("_".join(filter(None, parts)) or home.name, loading.names)
-    loading.sources[name] = home.name
+    parts = [*loaded[0][0].relative_to(home).parts[:-1], "" if hive else re.sub(r"\d+", " ", loaded[0][0].stem).strip(" _-.()")]
+    name = _table_name("_".join(part for part in parts if part and "=" not in part) or home.name, loading.names)
     loading.root.execute(f"CREATE TABLE {quoted(name)} AS {' UNION ALL '.join(selects)}")
+    loading.sources[name] = home.name
+    loading.note("files_joined", name, count=len(loaded), value=", ".join(loading.sources[table] for _, table in loaded))
+    loading.notes += [LoadNote("from_file_name", home.name, table=name, column=column) for column in added]
     for _, table in loaded:
         loading.root.execute(f"DROP TABLE {quoted(table)}")
         del loading.sources[table]
-    loading.notes[:] = [replace(note, table=name) if note.table not in loading.sources else note for note in loading.notes]
-    loading.note("files_joined", name, count=len(loaded), value=", ".join(added))
+    loading.notes[:] = [note if note.table in loading.sources else replace(note, table=name) for note in loading.notes]
 
 
 def _load(loading: _Loading, file: Path, home: Path) -> list[str]:
     """Load one file and return its tables: none where it is empty, which is noted."""
-    ending, encoding = file.suffix.lower() if file.stat().st_size else "", ""
+    ending = file.suffix.lower() if file.stat().st_size else ""
     tables: list[str] = []
-    left: list[str] = []
     base = "_".join([*file.relative_to(home).parts[:-1], file.stem])
     try:
         if ending in _READERS:
             table = _table_name(base, loading.names)
             loading.sources[table] = file.name
-            path = re.sub(r"([*?\[\]{}])", r"[\1]", str(file))  # DuckDB reads a path as a pattern
-            loading.root.execute(f"CREATE TABLE {quoted(table)} AS SELECT * FROM {_READERS[ending]}", [path])
+            loading.root.execute(
+                f"CREATE TABLE {quoted(table)} AS SELECT * FROM {_READERS[ending]}",
+                [re.sub(r"([*?\[\]{}])", r"[\1]", str(file))],  # DuckDB reads a path as a pattern
+            )
             return [table]
-        sheets = _sheets(file, loading.limits) if ending == ".xlsx" else [("", _text_rows(file, encoding := _encoding(file)), None)]
-        for title, rows, texts in sheets:
-            names, notes, body = _find_table(rows) or ([], [], iter(()))
-            first = next(body, [])
-            if title and not first and sum(map(bool, names)) == 1:
-                left.append(title)
+        for title, rows, texts, notes in (
+            _sheets(loading, file)
+            if ending == ".xlsx"
+            else [("", _text_rows(file, encoding := _encoding(file)), None, [("encoding", len(encoding), encoding)])]
+        ):
+            names, guesses, body, cells = _find_table(rows)
+            if title and cells == 1:
+                loading.notes.append(LoadNote("sheet_left_out", file.name, 1, value=f"{title} ({_words(names)})"))
             elif names:
                 table = _table_name("_".join(filter(None, [base, title])), loading.names)
                 tables.append(table)
                 loading.sources[table] = f"{file.name}, sheet {title}" if title else file.name
-                loading.note("encoding", table, count=len(encoding), value=encoding)
-                for code, count in notes:
-                    loading.note(code, table, count=count)
-                _make_table(loading, table, names, itertools.chain([first] if first else [], body), texts=texts)
-        for title in left if tables else ():
-            loading.note("sheet_left_out", tables[0], count=1, value=title)
+                for code, count, value in [*notes, *guesses]:
+                    loading.note(code, table, count=count, value=value)
+                _make_table(loading, table, names, body, texts=texts)
     except (duckdb.OutOfMemoryException, MemoryError) as error:
         raise DatabaseUnavailableError(
             f"{file.name!r} does not fit into the {loading.limits.memory_bytes:,} bytes that FileLimits.memory_bytes allows:"
@@ -224,10 +231,7 @@ def _text(text: str) -> str:
 
 def _table_name(text: str, names: set[str]) -> str:
     """Return a name that is not used yet and needs no quotes for its signs."""
-    base = re.sub(r"^(?=\d)", "t_", re.sub(r"\W+", "_", text).strip("_") or "data")
-    name = next(name for name in itertools.chain([base], (f"{base}_{number}" for number in itertools.count(2))) if fold(name) not in names)
-    names.add(fold(name))
-    return name
+    return free_name(re.sub(r"^(?=\d)", "t_", re.sub(r"\W+", "_", text).strip("_") or "data"), names, start=2)
 
 
 def _encoding(file: Path) -> str:
@@ -256,43 +260,50 @@ def _text_rows(file: Path, encoding: str) -> Iterator[Row]:
         text.seek(0)
         csv.field_size_limit(MOST_LINE)
         rows = _reader(head[:1000], file.suffix.lower())(text)
-        formulas = any('="' in line for line in head)  # how codes are written to keep their zeros: ="007"
-        yield from ([re.sub(r'^="(.*)"$', r"\1", cell) for cell in row] for row in rows) if formulas else rows
+        # Codes are written so to keep their zeros: ="007".
+        yield from ([re.sub(r'^="(.*)"$', r"\1", cell) for cell in row] for row in rows) if any('="' in line for line in head) else rows
 
 
 def _reader(lines: Sequence[str], ending: str) -> Callable[[Iterable[str]], Iterator[Row]]:
     """Return what parts lines into fields: at the sign at which most of these lines part into the same number."""
     text = "".join(lines)
-    # R puts a backslash before a quote where others write the quote twice.
-    escape = "\\" if '\\"' in text and not re.search(r'\w""\w', text) else None
+    # R puts a backslash before a quote where others write the quote twice. One before the end of a field is a path's: "C:\".
+    escape = bool(re.search(r'\\"[^,;\t|"\s]', text)) and not re.search(r'\w""\w', text)
     named = re.match(r'(?i)"?sep=(.)"?\s*$', lines[0] if lines else "")
     best: tuple[float, int] = (0.0, 0)
-    reader = partial(csv.reader, delimiter=",")
+    reader = partial(_parted, sign=",", escape=escape)
     for sign in named[1] if named else "\t" if ending == ".tsv" else ",;\t| ":
         # Programs that write tabs between copied cells quote nothing.
         bare = sign == "\t" and re.search(r'(?m)(?:^|\t)"(?:[^"\t\n]*"[^"\t\r\n]|[^"\t]*\t[^"]*$)', text)
-        quoting: Literal[0, 3] = csv.QUOTE_NONE if bare else csv.QUOTE_MINIMAL
-        tried = partial(csv.reader, delimiter=sign, escapechar=escape, doublequote=not escape, quoting=quoting)
-        rows = [row for row in tried(lines) if any(map(str.strip, row))]
-        widths = Counter(len(row) for row in rows if len(row) > 1)
-        width, count = max(widths.items(), key=lambda item: (item[0] * item[1], item[0]), default=(1, 0))
-        score = (count / max(len(rows), 1) * min(width, 4), width)
+        tried = partial(_parted, sign=sign, escape=escape, quoting=csv.QUOTE_NONE if bare else csv.QUOTE_MINIMAL)
+        widths = Counter(len(row) for row in tried(lines) if any(map(str.strip, row)))
+        width, count = max(widths.items(), key=lambda item: (item[0] * item[1] * (item[0] > 1), item[0]), default=(1, 0))
+        score = (count / max(widths.total(), 1) * min(width, 4) * (width > 1), width)
         # A space parts words, too: it counts only where nothing else does, and for all lines.
-        if score > best and (sign != " " or (best[0] <= 1 and count > 1 and count >= 0.9 * (len(rows) - 1))):
+        if score > best and (sign != " " or (best[0] <= 1 and count > 1 and count >= 0.9 * (widths.total() - 1))):
             best, reader = score, tried
-    return (lambda lines: islice(reader(lines), 1, None)) if named else reader
+    return (lambda lines: itertools.islice(reader(lines), 1, None)) if named else reader
 
 
-def _find_table(rows: Iterable[Row]) -> tuple[Row, Notes, Iterator[Row]] | None:
-    """Return the names of a table, what was guessed and its rows: it begins at the first row that fills most of its columns."""
-    filled = (row for row in (list(map(str.strip, row)) for row in rows) if any(row) and not _RULE.fullmatch("".join(row)))
-    read = list(islice(filled, HEAD_ROWS))
-    if not read:
-        return None
-    width = max(map(len, read))
-    head = [row + [""] * (width - len(row)) for row in read]
+def _parted(lines: Iterable[str], *, sign: str, escape: bool, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL) -> Iterator[Row]:
+    return csv.reader((line.replace('\\"', '""') for line in lines) if escape else lines, delimiter=sign, quoting=quoting)
+
+
+def _find_table(rows: Iterable[Row]) -> tuple[Row, Notes, Iterator[Row], int]:
+    """Return the names of a table, what was guessed, its rows, and how many cells were seen.
+
+    It begins at the first row that fills most of its columns. There are no names where there is no cell.
+    """
+    stripped = itertools.dropwhile(lambda row: not any(row), (list(map(str.strip, row)) for row in rows))
+    read = list(itertools.islice(stripped, FIRST_ROWS))
+    places = [place for place, row in enumerate(read) if any(row) and not _is_ruler(row)]
+    if not places:
+        return [], [], stripped, 0
+    width = max(len(read[place]) for place in places)
+    head = [read[place] + [""] * (width - len(read[place])) for place in places]
     counts = [sum(map(bool, row)) for row in head]
     first = next(place for place, count in enumerate(counts) if count >= 0.6 * max(counts))
+    body = head[first + 1 : first + HEAD_ROWS]
     for upper in (first - 1, first):
         over, under = head[upper], head[min(upper + 1, len(head) - 1)]
         words = [cell for cell in under if cell]
@@ -300,75 +311,131 @@ def _find_table(rows: Iterable[Row]) -> tuple[Row, Notes, Iterator[Row]] | None:
         if upper >= 0 and gaps and sum(map(bool, over)) > 1 and len(set(words)) < len(words) and not any(map(looks_typed, words)):
             labels = itertools.accumulate(zip(over, under, strict=True), lambda last, cell: (cell[0] or (cell[1] and last[0]), cell[1]))
             names = [" ".join(filter(None, label)) for label in labels]
-            return names, [("lines_left_out", upper), ("header_joined", 2)], itertools.chain(read[upper + 2 :], filled)
-    names, body = head[first], head[first + 1 :]
-    if body and not _is_header(names, body):
-        return [""] * width, [("lines_left_out", first), ("no_names", 1)], itertools.chain(read[first:], filled)
-    # R writes no name above the names of rows.
-    shifted = not names[-1] and all(names[:-1]) and all(row[-1] for row in body) and len({row[0] for row in body}) == len(body) > 1
-    names = ["", *names[:-1]] if shifted else [" ".join(name.split()) for name in read[first]]
-    return names, [("lines_left_out", first)], itertools.chain(read[first + 1 :], filled)
+            first, start, notes = upper, places[upper + 1] + 1, [("header_joined", 2, "")]
+            break
+    else:
+        names, start, notes = [" ".join(name.split()) for name in read[places[first]]], places[first] + 1, []
+        if not _is_header(head[first], body):
+            names, start, notes = [""] * width, places[first], [("no_names", 1, "")]
+        # R writes no name above the names of rows.
+        elif (
+            not head[first][-1]
+            and all(head[first][:-1])
+            and all(row[-1] for row in body)
+            and len({row[0] for row in body}) == len(body) > 1
+        ):
+            names = ["", *names][:width]
+    notes.append(("lines_left_out", first, " / ".join(map(_words, head[:first]))))
+    return names, notes, itertools.chain(read[start:], stripped), sum(counts)
+
+
+def _words(row: Row) -> str:
+    return ", ".join(filter(None, row))
+
+
+def _is_ruler(row: Row) -> bool:
+    """Return whether a row is a line for the eye, such as `-----`: no cell of it holds anything else."""
+    return any(row) and all(map(_RULER.fullmatch, filter(None, row)))
 
 
 def _is_header(head: Row, body: Sequence[Row]) -> bool:
     """Return whether a row holds names: no column is of numbers or dates from this row on, years as names set aside."""
-    columns = [(name, [cell for cell in cells if cell]) for name, *cells in zip(head, *body, strict=False)]
-    typed = [(name, cells) for name, cells in columns if cells and all(map(looks_typed, [name, *cells]))]
-    return all(_YEAR.fullmatch(name) and not all(map(_YEAR.fullmatch, cells)) for name, cells in typed)
+    columns = [(name, [cell for cell in cells if cell.lower() not in {"", *MISSING}]) for name, *cells in zip(head, *body, strict=False)]
+    typed = [(name, cells) for name, cells in columns if (cells or not body) and all(map(looks_typed, [name, *cells]))]
+    return all(body and _YEAR.fullmatch(name) and not all(map(_YEAR.fullmatch, cells)) for name, cells in typed)
 
 
 def _make_table(loading: _Loading, table: str, header: Row, rows: Iterator[Row], *, texts: set[int] | None) -> None:
     """Write the rows for DuckDB, decide the types of the columns, and make the table; `texts` as `_sheets` has them."""
     part = loading.scratch / "rows.csv"
     width = widest = len(header)
-    last, uneven = list[Row](), 0
+    counts, examples = Counter[str](), dict[str, str]()
+    blank, typical, tail = 0, 0, deque[tuple[int, Row]](maxlen=MOST_TAIL + 1)
     with part.open("w", encoding="utf-8", errors="replace", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        while chunk := list(islice(rows, CHUNK_ROWS)):
-            widest, uneven = max(widest, *map(len, chunk)), uneven + sum(len(row) != width for row in chunk)
-            writer.writerows(last)
-            last = [row if len(row) >= width else row + [""] * (width - len(row)) for row in chunk]
-        counts = [sum(map(bool, row)) for row in last]
-        typical = max(counts, default=0)
-        while typical > 2 and counts[-1] <= max(1, typical // 4):
-            counts.pop()
-        writer.writerows(last[: len(counts)])
-    columns = ", ".join(f"'c{place}': 'VARCHAR'" for place in range(widest))
+        for row in rows:
+            code = "empty_rows" if row else "blank"
+            if any(row) or (width == 1 and row):
+                even = texts is not None or len(row) == width
+                code = "rulers" if _is_ruler(row) else "rows" if even else "uneven_lines"
+            counts[code] += 1
+            examples.setdefault(code, _words(row))
+            if code in ("rows", "uneven_lines"):
+                # A blank line in a file of one column is a value that is missing.
+                writer.writerows([[""]] * blank if width == 1 else [])
+                writer.writerow(row + [""] * (width - len(row)))
+                tail.append((blank, row))
+                blank, widest, typical = 0, max(widest, len(row)), max(typical, sum(map(bool, row)))
+            else:
+                blank += code != "rulers" or width > 1
+    headers = {f"c{place}": name for place, name in enumerate(header + [""] * (widest - width))}
     loading.root.execute(
         f"CREATE OR REPLACE TABLE scratch.body AS FROM read_csv({path_literal(part)}, auto_detect=false, header=false,"
         f" delim=',', quote='\"', escape='\"', null_padding={widest > width}, parallel={widest == width},"
-        f" max_line_size={8 * MOST_LINE}, columns={{{columns}}})"
+        f" max_line_size={8 * MOST_LINE}, columns={dict.fromkeys(headers, TEXT)})"
     )
-    loading.note("rows_left_out", table, count=len(last) - len(counts))
-    loading.note("uneven_lines", table, count=max(0, uneven - len(last) + len(counts)))
-    header = header + [""] * (widest - width)
-    [(end, *present)] = loading.root.execute(
-        f"SELECT count(*), {', '.join(f'count(c{place})' for place in range(widest))} FROM scratch.body"
-    ).fetchall()
-    used = [place for place in range(widest) if header[place] or present[place]]
-    names = dict(zip((f"c{place}" for place in used), column_names([header[place] for place in used]), strict=True))
-    body = f"FROM scratch.body WHERE rowid < {end}"
+    [(end,)] = loading.root.execute("SELECT count(*) FROM scratch.body").fetchall()
     style: Style | None = None if texts is None else "point"
-    label = next(filter(None, last[len(counts) - 1]), "") if counts else ""
-    if _TOTAL.fullmatch(label) and end != 1:
-        above = f"FROM scratch.body WHERE rowid < {end} - 1"
-        trial = _readings(loading, above, names, style)
-        numbers = [_value(name, reading, frozenset()) for name, reading in trial.items() if reading.type in ("BIGINT", "DOUBLE")]
-        sums = [f"bool_or(rowid = {end} - 1 AND {n} <> 0 AND abs({n} - (SELECT sum({n}) {above})) <= 0.005 * abs({n}))" for n in numbers]
-        adds = any(loading.root.execute(f"SELECT {', '.join(sums)} {body}").fetchall()[0]) if sums else False
-        loading.note("total_left_out" if adds else "total_rows", table, count=1, value=label)
-        body = above if adds else body
-    readings = _readings(loading, body, names, style)
+    below = _lines_below(loading, tail, typical, end, headers, style)
+    end -= len(below)
+    loading.note("rows_left_out", table, count=len(below), value=" / ".join(map(_words, below)))
+    counts["uneven_lines"] -= sum(len(row) != width for row in below)
+    for code in ("uneven_lines", "empty_rows", "rulers"):
+        loading.note(code, table, count=max(0, counts[code]), value=examples.get(code, ""))
+    last = [row for _, row in tail][: len(tail) - len(below)][-1:]
+    total = _TOTAL.match(next(filter(None, last[0]), "")) if last and end > 1 else None
+    if total:
+        adds, whole = _adds_up(loading, end, headers, style), total.end() == len(total.string)
+        loading.note("total_left_out" if adds and whole else "total_rows", table, count=adds or whole, value=_words(last[0]))
+        end -= adds and whole
+    body = f"FROM scratch.body WHERE rowid < {end}"
+    present = loading.root.execute(f"SELECT {', '.join(f'count({name})' for name in headers)} {body}").fetchall()[0]
+    used = [name for name, count in zip(headers, present, strict=True) if headers[name] or count]
+    names = dict(zip(used, column_names([headers[name] for name in used]), strict=True))
+    readings = _readings(loading, body, headers, style)
     words = frozenset(word for reading in readings.values() for word in reading.missing)
     for name, new in names.items():
-        place = int(name[1:])
-        unnamed = [("unnamed", "")] if any(header) and not header[place] else []
-        stored = [("from_text", "")] if place in (texts or ()) and readings[name].type != TEXT else []
-        for code, value in [*readings[name].notes, *unnamed, *stored]:
+        known = [
+            *[("unnamed", "")] * (any(header) and not headers[name]),
+            *[("from_text", "")] * (int(name[1:]) in (texts or ()) and readings[name].type != TEXT),
+        ]
+        for code, value in [*readings[name].notes, *known]:
             loading.note(code, table, column=new, value=value)
     loading.note("missing", table, count=len(words), value=", ".join(sorted(words)))
     chosen = ", ".join(f"{_value(name, readings[name], words)} AS {quoted(new)}" for name, new in names.items())
     loading.root.execute(f"CREATE TABLE {quoted(table)} AS SELECT {chosen} {body} ORDER BY rowid")
+
+
+def _lines_below(
+    loading: _Loading, tail: Sequence[tuple[int, Row]], typical: int, end: int, headers: dict[str, str], style: Style | None
+) -> list[Row]:
+    """Return the last lines that are no rows: few cells, and a first one that does not fit its column or stands below a blank line.
+
+    `tail` has the last rows, each with the number of blank lines above it; `typical` is how many cells a row has.
+    """
+    most = max(1, typical // 4) if typical > 2 else -1
+    few = list(itertools.takewhile(lambda item: sum(map(bool, item[1])) <= most, reversed(tail)))
+    readings = _readings(loading, f"FROM scratch.body WHERE rowid < {end - len(few)}", headers, style) if few else {}
+    for left, (blank, row) in zip(range(len(few), 0, -1), reversed(few), strict=True):
+        place, cell = next((place, cell) for place, cell in enumerate(row) if cell)
+        reading = readings[f"c{place}"]
+        odd = reading.type != TEXT and cell.lower() not in MISSING and not re.fullmatch(reading.pattern, cell)
+        if (blank or odd) and not _TOTAL.fullmatch(cell):
+            return [row for _, row in tail][-left:] if left <= MOST_TAIL else []
+    return []
+
+
+def _adds_up(loading: _Loading, end: int, headers: dict[str, str], style: Style | None) -> bool:
+    """Return whether the figures of the last row, and there are some, are the sums of those above it."""
+    above = f"FROM scratch.body WHERE rowid < {end - 1}"
+    numbers = [
+        _value(name, reading, frozenset())
+        for name, reading in _readings(loading, above, headers, style).items()
+        if reading.type in ("BIGINT", "DOUBLE")
+    ]
+    sums = [f"CASE WHEN {n} <> 0 THEN abs({n} - coalesce((SELECT sum({n}) {above}), 0)) <= 0.005 * abs({n}) END" for n in numbers]
+    figures = loading.root.execute(f"SELECT NULL, {', '.join(sums) or 'NULL'} FROM scratch.body WHERE rowid = {end - 1}").fetchall()[0]
+    return True in figures and False not in figures
 
 
 def _readings(loading: _Loading, body: str, names: dict[str, str], style: Style | None) -> dict[str, Reading]:
@@ -386,10 +453,12 @@ def _readings(loading: _Loading, body: str, names: dict[str, str], style: Style 
             f"SELECT count(*), {', '.join(f'count(*) FILTER ({misfit})' for misfit in misfits.values())} {body}"
         ).fetchall()[0][1:]
         unsure = {name for name, count in zip(misfits, counts, strict=False) if count}
-        for name in unsure:
-            values[name] |= {
+        values |= {
+            name: values[name].union(
                 str(cell) for (cell,) in loading.root.execute(f"SELECT DISTINCT {name} {body} AND {misfits[name]} LIMIT 200").fetchall()
-            }
+            )
+            for name in unsure
+        }
         shown = {reading.style for reading in readings.values()} - {None}
         agreed = fixed or (shown.pop() if len(shown) == 1 else None)
         if agreed != style:
@@ -413,24 +482,41 @@ def _value(name: str, reading: Reading, words: frozenset[str]) -> str:
     return f"CASE WHEN {name} NOT IN ({', '.join(map(_text, sorted(words)))}) THEN {value} END" if words else value
 
 
-def _sheets(file: Path, limits: FileLimits) -> Iterator[tuple[str, Iterator[Row], set[int]]]:
-    """Yield the title of each visible sheet (none where it is alone), its rows, and the columns with numbers stored as text."""
+def _sheets(loading: _Loading, file: Path) -> Iterator[tuple[str, Iterator[Row], set[int], Notes]]:
+    """Yield the title of each visible sheet (none where it is alone), its rows, the columns with numbers stored as text, and notes."""
     try:
         import openpyxl
-        from openpyxl.utils.exceptions import InvalidFileException
     except ImportError as error:
         raise MissingExtraError("an Excel file cannot be read", "excel") from error
     try:
+        if (size := sum(part.file_size for part in ZipFile(file).infolist())) > loading.limits.memory_bytes:
+            raise DatabaseUnavailableError(
+                f"{file.name!r} has {size:,} bytes when unpacked, FileLimits.memory_bytes allows {loading.limits.memory_bytes:,}"
+            )
         with closing(openpyxl.load_workbook(file, read_only=True, data_only=True)) as book:
-            visible = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
+            visible = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"] or book.worksheets
+            loading.notes += [
+                LoadNote("hidden_sheet", file.name, 1, value=sheet.title) for sheet in book.worksheets if sheet not in visible
+            ]
             for sheet in visible:
                 texts = set[int]()
-                rows = _sheet_rows(sheet.iter_rows(values_only=True), file, limits, texts)
-                yield sheet.title if len(visible) > 1 else "", rows, texts
-    except (BadZipFile, InvalidFileException, KeyError, ValueError, SyntaxError, OSError) as error:
+                sheet.reset_dimensions()  # some programs write a wrong size, and rows outside it would be lost
+                rows = _sheet_rows(sheet.iter_rows(values_only=True), file, loading.limits, texts)
+                yield sheet.title if len(visible) > 1 else "", rows, texts, _merged_and_unsaved(sheet._get_source())
+    except (BadZipFile, KeyError, ValueError, SyntaxError, OSError) as error:
         raise DatabaseUnavailableError(
             f"the file {file.name!r} cannot be loaded: it is no .xlsx workbook, or has a password ({first_line(error)})"
         ) from error
+
+
+def _merged_and_unsaved(source: IO[bytes]) -> Notes:
+    """Return notes on the XML of a sheet: cells merged over rows, and formulas whose values the program did not save."""
+    unsaved, rest = list[str](), b""
+    while part := source.read(1 << 22):
+        *cells, rest = (rest + part).split(b"<c ")
+        unsaved += [cell.split(b'"')[1].decode() for cell in cells if b"<f" in cell and not re.search(rb'<v>[^<]|t="str"', cell)]
+    merged = [range[0].decode() for range in re.finditer(rb'(?<=mergeCell ref=")[A-Z]+(\d+):[A-Z]+(\d+)', rest) if range[1] != range[2]]
+    return [(code, len(cells), ", ".join(cells)) for code, cells in (("unsaved_formulas", unsaved), ("merged_cells", merged))]
 
 
 def _sheet_rows(rows: Iterable[Sequence[object]], file: Path, limits: FileLimits, texts: set[int]) -> Iterator[Row]:
@@ -440,4 +526,4 @@ def _sheet_rows(rows: Iterable[Sequence[object]], file: Path, limits: FileLimits
                 f"a sheet of {file.name!r} has more than the {limits.sheet_rows:,} rows that FileLimits.sheet_rows allows"
             )
         texts.update(place for place, cell in enumerate(row) if isinstance(cell, str) and cell[:1].isdigit())
-        yield ["" if cell is None else cell.isoformat(" ") if isinstance(cell, datetime) else str(cell) for cell in row]
+        yield ["" if cell is None else str(cell) for cell in row] if any(cell not in (None, "") for cell in row) else []

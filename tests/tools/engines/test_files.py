@@ -177,7 +177,7 @@ def test_an_empty_file_in_a_folder_is_noted_and_the_others_load(name: str, data:
         [table] = database.catalog().tables
         assert (table.name, [column.name for column in table.columns]) == ("b_1", ["customer", "amount"])
         assert [(note.code, note.file) for note in database.notes] == [("empty_file", name)]
-        assert table.comment == f"from b_1.csv; the file {name} is empty: there is no table of it"
+        assert table.comment == f"from b_1.csv; {name}: the file is empty, so there is no table of it"
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,9 @@ def test_files_of_years_say_the_year_where_their_rows_have_no_date(
     with Database.open(str(tmp_path)) as database:
         [table] = database.catalog().tables
         assert {column.name: column.type for column in table.columns[2:]} == added
-        assert [(note.code, note.value) for note in database.notes] == [("files_joined", ", ".join(added))]
+        [joined, *columns] = database.notes
+        assert (joined.code, joined.value) == ("files_joined", ", ".join(f"{stem}.csv" for stem in stems))
+        assert [(note.code, note.column) for note in columns] == [("from_file_name", column) for column in added]
 
 
 def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -303,7 +305,7 @@ def test_what_was_guessed_of_a_csv_file_is_told(text: str, guesses: list[tuple[s
         (["+49 170 1234567", "0170 123"], "VARCHAR", "+49 170 1234567", []),
         (["1.10", "1.9"], "VARCHAR", "1.10", ["uneven_decimals"]),
         (["1.2.3", "1.2"], "VARCHAR", "1.2.3", []),
-        (["12345678901234567890", "1"], "DOUBLE", 12345678901234567890.0, []),
+        (["12345678901234567890", "1"], "VARCHAR", "12345678901234567890", ["long_numbers"]),
         (["03/04/2024", "05/06/2024"], "DATE", date(2024, 3, 4), ["month_first"]),
         (["03/04/2024", "13/06/2024"], "DATE", date(2024, 4, 3), []),
         (["03.04.24", "05.06.24"], "DATE", date(2024, 4, 3), ["short_years"]),
@@ -368,6 +370,115 @@ def test_a_row_of_totals_is_left_out_only_where_it_adds_up(tmp_path: Path) -> No
         assert [(note.file, note.code) for note in database.notes] == [("adds.csv", "total_left_out"), ("not.csv", "total_rows")]
 
 
+def load(path: Path, text: str | bytes) -> tuple[list[tuple[object, ...]], list[tuple[str, int, str]]]:
+    """Return the rows of a file with this text, and the notes on it."""
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with Database.open(str(path), isolation="none") as database:
+        [table] = database.catalog().tables
+        return database.run(f"SELECT * FROM {table.sql_name}").rows, [(note.code, note.count, note.value) for note in database.notes]
+
+
+@pytest.mark.parametrize(
+    ("below", "rows", "note"),
+    [
+        ("d,,\n", 4, None),
+        ("d,,\ne,,\nf,,\ng,,\n", 7, None),
+        ("Source: our shop,,\n", 4, None),
+        ("\nSource: our shop\nas of May\n", 3, (2, "Source: our shop / as of May")),
+        ("\nno. 1\nno. 2\nno. 3\nno. 4\n", 7, None),
+        (",,\nSource: our shop,,\n", 3, (1, "Source: our shop")),
+        ("----------\nSource: our shop,,\n", 3, (1, "Source: our shop")),
+    ],
+)
+def test_a_line_below_a_table_is_a_row_unless_something_sets_it_apart(
+    below: str, rows: int, note: tuple[int, str] | None, tmp_path: Path
+) -> None:
+    loaded, notes = load(tmp_path / "t.csv", f"shop,city,n\na,x,1\nb,y,2\nc,z,4\n{below}")
+    assert len(loaded) == rows
+    assert [(count, value) for code, count, value in notes if code == "rows_left_out"] == ([note] if note else [])
+
+
+def test_a_line_below_a_table_is_left_out_where_it_does_not_fit_the_first_column(tmp_path: Path) -> None:
+    body = "id,city,n\n1,x,1\n2,y,2\n3,,\n"
+    assert len(load(tmp_path / "a.csv", f"{body}4,,\n")[0]) == 4
+    assert len(load(tmp_path / "b.csv", f"{body}n/a,,\n")[0]) == 4
+    rows, notes = load(tmp_path / "c.csv", f"{body}Source: our shop,,\n")
+    assert (rows[-1], notes) == ((3, None, None), [("rows_left_out", 1, "Source: our shop")])
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "notes"),
+    [
+        ("a,b,c\n1,2,3\n-,-,-\n4,5,6\n", [(1, 2, 3), (None, None, None), (4, 5, 6)], [("missing", 1, "-")]),
+        ("a,b,c\n1,x,3\n,,\n4,y,6\n", [(1, "x", 3), (4, "y", 6)], [("empty_rows", 1, "")]),
+        ("name\nAnna\n\nBob\n", [("Anna",), (None,), ("Bob",)], []),
+        ("name\n\nAnna\n\n\nBob\n\n", [(None,), ("Anna",), (None,), (None,), ("Bob",)], []),
+        ('name\nAnna\n""\n', [("Anna",), (None,)], []),
+        ("a|b\n---|---\nx|1\ny|2\n", [("x", 1), ("y", 2)], [("rulers", 1, "---, ---")]),
+        ("Sales of May\nby shop\na,b\nx,1\ny,2\n", [("x", 1), ("y", 2)], [("lines_left_out", 2, "Sales of May / by shop")]),
+        ("1,2,3\n", [(1, 2, 3)], [("no_names", 1, "")]),
+        ("a,1\nb,n/a\nc,2\n", [("a", 1), ("b", None), ("c", 2)], [("no_names", 1, ""), ("missing", 1, "n/a")]),
+    ],
+)
+def test_nothing_of_a_file_is_left_out_without_a_note(
+    text: str, rows: list[tuple[object, ...]], notes: list[tuple[str, int, str]], tmp_path: Path
+) -> None:
+    assert load(tmp_path / "t.csv", text) == (rows, notes)
+
+
+@pytest.mark.parametrize(
+    ("last", "code"),
+    [
+        ("Total,3,30", "total_left_out"),
+        ("GRAND TOTAL:,3,30", "total_left_out"),
+        ("合计,3,30", "total_left_out"),
+        ("总计：,3,30", "total_left_out"),
+        ("Total,3,15", "total_rows"),
+        ("Total SE,3,30", "total_rows"),
+        ("Total SE,3,15", None),
+        ("Total,,", "total_rows"),
+        ("Totalis,3,30", None),
+    ],
+)
+def test_a_row_is_a_total_only_by_its_whole_first_cell_and_all_of_its_figures(last: str, code: str | None, tmp_path: Path) -> None:
+    rows, notes = load(tmp_path / "t.csv", f"shop,n,amount\na,1,10\nb,2,20\n{last}\n")
+    assert len(rows) == (2 if code == "total_left_out" else 3)
+    assert notes == ([(code, 1, ", ".join(filter(None, last.split(","))))] if code else [])
+
+
+@pytest.mark.parametrize("more", ["1", "2.5", "1e5"])
+def test_a_number_of_many_digits_keeps_them_however_far_down_it_is(more: str, tmp_path: Path) -> None:
+    rows, notes = load(tmp_path / "t.csv", "name,id\n" + f"n,{more}\n" * 9_000 + "n,12345678901234567890\n")
+    assert (rows[0][1], rows[-1][1]) == (more, "12345678901234567890")
+    assert notes == [("long_numbers", 0, "12345678901234567890")]
+
+
+def test_a_joined_table_says_which_file_each_row_and_each_note_is_from(tmp_path: Path) -> None:
+    for year, title in ((2023, "Sales of our shop\n"), (2024, "")):
+        (tmp_path / f"sales_{year}.csv").write_text(f"{title}name,amount\nA,1\n")
+    for part in (0, 1):
+        folder = tmp_path / "parts" / "land=de"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"part-{part}.csv").write_text("x,y\n1,2\n")
+    for year in (2023, 2024):
+        book = openpyxl.Workbook()
+        for title in ("May", "June"):
+            sheet = book.create_sheet(title)
+            sheet.append(["n", "m"])
+            sheet.append([1, 2])
+        del book["Sheet"]
+        book.save(tmp_path / f"book {year}.xlsx")
+    with Database.open(str(tmp_path), isolation="none") as database:
+        sales = next(table for table in database.catalog().tables if table.name == "sales")
+        assert "one table of 2 files with the same columns: sales_2023.csv, sales_2024.csv" in str(sales.comment)
+        assert "sales_2023.csv: lines above the table" in str(sales.comment)
+        assert database.run("SELECT file, year FROM sales ORDER BY 1").rows == [("sales_2023.csv", 2023), ("sales_2024.csv", 2024)]
+        assert database.run("SELECT land, file FROM parts ORDER BY 2").rows == [("de", "part-0.csv"), ("de", "part-1.csv")]
+        files = [f"book {year}.xlsx, sheet {title}" for year in (2023, 2024) for title in ("June", "May")]
+        assert [row[0] for row in database.run("SELECT file FROM book ORDER BY 1").rows] == files
+        assert {column.comment for column in sales.columns[2:]} == {"taken from the name of the file or folder that the row is from"}
+
+
 def test_a_sheet_loses_no_column_to_what_stands_around_its_table(tmp_path: Path) -> None:
     book = openpyxl.Workbook()
     sheet = book.active
@@ -379,6 +490,7 @@ def test_a_sheet_loses_no_column_to_what_stands_around_its_table(tmp_path: Path)
         ["North", 1.125, "k", datetime(2024, 1, 2), "001"],
         ["South", 2.5, "m", datetime(2024, 1, 3), "002"],
         ["Total", 3.625],
+        [],
         ["Source: our shop"],
     ):
         sheet.append(row)
@@ -406,7 +518,7 @@ def test_files_of_years_are_one_table_and_others_are_not(tmp_path: Path) -> None
         years = {f"sales_{year}": ["a", "c" if year == 2025 else "b"] for year in (2023, 2024, 2025)}
         assert tables == {"q": ["x", "y", "file"], "part": ["a", "c"], "sub": ["a", "b", "year"], **years}
         assert database.run("SELECT year, sum(b) FROM sub GROUP BY 1 ORDER BY 1").rows == [(2023, 2), (2024, 2)]
-        assert database.run("SELECT file, y FROM q ORDER BY 1").rows == [("q_1", 2.0), ("q_2", 2.5)]
+        assert database.run("SELECT file, y FROM q ORDER BY 1").rows == [("q_1.csv", 2.0), ("q_2.csv", 2.5)]
 
 
 def test_three_hundred_columns_and_names_twice_lose_nothing(tmp_path: Path) -> None:
