@@ -211,16 +211,29 @@ class Commands:
         self.chat.retry()
 
     def _edit(self, text: str) -> None:
-        if self._has_argument(text, "edit"):
-            if self.chat.values():
-                self._exclude("last")
+        if not self._has_argument(text, "edit"):
+            return
+        old = self._wait(self.conversation.ahistory()) if self.chat.values() else []
+        in_view = [each for each in old if kind_of(each) != EXCLUDED]
+        last = [str(each.id) for each in in_view[_last_question(in_view) :]]
+        if last:
+            self._leave_out(last)
+        try:
             self.chat.turn(text)
+        finally:
+            new = self._wait(self.conversation.ahistory())[len(old) :] if last else []
+            if last and not any(each.type == "human" and kind_of(each) != EXCLUDED for each in new):  # the new question was refused
+                for message_id in last:
+                    self._wait(self.conversation.ainclude(message_id))
+                self.screen.note("included")
 
     def _exclude(self, argument: str) -> None:
-        if not (self._has_argument(argument, "exclude") and self._has_turns()):
-            return
-        history, pins = self._wait(self.conversation.ahistory()), self._wait(self.conversation.apins())
-        for message_id in _message_ids(argument, history):
+        if self._has_argument(argument, "exclude") and self._has_turns():
+            self._leave_out(_message_ids(argument, self._wait(self.conversation.ahistory())))
+
+    def _leave_out(self, message_ids: Sequence[str]) -> None:
+        pins = self._wait(self.conversation.apins())
+        for message_id in message_ids:
             self._wait(self.conversation.aexclude(message_id))
         self.screen.note("excluded")
         still = {pin.id for pin in self._wait(self.conversation.apins())}
@@ -346,12 +359,15 @@ class Commands:
 def _message_ids(argument: str, history: "Sequence[BaseMessage]") -> list[str]:
     """Return the ids of the messages that an argument means: a number of the history, an id, or the last question and all after it."""
     if argument == "last":
-        start = max((place for place, message in enumerate(history) if message.type == "human"), default=0)
-        return [str(message.id) for message in history[start:]]
+        return [str(message.id) for message in history[_last_question(history) :]]
     number = argument.removeprefix("m")[:9]  # Python refuses to read a number of thousands of digits
     if number.isdecimal() and 1 <= int(number) <= len(history):
         return [str(history[int(number) - 1].id)]
     return [argument]
+
+
+def _last_question(history: "Sequence[BaseMessage]") -> int:
+    return max((place for place, message in enumerate(history) if message.type == "human"), default=0)
 
 
 def shown_result(result: "QueryResult") -> QueryFinished:

@@ -25,7 +25,7 @@ from pydantic_core import ErrorDetails
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
-from longtable.base.context import NAME, TEXT, Context, RequestLimits, shown
+from longtable.base.context import MOST_SECONDS, MOST_TURNS, NAME, TEXT, Context, RequestLimits, shown
 from longtable.base.errors import ConfigError
 from longtable.base.redaction import redacted
 from longtable.memory.policy import CompactionPolicy, analyst, rolling_chat, single_history, topics, window
@@ -208,8 +208,8 @@ class LimitsTable(Table):
 class RateLimitTable(Table):
     """How many turns a person may begin in a time."""
 
-    turns: Annotated[int, Field(ge=1, le=10_000)] = 20
-    seconds: Annotated[int, Field(ge=1, le=31_536_000)] = 3_600
+    turns: Annotated[int, Field(ge=1, le=MOST_TURNS)] = 20
+    seconds: Annotated[int, Field(ge=1, le=MOST_SECONDS)] = 3_600
 
 
 class FallbacksTable(Table):

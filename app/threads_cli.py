@@ -54,14 +54,6 @@ def all_owner_options(
 Work = Callable[["Persistence", "Settings", "Screen"], None]
 
 
-class Format(StrEnum):
-    """What a thread is exported as."""
-
-    jsonl = "jsonl"
-    markdown = "markdown"
-    html = "html"
-
-
 class By(StrEnum):
     """What usage is added up by."""
 
@@ -241,8 +233,9 @@ def export(
     ctx: typer.Context,
     thread: Id,
     form: Annotated[
-        Format, typer.Option("--format", help="jsonl holds all and can be imported; the others are for people.")
-    ] = Format.jsonl,
+        Literal["jsonl", "markdown", "html"],
+        typer.Option("--format", help="jsonl holds all and can be imported; the others are for people."),
+    ] = "jsonl",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A file that is not there yet. Default: standard output.")] = None,
     owner: Owner = None,
     store: Store = None,
@@ -256,7 +249,7 @@ def export(
 
         conversation = _conversation(persistence, thread, owner)
         conversation.results = kept_results(settings)
-        text = conversation.export(form.value)
+        text = conversation.export(form)
         if output is None:
             with writing():
                 sys.stdout.write(text)

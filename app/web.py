@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
-from itertools import islice, starmap
+from itertools import chain, islice, starmap
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from fastapi import FastAPI
@@ -364,15 +364,10 @@ def _client(request: Request) -> LangGraphClient:
 
 
 def _csv(store: "ResultStore", thread_id: str, handle: str, quote_formulas: bool) -> Iterator[str]:
-    buffer = io.StringIO()
-    writer = csv.writer(buffer)
-    writer.writerow(csv_cells(store.meta(thread_id, handle).columns, quote_formulas=quote_formulas))
-    for rows in store.batches(thread_id, handle):
-        writer.writerows(csv_cells(row, quote_formulas=quote_formulas) for row in rows)
+    for rows in chain([[store.meta(thread_id, handle).columns]], store.batches(thread_id, handle)):
+        buffer = io.StringIO()
+        csv.writer(buffer).writerows(csv_cells(row, quote_formulas=quote_formulas) for row in rows)
         yield buffer.getvalue().encode("utf-8", "replace").decode()
-        buffer.seek(0)
-        buffer.truncate()
-    yield buffer.getvalue()
 
 
 def _described(meta: "ResultMeta") -> dict[str, Any]:

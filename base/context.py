@@ -22,6 +22,8 @@ STRICTER: dict[str, tuple[str, ...]] = {
 """Choices of which one is stricter than another, the strictest last."""
 LIMITS = {"model_limit", "max_model_calls", "max_message_chars", "max_repairs", "max_retries", "request_timeout", "thinking"}
 """Numbers for which an operator's value is the maximum."""
+MOST_TURNS, MOST_SECONDS = 10_000, 31_536_000
+"""Of a rate limit. An owner's times are one item of the store: 10,000 of them are 0.5 MB, read and written with each turn."""
 MOST_OWNER = 200
 OWNER_RULE = f"1 to {MOST_OWNER} printable characters without blanks at the ends"
 

@@ -10,11 +10,9 @@ from dataclasses import dataclass, field
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
+from longtable.base.context import MOST_SECONDS, MOST_TURNS
 from longtable.base.errors import ConfigError, RateLimitedError
 from longtable.base.store_keys import TURNS
-
-MOST_TURNS, MOST_SECONDS = 10_000, 31_536_000
-"""An owner's times are one item of the store: 10,000 of them are 0.5 MB, read and written with each turn."""
 
 _log = logging.getLogger("longtable.rate_limit")
 

@@ -293,6 +293,23 @@ def test_the_last_question_is_edited_and_asked_again_in_a_chat(home: Home, serve
     assert "(left out) human: How many orders in Mai?" in done.stdout
 
 
+def test_the_question_that_is_edited_stays_until_the_new_one_is_accepted(home: Home, server: ModelServer) -> None:
+    limited = home.folder / "limited.toml"
+    limited.write_text("[limits]\nmax_message_chars = 40\n[rate_limit]\nturns = 3\nseconds = 600\n")
+    server.always(picky)
+    lines = "the old question\n/edit " + "x" * 50 + "\n/edit poison\n/edit the new question\n/edit over the rate\n/history\n"
+    done = home.run("chat", "--config", str(limited), *using(server), stdin=lines.encode())
+    assert [word in done.stderr for word in ("50", "refused this message", "No more than 3 questions")] == [True] * 3
+    history = ["m1 " + done.stdout.rpartition("m1 ")[2].splitlines()[0], *re.findall(r"^m[2-9].*", done.stdout.rpartition("m1 ")[2], re.M)]
+    assert history == [
+        "m1 (left out) human: the old question",
+        "m2 (left out) ai: seen 2",
+        "m3 (left out) human: poison",
+        "m4 human: the new question",
+        "m5 ai: seen 3",
+    ]
+
+
 def test_pins_are_made_listed_sent_and_let_go(home: Home, server: ModelServer) -> None:
     server.always(say("fine"))
     first = home.events(

@@ -86,7 +86,7 @@ def test_a_client_gets_rows_by_page_a_structured_answer_progress_and_a_new_conve
     async def work(client: Client) -> tuple[Any, ...]:
         asked = await client.call_tool("ask", {"question": "How many orders are there?"}, progress_callback=note)
         page = await client.call_tool("run_sql", {"sql": "SELECT id FROM orders ORDER BY id", "rows": 3, "offset": 5})
-        beyond = await client.call_tool("run_sql", {"sql": "SELECT id FROM orders", "offset": 500})
+        beyond = await client.call_tool("run_sql", {"sql": "SELECT id FROM orders", "offset": 1_001})
         wrong = await client.call_tool("run_sql", {"sql": "SELECT id FROM orders", "rows": 0})
         fresh = await client.call_tool("new_conversation", {})
         lost = await client.call_tool("ask", {"question": "and in 2013?"})
@@ -98,8 +98,13 @@ def test_a_client_gets_rows_by_page_a_structured_answer_progress_and_a_new_conve
     assert (asked.structured_content["rows"], asked.structured_content["row_count"]) == ([[30]], 1)
     assert any("orders" in str(message) for message in told)
     assert (text_of(page)["row_count"], text_of(page)["shown"]) == (30, 3)
-    assert [row[0] - text_of(page)["rows"][0][0] for row in text_of(page)["rows"]] == [0, 1, 2]
-    assert text_of(beyond)["rows"] == []
+    assert (text_of(page)["offset"], text_of(page)["rows"]) == (5, [[6], [7], [8]])  # ids begin at 1
+    assert {name: text_of(beyond)[name] for name in ("row_count", "offset", "shown", "rows")} == {
+        "row_count": 30,
+        "offset": 1_001,
+        "shown": 0,
+        "rows": [],
+    }
     assert wrong.is_error
     assert "I am the built-in analyst" in lost.structured_content["answer"]  # which it says once a conversation
     assert "human: How many orders" not in home.run("threads", "show", fresh.content[0].text).stdout

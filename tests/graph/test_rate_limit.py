@@ -1,7 +1,11 @@
 """Turns of an owner are limited, across all who share the store; refused ones write nothing."""
 
 import asyncio
+import subprocess
+import sys
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +20,7 @@ from tests.support.models import ScriptedModel
 from tests.support.postgres import postgres_server
 
 CONTEXT = Context(model_limit=16_000)
+PIPES: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
 
 
 class Clock:
@@ -62,14 +67,45 @@ def test_long_waits_are_told_in_minutes() -> None:
     assert "13 分钟" in error.user_text("zh")
 
 
+ASK = """
+import sys
+from langchain_core.messages import AIMessage
+from longtable.graph import Context, Conversation, RateLimit, RateLimitedError, build_graph, open_persistence
+from tests.support.models import ScriptedModel
+
+url, name = sys.argv[1:]
+graph = build_graph(model=ScriptedModel(say=lambda _: AIMessage("yes")), rate_limit=RateLimit(turns=4, seconds=600))
+with open_persistence(url) as kept:
+    app = graph.compile(checkpointer=kept.checkpointer, store=kept.store)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for number in range(4):
+        try:
+            Conversation(app, f"{name}-{number}", context=Context(model_limit=16_000, owner="ann")).ask("hello")
+            print("answered", flush=True)
+        except RateLimitedError:
+            print("limited", flush=True)
+"""
+
+
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_two_processes_that_share_a_store_count_together(kind: str, tmp_path: Path) -> None:
     url = postgres_server().create() if kind == "postgres" else f"sqlite:///{tmp_path / 'chat.db'}"
-    with open_persistence(url) as one, open_persistence(url) as two:
-        first, second = RateLimit(turns=1, seconds=600), RateLimit(turns=1, seconds=600)
-        talk(first, "a", "ann", store=one.store, saver=one.checkpointer).ask("one")
+    command = [sys.executable, "-c", ASK, url]
+    with ExitStack() as stack:
+        processes = [stack.enter_context(subprocess.Popen([*command, name], **PIPES)) for name in ("one", "two")]
+        assert [process.stdout.readline() for process in processes if process.stdout] == ["ready\n"] * 2
+        for process in processes:  # both begin at once
+            assert process.stdin
+            process.stdin.write("\n")
+            process.stdin.flush()
+        said = Counter(" ".join(process.communicate(timeout=60)[0] for process in processes).split())
+    assert said["answered"] + said["limited"] == 8
+    assert 4 <= said["answered"] <= 6  # two that begin at the same moment may let one or two more through
+    with open_persistence(url) as kept:
+        later = talk(RateLimit(turns=4, seconds=600), "later", "ann", store=kept.store, saver=kept.checkpointer)
         with pytest.raises(RateLimitedError):
-            talk(second, "b", "ann", store=two.store, saver=two.checkpointer).ask("two")
+            later.ask("one more")
 
 
 def test_people_without_a_name_do_not_share_one_allowance() -> None:

@@ -21,9 +21,6 @@ BLIND = Path(__file__).parents[3] / "evals" / "blind"
 FOLDER = BLIND / "exports"
 EXPORTS: list[dict[str, Any]] = json.loads((BLIND / "exports.json").read_text(encoding="utf-8"))
 
-RESISTS: dict[str, str] = {}
-"""Files that three honest tries did not load, with what is wrong."""
-
 
 def plain(header: str) -> str:
     return " ".join(header.split("#")[0].split())
@@ -126,8 +123,6 @@ def verdict(entry: Mapping[str, Any]) -> tuple[str, list[str]]:
 @pytest.mark.parametrize("entry", EXPORTS, ids=[entry["file"] for entry in EXPORTS])
 def test_an_exported_file_loads_right_or_says_what_it_could_not(entry: dict[str, Any]) -> None:
     found, why = verdict(entry)
-    if entry["file"] in RESISTS:
-        pytest.xfail(RESISTS[entry["file"]])
     assert found in ("right", "said"), why
 
 
