@@ -364,7 +364,7 @@ def _client(request: Request) -> LangGraphClient:
 
 
 def _csv(store: "ResultStore", thread_id: str, handle: str, quote_formulas: bool) -> Iterator[str]:
-    for rows in chain([[store.meta(thread_id, handle).columns]], store.batches(thread_id, handle)):
+    for rows in chain([[tuple[object, ...](store.meta(thread_id, handle).columns)]], store.batches(thread_id, handle)):
         buffer = io.StringIO()
         csv.writer(buffer).writerows(csv_cells(row, quote_formulas=quote_formulas) for row in rows)
         yield buffer.getvalue().encode("utf-8", "replace").decode()

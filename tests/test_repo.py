@@ -38,7 +38,8 @@ OVER_BUDGET: dict[str, int] = {
     # An empty account is an error of its own, and a rate limit says minutes (6); who waits for a thread is told (3).
     # A team's events: what a turn may cost, who speaks, who answered, mentions of nobody (19).
     # An edit that is refused is an error of its own (1).
-    "base": 647,
+    # The bounds of a rate limit, which a settings file and the limit itself read (1).
+    "base": 648,
     # What must stay, what fits and what a memory may take are told apart; a summary is read as models write it; a question or a request
     # ends no pin (6). Topics quote rules, too (7).
     # What each voice of a team hears, and mentions (110); usage by voice (3).
@@ -79,7 +80,8 @@ OVER_BUDGET: dict[str, int] = {
     # Answers for browsers link chart and CSV (17).
     # A settings file that is only found raises no limit, and no key of it keeps the parser busy (18); what a request must
     # hold is told its client (5).
-    "app": 3_014,
+    # /edit gives the old question back where the new one is refused (3).
+    "app": 3_017,
 }
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""
 MOST_FILES = 169
