@@ -20,10 +20,24 @@ SAID = {
     "no_query": {"en": "There is no query to check.", "zh": "没有可以核对的查询。"},
     "same": {"en": "I checked {handle} again and found nothing wrong{figures}.", "zh": "已重新核对 {handle}，没有发现问题{figures}。"},
     "different": {"en": "run again, {handle} gives {new}, not {old}", "zh": "重新执行 {handle} 得到 {new}，而不是 {old}"},
+    "not_checked": {"en": " Not checked: {what}.", "zh": "未能核对：{what}。"},
     "failed": {"en": "the check of {handle} failed", "zh": "{handle} 的核对失败"},
     "right": {"en": "The question is answered, and the check found nothing wrong.", "zh": "问题已经回答，核对没有发现问题。"},
     "still": {"en": "The answer stands with this doubt: {doubt}", "zh": "答案仍有疑点：{doubt}"},
 }
+
+FOUND_ZH = {
+    "same_rows": "重新执行得到的行不同",
+    "fan_out": "连接使行重复",
+    "counted_rows": "计数的对象在多行中重复出现",
+    "nulls_dropped": "条件丢掉了没有值的行",
+    "rows_lost": "连接丢掉了行",
+    "date_bounds": "日期范围的末端漏掉了当天",
+    "unit": "比例的单位用错",
+    "measure": "求和漏掉了一个因子",
+    "other_route": "合计与各明细之和不一致",
+}
+"""What a finding of check_sql says in Chinese, by its code."""
 
 
 def as_colleague(messages: Sequence[BaseMessage], tools: Set[str]) -> Decision | None:
@@ -33,14 +47,14 @@ def as_colleague(messages: Sequence[BaseMessage], tools: Set[str]) -> Decision |
     asked = max((i for i, message in enumerate(messages) if message.type == "human" and kind_of(message) != COLLEAGUE), default=0)
     language = "zh" if is_chinese(str(messages[asked].text)) else "en"
     heard = [str(message.text) for message in messages[asked:] if kind_of(message) == COLLEAGUE]
-    if SEND_BACK in tools:
+    if not tools & {CHECK, RUN}:
         return _review(messages[asked:], heard, language)
     ran = next((found for text in reversed(heard) if (found := _RAN.search(text))), None)
     if ran is None:
         return SAID["no_query"][language]
     if not isinstance(messages[-1], ToolMessage):
-        handle = {"result": ran[1]} if ran[1].startswith("r") else {"sql": ran[2]}
-        return (Call(CHECK, handle) if CHECK in tools else Call(RUN, {"sql": ran[2]}),)
+        query = {"result": ran[1]} if ran[1].startswith("r") else {"sql": ran[2]}
+        return (Call(CHECK, {**query, "question": str(messages[asked].text)}) if CHECK in tools else Call(RUN, {"sql": ran[2]}),)
     return _checked(messages[-1], ran, language)
 
 
@@ -52,17 +66,18 @@ def _checked(result: ToolMessage, ran: re.Match[str], language: str) -> str:
     handle, figures = ran[1], ""
     if result.status == "error" or not isinstance(data, dict) or not data:
         return f"{FLAG[language]} {SAID['failed'][language].format(handle=handle)}"
-    doubts = [str(each.get("text", each) if isinstance(each, dict) else each) for each in data.get("look_at", ())]
+    doubts = [(FOUND_ZH if language == "zh" else {}).get(each["code"], each["text"]) for each in data.get("look_at", ())]
     if "rows" in data:
         new = figures_of(data.get("columns", ()), data["rows"])
         figures = f": {new}"
         doubts = [] if new == ran[3] else [SAID["different"][language].format(handle=handle, new=new, old=ran[3])]
-    return f"{FLAG[language]} {'; '.join(doubts)}" if doubts else SAID["same"][language].format(handle=handle, figures=figures)
+    said = f"{FLAG[language]} {'; '.join(doubts)}" if doubts else SAID["same"][language].format(handle=handle, figures=figures)
+    left = "; ".join(data.get("not_checked", ()))
+    return said + (SAID["not_checked"][language].format(what=left) if left else "")
 
 
 def _review(messages: Sequence[BaseMessage], heard: Sequence[str], language: str) -> Decision:
-    newest = heard[-1] if heard else ""
-    doubt = newest.partition(FLAG[language])[2].partition("\n[")[0].strip()
+    doubt = "".join(heard[-1:]).partition(FLAG[language])[2].partition("\n[")[0].strip()
     if not doubt:
         return SAID["right"][language]
     if any(isinstance(message, AIMessage) for message in messages):  # it sent the work back already

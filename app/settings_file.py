@@ -562,8 +562,9 @@ DEFAULT_PERSONAS = (
         "id": "checker",
         "aliases": ["核查员"],
         "color": "yellow",
-        "tools": ["run_sql", "fetch_result"],
-        "prompt": "Check the analyst's newest figures: get each another way. Say what is right, what is not, and by which query.",
+        "tools": ["check_sql", "run_sql", "fetch_result"],
+        "prompt": "Check the analyst's newest query with check_sql, then get its figures another way. "
+        "Say what is right, what is not, and by which query.",
     },
     {
         "id": "reviewer",

@@ -66,7 +66,7 @@ from longtable.tools.database import Database
 from longtable.tools.memory_tools import PIN_NAMES, recall_tool
 from longtable.tools.memory_tools import pin_tools as _pin_tools
 from longtable.tools.sql.verdict import CostThresholds
-from longtable.tools.toolset import database_tools, fetch_tool
+from longtable.tools.toolset import CHECK_SQL, check_tool, database_tools, fetch_tool
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,7 +131,8 @@ def build_graph(
     `strategies` are ways of writing memory besides "rolling", "topics" and "window", for `policy` to name. A model that cannot bind
     tools answers without them. `footer` gives what people read below an answer, from the thread's id and the turn's messages; no
     model is sent it. `output_schema=Output` makes a run return the transcript alone. The model's limit is looked up when a
-    run starts: `Context.model_limit` may still set it. `team`: personas that answer, and their mode; None for one voice.
+    run starts: `Context.model_limit` may still set it. `team`: personas that answer, and their mode; None for one
+    voice. A team of which a persona names check_sql is offered it.
     """
     indexes, plans = Indexes(KEPT_INDEXES), CallPlans(team)
     toolset = [
@@ -140,6 +141,9 @@ def build_graph(
         *([fetch_tool(), chart_tool()] if results is not None else []),
         *tools,
     ]
+    asked_for = {name for persona in (team.personas.values() if team else ()) for name in persona.tools or ()}
+    if database and CHECK_SQL in asked_for - {tool.name for tool in toolset}:
+        toolset.append(check_tool(database))
     by_name = {tool.name: tool for tool in toolset}
     offered = pin_tools
     if offered is None:

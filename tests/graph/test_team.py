@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
+from longtable.analyst.model import BuiltInAnalyst
 from longtable.base.errors import ConfigError, ModelContextOverflowError, ProviderError, ProviderUnavailableError
 from longtable.base.events import Event
 from longtable.graph import Context, Conversation, Database, FreeChat, Mode, Persona, Scene, Team, Workflow, build_graph, open_persistence
 from longtable.memory.stamps import mark_of
 from longtable.nodes.team.team import MODE
+from longtable.tools.results import ResultStore
 from longtable.tools.sql.verdict import CostThresholds
 from tests.memory.test_rounds import assert_paired
 from tests.support.models import ScriptedModel, call
@@ -222,6 +225,38 @@ def test_a_persona_is_offered_its_own_tools_and_may_call_no_others() -> None:
 
     answer = talk(say, Team(ANALYST, REVIEWER, mode=Workflow("analyst", "reviewer"))).ask("Hello")
     assert "there is no tool 'recall_history'" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("question", "doubt"),
+    [
+        ("What did all orders cost?", "Look at this: SUM(orders.total): 2 rows of orders count 3 times"),
+        ("所有订单一共多少钱？", "请核对： 连接使行重复"),
+    ],
+)
+def test_a_checker_is_offered_check_sql_by_its_name_and_the_built_in_one_finds_a_join_that_repeats_rows(
+    question: str, doubt: str, tmp_path: Path
+) -> None:
+    path = make(
+        tmp_path,
+        "sqlite",
+        """CREATE TABLE orders (id INTEGER PRIMARY KEY, total REAL NOT NULL);
+        CREATE TABLE lines (id INTEGER PRIMARY KEY, order_id INTEGER NOT NULL REFERENCES orders(id));
+        INSERT INTO orders VALUES (1, 5), (2, 7);
+        INSERT INTO lines VALUES (1, 1), (2, 1), (3, 2)""",
+    )
+
+    def say(_: str, messages: Sequence[BaseMessage]) -> AIMessage | str:
+        return call("run_sql", sql=WRONG) if messages[-1].type == "human" else "They cost 17."
+
+    team = Team(ANALYST, Persona("checker", model=BuiltInAnalyst(), tools=("check_sql",)), mode=Workflow("analyst", "checker"))
+    with Database.open(f"sqlite:///{path}") as database:
+        results = ResultStore(tmp_path / "results", clock=lambda: datetime.now(UTC))
+        answer = talk(say, team, database=database, results=results).ask(question)
+    assert doubt in answer.text
+
+
+WRONG = "SELECT sum(orders.total) FROM orders JOIN lines ON lines.order_id = orders.id"
 
 
 def test_team_and_mode_may_change_between_turns() -> None:
