@@ -84,9 +84,10 @@ def as_agent(graph: ConversationGraph, *, name: str, context: Context | Callable
     """
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(_Agent, context_schema=None)
     node = _Node(graph.compile(checkpointer=True, name=name), graph.compile(name=name), name, "messages", context, asks_again=True)
-    builder.add_node("answer", RunnableLambda(node.run, partial(node._turn, how=ASYNC), name=name))
-    builder.add_edge(START, "answer")
-    builder.add_edge("answer", END)
+    # LangGraph keeps the memory by the names of nodes: this one tells two agents that one tool of the parent calls apart.
+    builder.add_node(name, RunnableLambda(node.run, partial(node._turn, how=ASYNC), name=name))
+    builder.add_edge(START, name)
+    builder.add_edge(name, END)
     return builder.compile(name=name)
 
 

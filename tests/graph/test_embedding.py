@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Annotated, Any
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import tool
+from langchain_core.tools import StructuredTool, tool
 from langgraph._internal._constants import CONFIG_KEY_CHECKPOINTER, CONFIG_KEY_RESUMING
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
@@ -22,7 +23,7 @@ from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
-from longtable.base.errors import MessageTooLongError, ProviderUnavailableError, TooManyMessagesError, WrongRoleError
+from longtable.base.errors import MessageTooLongError, ProviderUnavailableError, ThreadBusyError, TooManyMessagesError, WrongRoleError
 from longtable.base.store_keys import USAGE
 from longtable.graph import (
     CompactionPolicy,
@@ -327,6 +328,53 @@ def test_a_swarm_goes_on_with_it(tmp_path: Path) -> None:
     assert texts(first)[-1] == "There are 2 orders."
     assert second["active_agent"] == "analyst"
     assert [str(m.text) for m in sent[0].sent[-2] if m.type == "human"] == ["How many orders?", "And now?"]
+
+
+def parent_of(agents: Sequence[Any], saver: Any, *calls: str) -> Any:
+    """Return a parent whose tools are these agents, in one turn called as `calls` say, all at once; deepagents works so."""
+    from langchain.agents import create_agent
+
+    def tool_of(agent: Any) -> Any:
+        def ask(question: str) -> str:
+            """Ask an agent."""
+            return str(agent.invoke(say(question))["messages"][-1].text)
+
+        return StructuredTool.from_function(ask, name=agent.name)
+
+    def decide(messages: Sequence[BaseMessage]) -> AIMessage:
+        if messages[-1].type == "tool":
+            return AIMessage("done")
+        asked = [
+            {"name": name, "args": {"question": f"{name} {messages[-1].text}"}, "id": f"{messages[-1].text} {i}"}
+            for i, name in enumerate(calls)
+        ]
+        return AIMessage("", tool_calls=asked)
+
+    return create_agent(ScriptedModel(say=decide), tools=[*map(tool_of, agents)], checkpointer=saver)
+
+
+def hearing(name: str) -> Any:
+    """Return an agent that says which questions it has heard, after a while."""
+
+    def heard(messages: Sequence[BaseMessage]) -> AIMessage:
+        time.sleep(0.1)
+        return AIMessage(" / ".join(str(m.text) for m in messages if m.type == "human"))
+
+    return as_agent(build_graph(model=ScriptedModel(say=heard)), name=name, context=CONTEXT)
+
+
+def test_two_agents_that_one_parents_tools_call_at_once_have_memories_of_their_own(tmp_path: Path) -> None:
+    with open_persistence(f"sqlite:///{tmp_path / 'chat.db'}") as kept:
+        app = parent_of([hearing("ann"), hearing("bob")], kept.checkpointer, "ann", "bob")
+        values = [app.invoke(say(text), T) for text in ("one", "two")][-1]
+    assert [m.text for m in values["messages"] if m.type == "tool"] == ["ann one", "bob one", "ann one / ann two", "bob one / bob two"]
+
+
+def test_of_two_calls_of_one_agent_at_once_one_is_told_that_the_thread_is_busy(tmp_path: Path) -> None:
+    with open_persistence(f"sqlite:///{tmp_path / 'chat.db'}") as kept:
+        app = parent_of([hearing("ann")], kept.checkpointer, "ann", "ann")
+        with pytest.raises(ThreadBusyError):
+            app.invoke(say("one"), T)
 
 
 @OF_SUPERVISOR
