@@ -585,3 +585,33 @@ def test_on_a_server_the_conversations_model_writes_the_summaries(operated: str,
     assert written
     assert all(request.tool_names == [] and request.body["max_completion_tokens"] > 0 for request in written)
     assert {row["purpose"]: row["calls"] for row in used} == {"": 7, "summary": len(written)}
+
+
+TEAM = """
+[team]
+mode = "free_chat"
+[[team.personas]]
+id = "ana"
+name = "Ana"
+[[team.personas]]
+id = "bo"
+name = "Bo"
+aliases = ["小波"]
+"""
+
+
+@pytest.mark.timeout(240)
+def test_the_team_of_the_settings_file_answers_under_its_names_and_its_usage_says_whose_it_was(tmp_path: Path) -> None:
+    (file := tmp_path / "longtable.toml").write_text(TEAM)
+
+    async def work(client: LangGraphClient) -> tuple[str, list[Any]]:
+        thread_id = await new_thread(client)
+        for question in ("How many orders are there?", "@小波 How many orders are there?"):
+            values: Any = await client.runs.wait(thread_id, "longtable", input=said(question))
+        return thread_id, [message["name"] for message in values["messages"] if message["type"] == "ai" and message["content"]]
+
+    with running(tmp_path, {}, {"LONGTABLE_CONFIG": str(file)}) as url:
+        thread_id, names = with_client(url, work)
+        used = httpx.get(f"{url}/longtable/threads/{thread_id}/usage", params={"by": "voice"}, timeout=60).json()["usage"]
+    assert names == ["Ana", "Bo", "Bo"]
+    assert [row["voice"] for row in used] == ["ana", "bo"]
