@@ -225,7 +225,7 @@ class Commands:
             if last and not any(each.type == "human" and kind_of(each) != EXCLUDED for each in new):  # the new question was refused
                 for message_id in last:
                     self._wait(self.conversation.ainclude(message_id))
-                self.screen.note("included")
+                self.screen.note("edit_refused")
 
     def _exclude(self, argument: str) -> None:
         if self._has_argument(argument, "exclude") and self._has_turns():

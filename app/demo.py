@@ -54,7 +54,7 @@ def package_data() -> Path:
 
 
 def ensure_demo(cache: Path, *, data: Path | None = None, on_step: OnStep | None = None, force: bool = False) -> Path:
-    """Return the demo database, built first when it is not there (or with `force`).
+    """Return the demo database, built first when it does not exist (or with `force`).
 
     Raises `ConfigError` when the data are missing, `DatabaseUnavailableError` when the folder cannot be written.
     """

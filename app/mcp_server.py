@@ -47,9 +47,9 @@ def serve(settings: Settings, progress: Progress) -> None:
     import anyio
 
     if settings.policy.private:
-        raise ConfigError("an MCP client is a model and is shown what it asks for: leave out --private, or LONGTABLE_PRIVATE")
+        raise ConfigError("an MCP client is a model and sees what it asks for: leave out --private, and unset LONGTABLE_PRIVATE")
     if settings.policy.approve_sql == "always":
-        raise ConfigError("an MCP client cannot ask a person before each query: leave out --approve-sql, or LONGTABLE_APPROVE_SQL")
+        raise ConfigError("an MCP client cannot ask a person before each query: leave out --approve-sql, and unset LONGTABLE_APPROVE_SQL")
 
     async def run() -> None:
         async with open_session(settings, progress) as session:
@@ -88,7 +88,7 @@ def server_of(session: Session) -> MCPServer[Any]:
                     await context.report_progress(len(events), message=event["sql"])
             answer = answer_of(events)
             if answer.status in {"approval_requested", "input_requested"}:
-                raise ToolError(f"a person must decide first: longtable chat --thread {talks[-1].thread_id}")
+                raise ToolError(f"a person must decide first: run longtable chat --thread {talks[-1].thread_id}")
             ran = [query for query in answer.queries if query["status"] == "success"]
             drawn = [await drawn_text(talks[-1], chart) for chart in answer.charts]
             last = {name: ran[-1].get(name) for name in ("columns", "row_count")} if ran else {}

@@ -224,7 +224,7 @@ def mcp(options: RunOptions) -> None:
         except ImportError as error:
             raise MissingExtraError("an MCP server cannot be started", "mcp") from error
         if settings.as_json:
-            raise ConfigError("an MCP server speaks its protocol on standard output, nothing else: leave --json out")
+            raise ConfigError("standard output carries the MCP protocol and nothing else: leave --json out")
         serve(settings, demo_progress)
 
     run_command(run, options)
@@ -233,11 +233,11 @@ def mcp(options: RunOptions) -> None:
 @app.command()
 def init(
     user: Annotated[bool, typer.Option("--user", help="Write it into your settings folder, where all of it counts.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Write a settings file, longtable.toml, with a comment for each setting; never over one that is there."""
+    """Write a settings file, longtable.toml, with a comment for each setting; never over one that exists."""
     from longtable.app.settings import Settings
 
     def run(_: "Settings", screen: "Screen") -> None:
@@ -275,7 +275,7 @@ def demo(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Build the demo database if it is not there yet, and print its path."""
+    """Build the demo database if it does not exist yet, and print its path."""
 
     def run(settings: "Settings", _: "Screen") -> None:
         from longtable.app.screen import demo_progress

@@ -43,7 +43,7 @@ def audit(
         from longtable.graph.thread_state import StoredThreads, reader
 
         if csv and settings.as_json:
-            raise ConfigError("give one form: --csv or --json")
+            raise ConfigError("choose --csv or --json, not both")
         if thread is None:
             found = audit_of_threads(persistence, owner=options.owner, all_owners=options.all_owners, on_damaged=report_damaged(screen))
         else:
@@ -76,7 +76,7 @@ def result(
     ] = False,
     parquet: Annotated[bool, typer.Option("--parquet", help="As a Parquet file.")] = False,
     xlsx: Annotated[bool, typer.Option("--xlsx", help="As an Excel file.")] = False,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file that is not there yet; its ending says the form.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A new file; its ending says the form.")] = None,
     owner: Owner = None,
     store: Store = None,
     config: Config = None,
@@ -97,12 +97,12 @@ def result(
 
         forms = [name for name, wanted in {".csv": csv, ".parquet": parquet, ".xlsx": xlsx}.items() if wanted]
         if len(forms) > 1 or (output and forms and output.suffix.lower() != forms[0]):
-            raise ConfigError("give one form: --csv, --parquet or --xlsx, and a file that ends in it")
+            raise ConfigError("choose one of --csv, --parquet and --xlsx, and a file name with that ending")
         results = kept_results(settings)
         if results is None:
-            raise ConfigError("a store in memory keeps no results: give the store that the thread is in, --store")
+            raise ConfigError("a store in memory keeps no results: name the thread's store with --store")
         if key_for("LONGTABLE_STORE_KEY") and not results.handles(thread):
-            raise ConfigError("of an encrypted store no results are kept, for they are files in plain text: run the query again")
+            raise ConfigError("an encrypted store keeps no results, which would be files in plain text: run the query again")
         find_thread(StoredThreads(reader(persistence)), thread, owner)  # whose thread it is
         formulas = 0
         if output is None and forms == [".csv"]:

@@ -86,7 +86,7 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
     check_apart(database=database_url(settings), store=store)
     archive = kept_archive(settings)
     if settings.store.archive_on_compact and archive is None:
-        raise ConfigError("a store in memory has no place for an archive: name one that lasts, --store")
+        raise ConfigError("a store in memory keeps no archive files: name a store that lasts with --store")
     if not settings.database.url:
         demo_database(progress)
     async with AsyncExitStack() as stack:
@@ -222,7 +222,7 @@ def _demo_hint(settings: Settings) -> Iterator[None]:
 
 
 def demo_database(progress: Progress, *, force: bool = False) -> Path:
-    """Return the demo database in the user's cache folder, built when it is not there yet."""
+    """Return the demo database in the user's cache folder, built when it does not exist yet."""
     cache = cache_folder()
     if demo_path(cache).is_file() and not force:
         return demo_path(cache)

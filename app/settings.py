@@ -38,7 +38,7 @@ from longtable.tools.engines.base import QueryLimits
 
 MOST_THREAD_ID = 128
 CONFIG = "LONGTABLE_CONFIG"
-NO_TRUST = "a file that is only found in the current folder may not set it: name the file with --config if you trust it"
+NO_TRUST = "the file in the current folder may be a stranger's: name it with --config if you trust it"
 
 
 class Settings(SettingsTables):

@@ -236,7 +236,7 @@ def export(
         Literal["jsonl", "markdown", "html"],
         typer.Option("--format", help="jsonl holds all and can be imported; the others are for people."),
     ] = "jsonl",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file that is not there yet. Default: standard output.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A new file. Default: standard output.")] = None,
     owner: Owner = None,
     store: Store = None,
     config: Config = None,
@@ -483,7 +483,7 @@ def _confirm(key: str, settings: "Settings", screen: "Screen", *, yes: bool, **v
     if yes:
         return
     if settings.as_json or not sys.stdin.isatty():
-        raise ConfigError("what is deleted is gone, and nobody can be asked here: say --yes")
+        raise ConfigError("deleting has to be confirmed, and nobody can be asked here: add --yes")
     print(f"{clean(say(key, screen.language, **values))} [y/N] ", end="", flush=True)
     if sys.stdin.readline().strip().casefold() not in {"y", "yes", "是"}:
         screen.note("nothing_done")

@@ -118,13 +118,14 @@ WORDS: dict[str, dict[str, str]] = {
     "nothing_to_undo": {"en": "There is no compaction to undo.", "zh": "没有可撤销的压缩。"},
     "nothing_to_retry": {"en": "No turn failed: there is nothing to try again.", "zh": "没有失败的轮次可重试。"},
     "excluded": {
-        "en": "It is left out of what the model is sent from now on; /history still shows it.",
+        "en": "The model is not sent it from now on; /history still shows it.",
         "zh": "今后不再发给模型；/history 仍可查看。",
     },
     "edit_what": {
         "en": "/edit needs the new question: it takes the place of the last one and its answer",
         "zh": "/edit 后面要写新的问题：它会取代上一个问题及其回答",
     },
+    "edit_refused": {"en": "The question before stays.", "zh": "保留原来的问题。"},
     "excluded_pin": {
         "en": "With it goes pin {id}: “{text}”; /include brings both back.",
         "zh": "随之排除的固定内容 {id}：“{text}”；用 /include 可一并恢复。",

@@ -128,7 +128,7 @@ def test_result_and_audit_write_what_a_thread_asked_and_got(home: Home) -> None:
     for args, said in (
         (["r1", "--thread", "t9"], "no thread 't9'"),
         (["r9", "--thread", "t1", "--csv"], "no result 'r9'"),
-        (["r1", "--thread", "t1", "--csv", "-o", "x.xlsx"], "one form"),
+        (["r1", "--thread", "t1", "--csv", "-o", "x.xlsx"], "choose one of --csv"),
         (["r1", "--thread", "t1", "--owner", "bob", "--store", "memory://"], "in memory"),
     ):
         refused = home.run("result", *args)
@@ -141,4 +141,4 @@ def test_result_and_audit_write_what_a_thread_asked_and_got(home: Home) -> None:
     assert "orders" in home.run("audit").stdout
     assert home.run("audit", "--thread", "t9").returncode == 1
     both = home.run("audit", "--csv", "--json")
-    assert (both.returncode, json.loads(both.stdout)["hint"]) == (1, "give one form: --csv or --json")
+    assert (both.returncode, json.loads(both.stdout)["hint"]) == (1, "choose --csv or --json, not both")
