@@ -71,7 +71,7 @@ def server_of(session: Session) -> MCPServer[Any]:
     tools = {tool.name: tool for tool in database_tools(database)}
 
     async def called(name: str, **arguments: Any) -> str:
-        async with told():
+        async with errors_for_clients():
             return str(await tools[name].ainvoke(arguments))
 
     @server.tool(title="Ask the analyst", annotations=ASKS)
@@ -80,7 +80,7 @@ def server_of(session: Session) -> MCPServer[Any]:
 
         Returns the answer, the SQL that it ran, columns, rows and row count of the last result, and charts as text.
         """
-        async with told():
+        async with errors_for_clients():
             events = []
             async for event in talks[-1].astream(question):
                 events.append(event)
@@ -118,7 +118,7 @@ def server_of(session: Session) -> MCPServer[Any]:
 
     @server.tool(title="Run SQL", annotations=READS, description=RUN_SQL.format(dialect=database.dialect))
     async def run_sql(sql: str, rows: Rows = 20, offset: Offset = 0) -> str:
-        async with told():
+        async with errors_for_clients():
             if talks[-1].context.approve_sql != "never":
                 await cancellable(refuse_costly, database=database, sql=sql)
             result = await cancellable(database.run, sql=sql)
@@ -146,7 +146,7 @@ async def drawn_text(conversation: Conversation, chart: ChartShown) -> str:
 
 
 @asynccontextmanager
-async def told() -> AsyncIterator[None]:
+async def errors_for_clients() -> AsyncIterator[None]:
     """Turn a typed error into an answer the client's model reads."""
     try:
         yield

@@ -117,7 +117,7 @@ async def compact_thread(client: LangGraphClient, thread_id: str, owner: str | N
         await client.threads.update_state(thread_id, dict(update), as_node="prepare")
     command = {"goto": "compact", "update": {"turn": {**turn_of(state.values), "status": "compacting"}}}
     context = {"owner": owner} if owner else {}
-    told: list[Event] = []
+    events: list[Event] = []
     try:
         async for part in client.runs.stream(
             thread_id,
@@ -130,10 +130,10 @@ async def compact_thread(client: LangGraphClient, thread_id: str, owner: str | N
             if part.event == "error":
                 raise CompactionFailedError(f"the server could not compact thread {thread_id!r}: {part.data}")
             if part.event == "custom":
-                told.append(cast("Event", part.data))
+                events.append(cast("Event", part.data))
     except (ConflictError, UnprocessableEntityError) as error:
         raise ThreadBusyError(thread_id) from error
-    return compaction_of(told)
+    return compaction_of(events)
 
 
 async def _state(client: LangGraphClient, thread_id: str) -> StateSnapshot:
@@ -157,8 +157,8 @@ class _Task:
         self.name = name
 
 
-def _messages(given: list[dict[str, Any]]) -> list[BaseMessage]:
-    return messages_from_dict([{"type": message["type"], "data": message} for message in given])
+def _messages(items: list[dict[str, Any]]) -> list[BaseMessage]:
+    return messages_from_dict([{"type": message["type"], "data": message} for message in items])
 
 
 class _ServerStore(BaseStore):

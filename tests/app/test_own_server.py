@@ -48,7 +48,9 @@ def serving(tmp_path: Path, *, finish: bool) -> Iterator[str]:
     imported = "from longtable.analyst.model import BuiltInAnalyst\n"
     assert imported in recipe
     assert FINISH in recipe
-    (tmp_path / "server.py").write_text(recipe.replace(imported, SLOW).replace(FINISH, FINISH if finish else ""))
+    (tmp_path / "server.py").write_text(
+        recipe.replace(imported, SLOW).replace(FINISH, FINISH if finish else FINISH.replace("finish", "cancel"))
+    )
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
