@@ -109,8 +109,7 @@ def _connect() -> duckdb.DuckDBPyConnection:
 
 def _chunks(rows: Iterable[Sequence[object]]) -> Iterator[list[Sequence[object]]]:
     iterator = iter(rows)
-    while chunk := list(islice(iterator, CHUNK_ROWS)):
-        yield chunk
+    yield from iter(lambda: list(islice(iterator, CHUNK_ROWS)), [])
 
 
 def _write_part(connection: duckdb.DuckDBPyConnection, path: Path, names: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:

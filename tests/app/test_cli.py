@@ -94,8 +94,8 @@ def test_json_prints_one_event_a_line(home: Home, server: ModelServer) -> None:
 def test_what_was_guessed_of_a_csv_file_is_told_first(home: Home) -> None:
     (home.folder / "sales.csv").write_text("Report\nof 2024\n\nid,name,price\n1,a,2\n2,b,3\n")
     for question, said in (
-        ("How many sales are there?", "sales.csv: lines above the table that are left out: 2."),
-        ("有多少 sales？", "sales.csv：表格上方的 2 行已略去。"),
+        ("How many sales are there?", "sales.csv: lines above the table were left out: 2 (Report / of 2024)."),
+        ("有多少 sales？", "sales.csv：表格上方有 2 行未载入（Report / of 2024）。"),
     ):
         done = home.run("ask", question, LONGTABLE_DATABASE=str(home.folder / "sales.csv"))
         assert done.stdout.splitlines()[1] == said

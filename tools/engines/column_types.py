@@ -34,14 +34,14 @@ def _number(style: str, unit: str, *, often: str = "?") -> str:
     """Return the pattern of a number: a sign, brackets or a minus at the end, and a unit before or after it."""
     thousands, decimal = (",", r"\.") if style == "point" else (r"\.", ",")
     grouped = rf"[1-9]\d{{0,2}}(?:[{thousands}{_SEPARATORS}]\d{{3}}){{1,{MOST_DIGITS // 3 - 1}}}"
-    body = rf"(?:(?:0|[1-9]\d{{0,{MOST_DIGITS - 1}}}|{grouped})(?:{decimal}\d*)?|{decimal}\d+)(?:[eE][-+]?\d+)?"
+    body = rf"(?:(?:0|[1-9]\d{{0,{MOST_DIGITS - 1}}}|{grouped})(?:{decimal}\d*)?|{decimal}\d+)(?:[eE][-+]?[0-2]?\d?\d)?"
     sign = rf"[-+−]?{_SPACE}"
     before = "" if often == "{1}" else rf"(?:{unit}{_SPACE})?{sign}\(?"
     return rf"\(?(?:{unit}{_SPACE}-|{sign}{before}{body}{_SPACE}(?:{unit}){often}{_SPACE}-?)\)?"
 
 
 _NUMBER: dict[Style, str] = {"point": _number("point", _UNIT), "comma": _number("comma", _UNIT)}
-_SHORTEST = rf"-?(?:0|[1-9]\d{{0,{MOST_DIGITS - 1}}})(?:\.\d*[1-9]|\.0)?(?:[eE][-+]?\d+)?"
+_SHORTEST = rf"-?(?:0|[1-9]\d{{0,{MOST_DIGITS - 1}}})(?:\.\d*[1-9]|\.0)?(?:[eE][-+]?[0-2]?\d?\d)?"
 _ROUNDED = re.compile(r"-?\d(?:[.,]\d{1,6})?E\+(?:0[89]|1\d)")
 _PARTS = {
     "%Y": r"(?:1[5-9]|2\d)\d{2}",
@@ -103,8 +103,8 @@ def read_as(values: Iterable[str], name: str, *, style: Style | None) -> Reading
     known = sorted(set(values) - missing)
     if not known or (_TEXT_NAME.search(name) and not any(map(_ROUNDED.fullmatch, known))):
         return Reading(TEXT)
-    plain = next((Reading(kind, form, sql) for form, (kind, sql) in _PLAIN.items() if _all(form, known)), None)
-    reading = plain or _number_reading(known, style) or _date_reading(known, style) or Reading(TEXT)
+    plain = (Reading(kind, form, sql) for form, (kind, sql) in _PLAIN.items() if _all(form, known))
+    reading = next(plain, None) or _number_reading(known, style) or _date_reading(known, style) or Reading(TEXT)
     if not reading.notes and reading.type == TEXT and _all(r"[-+\d.,eE' ]+", known):
         return Reading(TEXT, notes=tuple(("long_numbers", value) for value in known if sum(map(str.isdigit, value)) > MOST_DIGITS)[:1])
     return reading if reading.type == TEXT else replace(reading, missing=missing)
@@ -112,8 +112,7 @@ def read_as(values: Iterable[str], name: str, *, style: Style | None) -> Reading
 
 def looks_typed(value: str) -> bool:
     """Return whether a value is a number, a date or a time in one of the forms known here."""
-    reading = read_as([value], "", style=None)
-    return bool(reading.notes) or reading.type not in (TEXT, "BOOLEAN")
+    return bool((reading := read_as([value], "", style=None)).notes) or reading.type not in (TEXT, "BOOLEAN")
 
 
 def _all(pattern: str, values: Iterable[str]) -> bool:
@@ -155,6 +154,7 @@ def _converted(values: Sequence[str], style: Style, *notes: tuple[str, str], pla
         *notes,
         *[("percent" if unit == "%" else "currency", value) for value in values if unit and unit in value][:1],
         *[("rounded", value) for value in values if _ROUNDED.fullmatch(value)][:1],
+        *[("long_decimals", value) for value in values if sum(map(str.isdigit, value)) > 19 and "e" not in value.lower()][:1],
     ]
     if plain:
         return Reading("DOUBLE", plain, "TRY_CAST({v} AS DOUBLE)", notes=tuple(said))
@@ -183,7 +183,6 @@ def _date_reading(values: Sequence[str], style: Style | None) -> Reading | None:
         form = next(fit for fit in fitting if fit.startswith("%d" if style == "comma" else "%m"))
         pattern = _pattern(form.replace("%d", "%m"))
         notes.append(("day_first" if form.startswith("%d") else "month_first", values[0]))
-    if "%y" in form:
-        notes.append(("short_years", values[0]))
+    notes += [("short_years", values[0])] * ("%y" in form)
     kind = "TIMESTAMP" if "%M" in form else "DATE"
     return Reading(kind, pattern, f"CAST(try_strptime({{v}}, '{form}') AS {kind})", notes=tuple(notes))

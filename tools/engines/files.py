@@ -15,7 +15,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Any, Literal
 from zipfile import BadZipFile, ZipFile
 
 import duckdb
@@ -43,6 +43,7 @@ MOST_LINE = 2_000_000
 """Characters of one line; DuckDB's own limit."""
 FIRST_ROWS, HEAD_ROWS = 1_000, 100
 """Rows in which a table begins, and its rows that show whether the first one holds names."""
+END_MARK = "\0end"
 NOTE_CHARS = 200
 """Words of the file that a note repeats."""
 MOST_TAIL = 3
@@ -97,11 +98,11 @@ def load_files(path: Path, target: Path, *, files: FileLimits) -> tuple[LoadNote
         comments = {(table, ""): [f"from {source}"] for table, source in loading.sources.items()}
         for note in loading.notes:
             table = note.table or next(iter(loading.sources))
-            text = note.text() if note.file == loading.sources[table] else f"{note.file}: {note.text()}"
-            comments.setdefault((table, note.column), []).append(text)
+            where = "" if note.file == loading.sources[table] else f"{note.file}: "
+            comments.setdefault((table, note.column), []).append(where + note.text())
         for (table, column), texts in comments.items():
-            where = f"COLUMN {quoted(table)}.{quoted(column)}" if column else f"TABLE {quoted(table)}"
-            root.execute(f"COMMENT ON {where} IS {_text('; '.join(dict.fromkeys(texts)))}")
+            kind, name = ("COLUMN", f"{quoted(table)}.{quoted(column)}") if column else ("TABLE", quoted(table))
+            root.execute(f"COMMENT ON {kind} {name} IS {_text('; '.join(dict.fromkeys(texts)))}")
         return tuple(loading.notes)
 
 
@@ -140,9 +141,8 @@ def _groups(sources: Sequence[Path], home: Path) -> list[list[Path]]:
     """Return the files that may be one table: names that differ by digits alone, or folders of the form `year=2023`."""
     groups: dict[object, list[Path]] = {}
     for file in sources:
-        hive = _hive(file, home)
-        parent = tuple(part for part in file.relative_to(home).parts[:-1] if "=" not in part)
-        groups.setdefault((parent, tuple(hive) or re.sub(r"\d+", "#", file.stem), file.suffix.lower()), []).append(file)
+        parent = tuple(part for part in file.parts[:-1] if "=" not in part)
+        groups.setdefault((parent, tuple(_hive(file, home)) or re.sub(r"\d+", "#", file.stem), file.suffix.lower()), []).append(file)
     return list(groups.values())
 
 
@@ -178,9 +178,8 @@ def _join(loading: _Loading, loaded: Sequence[tuple[Path, str]], home: Path) -> 
     loading.sources[name] = home.name
     loading.note("files_joined", name, count=len(loaded), value=", ".join(loading.sources[table] for _, table in loaded))
     loading.notes += [LoadNote("from_file_name", home.name, table=name, column=column) for column in added]
-    for _, table in loaded:
-        loading.root.execute(f"DROP TABLE {quoted(table)}")
-        del loading.sources[table]
+    loading.root.execute("; ".join(f"DROP TABLE {quoted(table)}" for _, table in loaded))
+    loading.sources = {table: source for table, source in loading.sources.items() if all(table != part for _, part in loaded)}
     loading.notes[:] = [note if note.table in loading.sources else replace(note, table=name) for note in loading.notes]
 
 
@@ -220,8 +219,7 @@ def _load(loading: _Loading, file: Path, home: Path) -> list[str]:
         ) from error
     except (duckdb.Error, UnicodeError, csv.Error) as error:
         raise DatabaseUnavailableError(f"the file {file.name!r} cannot be loaded: {clip(first_line(error), 300)}") from error
-    if not tables:
-        loading.notes.append(LoadNote("empty_file", file.name, 1, "", "", file.name))
+    loading.notes += [] if tables else [LoadNote("empty_file", file.name, 1)]
     return tables
 
 
@@ -238,8 +236,8 @@ def _encoding(file: Path) -> str:
     """Return the encoding of a text file as people call it; nothing for UTF-8."""
     with file.open("rb") as stream:
         head = stream.read(1_000_000)
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "UTF-16"
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or 4 * head.count(b"\0") > len(head):
+        return "UTF-16-BE" if head.startswith(b"\0") else "UTF-16" if head[0] > 0xF0 else "UTF-16-LE"
     with suppress(UnicodeError), file.open(encoding="utf-8") as text:
         while text.read(1_000_000):
             pass
@@ -248,20 +246,32 @@ def _encoding(file: Path) -> str:
     if signs.count("\ufffd") <= 3 * sum("\x7f" < sign < "\ufffd" for sign in signs):
         return "UTF-8 with wrong bytes"
     # Most signs of a Chinese text are from the first level of GB 2312, two high bytes each.
-    pairs = sum(pair[0] <= 0xA3 or 0xB0 <= pair[0] <= 0xD7 for pair in re.findall(rb"[\xa1-\xfe]{2}", head))
-    return "GB18030" if 4 * pairs >= len(re.findall(rb"[\x80-\xff]", head)) > 0 else "Windows-1252"
+    pairs = [pair for pair in re.findall(rb"[\xa1-\xfe]{2}", head) if pair[0] <= 0xA3 or 0xB0 <= pair[0] <= 0xD7]
+    return "GB18030" if 4 * len(pairs) >= len(re.findall(rb"[\x80-\xff]", head)) > 0 else "Windows-1252"
 
 
 def _text_rows(file: Path, encoding: str) -> Iterator[Row]:
     """Yield the rows of a text file."""
-    codec = {"Windows-1252": "cp1252", "GB18030": "GB18030", "UTF-16": "UTF-16"}.get(encoding, "utf-8-sig")
+    codec = {"Windows-1252": "cp1252", "UTF-8 with wrong bytes": "utf-8-sig"}.get(encoding, encoding or "utf-8-sig")
     with file.open(encoding=codec, errors="replace", newline="") as text:
         head = text.read(HEAD_CHARS).splitlines(keepends=True)
         text.seek(0)
         csv.field_size_limit(MOST_LINE)
-        rows = _reader(head[:1000], file.suffix.lower())(text)
+        rows = _closed(_reader(head[:1000], file.suffix.lower())(itertools.chain(text, [END_MARK])))
         # Codes are written so to keep their zeros: ="007".
         yield from ([re.sub(r'^="(.*)"$', r"\1", cell) for cell in row] for row in rows) if any('="' in line for line in head) else rows
+
+
+def _closed(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield the rows above the mark that was put at the end; raise `csv.Error` where a quote that is not closed swallowed it."""
+    for row in rows:
+        if row[-1:] != [END_MARK] and row and row[-1].endswith(END_MARK):
+            raise csv.Error(
+                f"the quote before {clip(row[-1].splitlines()[0], 40)!r} is never closed, so all lines after it would be one cell:"
+                " close it, or write it twice"
+            )
+        if row != [END_MARK]:
+            yield row
 
 
 def _reader(lines: Sequence[str], ending: str) -> Callable[[Iterable[str]], Iterator[Row]]:
@@ -280,7 +290,10 @@ def _reader(lines: Sequence[str], ending: str) -> Callable[[Iterable[str]], Iter
         width, count = max(widths.items(), key=lambda item: (item[0] * item[1] * (item[0] > 1), item[0]), default=(1, 0))
         score = (count / max(widths.total(), 1) * min(width, 4) * (width > 1), width)
         # A space parts words, too: it counts only where nothing else does, and for all lines.
-        if score > best and (sign != " " or (best[0] <= 1 and count > 1 and count >= 0.9 * (widths.total() - 1))):
+        if score > best and (
+            sign != " "
+            or (best[0] <= 1 and count > 1 and count >= 0.9 * (widths.total() - 1) and not all(map(looks_typed, map(str.strip, lines[1:]))))
+        ):
             best, reader = score, tried
     return (lambda lines: itertools.islice(reader(lines), 1, None)) if named else reader
 
@@ -306,9 +319,16 @@ def _find_table(rows: Iterable[Row]) -> tuple[Row, Notes, Iterator[Row], int]:
     body = head[first + 1 : first + HEAD_ROWS]
     for upper in (first - 1, first):
         over, under = head[upper], head[min(upper + 1, len(head) - 1)]
-        words = [cell for cell in under if cell]
         gaps = any(low and not top and any(over[:place]) for place, (top, low) in enumerate(zip(over, under, strict=True)))
-        if upper >= 0 and gaps and sum(map(bool, over)) > 1 and len(set(words)) < len(words) and not any(map(looks_typed, words)):
+        columns = _columns(under, head[upper + 2 : upper + HEAD_ROWS])
+        if (
+            upper >= 0
+            and sum(map(bool, over)) > 1
+            and gaps
+            and (upper == first or len(set(filter(None, under))) < sum(map(bool, under)))
+            and not any(map(looks_typed, under))
+            and any(name and cells and all(map(looks_typed, cells)) for name, cells in columns)
+        ):
             labels = itertools.accumulate(zip(over, under, strict=True), lambda last, cell: (cell[0] or (cell[1] and last[0]), cell[1]))
             names = [" ".join(filter(None, label)) for label in labels]
             first, start, notes = upper, places[upper + 1] + 1, [("header_joined", 2, "")]
@@ -340,9 +360,13 @@ def _is_ruler(row: Row) -> bool:
 
 def _is_header(head: Row, body: Sequence[Row]) -> bool:
     """Return whether a row holds names: no column is of numbers or dates from this row on, years as names set aside."""
-    columns = [(name, [cell for cell in cells if cell.lower() not in {"", *MISSING}]) for name, *cells in zip(head, *body, strict=False)]
-    typed = [(name, cells) for name, cells in columns if (cells or not body) and all(map(looks_typed, [name, *cells]))]
+    typed = [(name, cells) for name, cells in _columns(head, body) if (cells or not body) and all(map(looks_typed, [name, *cells]))]
     return all(body and _YEAR.fullmatch(name) and not all(map(_YEAR.fullmatch, cells)) for name, cells in typed)
+
+
+def _columns(head: Row, body: Sequence[Row]) -> list[tuple[str, list[str]]]:
+    """Return each column's name and its cells that are not missing."""
+    return [(name, [cell for cell in cells if cell and cell.lower() not in MISSING]) for name, *cells in zip(head, *body, strict=False)]
 
 
 def _make_table(loading: _Loading, table: str, header: Row, rows: Iterator[Row], *, texts: set[int] | None) -> None:
@@ -359,7 +383,7 @@ def _make_table(loading: _Loading, table: str, header: Row, rows: Iterator[Row],
                 even = texts is not None or len(row) == width
                 code = "rulers" if _is_ruler(row) else "rows" if even else "uneven_lines"
             counts[code] += 1
-            examples.setdefault(code, _words(row))
+            examples[code] = examples.get(code) or _words(row)
             if code in ("rows", "uneven_lines"):
                 # A blank line in a file of one column is a value that is missing.
                 writer.writerows([[""]] * blank if width == 1 else [])
@@ -376,8 +400,7 @@ def _make_table(loading: _Loading, table: str, header: Row, rows: Iterator[Row],
     )
     [(end,)] = loading.root.execute("SELECT count(*) FROM scratch.body").fetchall()
     style: Style | None = None if texts is None else "point"
-    below = _lines_below(loading, tail, typical, end, headers, style)
-    end -= len(below)
+    end -= len(below := _lines_below(loading, tail, typical, end, headers, style))
     loading.note("rows_left_out", table, count=len(below), value=" / ".join(map(_words, below)))
     counts["uneven_lines"] -= sum(len(row) != width for row in below)
     for code in ("uneven_lines", "empty_rows", "rulers"):
@@ -386,11 +409,10 @@ def _make_table(loading: _Loading, table: str, header: Row, rows: Iterator[Row],
     total = _TOTAL.match(next(filter(None, last[0]), "")) if last and end > 1 else None
     if total:
         adds, whole = _adds_up(loading, end, headers, style), total.end() == len(total.string)
-        loading.note("total_left_out" if adds and whole else "total_rows", table, count=adds or whole, value=_words(last[0]))
+        loading.note("total_left_out" if adds and whole else "total_rows", table, count=int(adds or whole), value=_words(last[0]))
         end -= adds and whole
     body = f"FROM scratch.body WHERE rowid < {end}"
-    present = loading.root.execute(f"SELECT {', '.join(f'count({name})' for name in headers)} {body}").fetchall()[0]
-    used = [name for name, count in zip(headers, present, strict=True) if headers[name] or count]
+    used = [name for name, new in headers.items() if new or loading.root.execute(f"SELECT count({name}) {body}").fetchall() != [(0,)]]
     names = dict(zip(used, column_names([headers[name] for name in used]), strict=True))
     readings = _readings(loading, body, headers, style)
     words = frozenset(word for reading in readings.values() for word in reading.missing)
@@ -459,7 +481,7 @@ def _readings(loading: _Loading, body: str, names: dict[str, str], style: Style 
             )
             for name in unsure
         }
-        shown = {reading.style for reading in readings.values()} - {None}
+        shown: set[Style | None] = {reading.style for reading in readings.values() if reading.style}
         agreed = fixed or (shown.pop() if len(shown) == 1 else None)
         if agreed != style:
             style, unsure = agreed, unsure | {name for name in names if readings[name].notes}
@@ -494,7 +516,7 @@ def _sheets(loading: _Loading, file: Path) -> Iterator[tuple[str, Iterator[Row],
                 f"{file.name!r} has {size:,} bytes when unpacked, FileLimits.memory_bytes allows {loading.limits.memory_bytes:,}"
             )
         with closing(openpyxl.load_workbook(file, read_only=True, data_only=True)) as book:
-            visible = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"] or book.worksheets
+            visible: list[Any] = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"] or book.worksheets
             loading.notes += [
                 LoadNote("hidden_sheet", file.name, 1, value=sheet.title) for sheet in book.worksheets if sheet not in visible
             ]
@@ -511,12 +533,17 @@ def _sheets(loading: _Loading, file: Path) -> Iterator[tuple[str, Iterator[Row],
 
 def _merged_and_unsaved(source: IO[bytes]) -> Notes:
     """Return notes on the XML of a sheet: cells merged over rows, and formulas whose values the program did not save."""
-    unsaved, rest = list[str](), b""
-    while part := source.read(1 << 22):
-        *cells, rest = (rest + part).split(b"<c ")
-        unsaved += [cell.split(b'"')[1].decode() for cell in cells if b"<f" in cell and not re.search(rb'<v>[^<]|t="str"', cell)]
-    merged = [range[0].decode() for range in re.finditer(rb'(?<=mergeCell ref=")[A-Z]+(\d+):[A-Z]+(\d+)', rest) if range[1] != range[2]]
-    return [(code, len(cells), ", ".join(cells)) for code, cells in (("unsaved_formulas", unsaved), ("merged_cells", merged))]
+    unsaved, cells, rest = list[str](), [b""], b""
+    for part in itertools.chain(iter(partial(source.read, 1 << 22), b""), [b"<c "]):
+        *cells, rest = (rest[-(1 << 22) :] + part).split(b"<c ")
+        unsaved += [
+            cell.split(b'"')[1].decode() for cell in cells if re.search(rb"<f[ />]", cell) and not re.search(rb'<v>[^<]|t="str"', cell)
+        ]
+    merged = re.finditer(rb'(?<=mergeCell ref=")(?![A-Z]+(\d+):[A-Z]+\1")[^"]+', cells[-1])
+    return [
+        (code, len(cells), ", ".join(cells))
+        for code, cells in (("unsaved_formulas", unsaved), ("merged_cells", [area[0].decode() for area in merged]))
+    ]
 
 
 def _sheet_rows(rows: Iterable[Sequence[object]], file: Path, limits: FileLimits, texts: set[int]) -> Iterator[Row]:

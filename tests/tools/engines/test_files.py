@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from datetime import date, datetime
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import duckdb
 import openpyxl
@@ -471,12 +472,61 @@ def test_a_joined_table_says_which_file_each_row_and_each_note_is_from(tmp_path:
     with Database.open(str(tmp_path), isolation="none") as database:
         sales = next(table for table in database.catalog().tables if table.name == "sales")
         assert "one table of 2 files with the same columns: sales_2023.csv, sales_2024.csv" in str(sales.comment)
-        assert "sales_2023.csv: lines above the table" in str(sales.comment)
+        assert "sales_2023.csv: lines above the table were left out: 1 (Sales of our shop)" in str(sales.comment)
         assert database.run("SELECT file, year FROM sales ORDER BY 1").rows == [("sales_2023.csv", 2023), ("sales_2024.csv", 2024)]
         assert database.run("SELECT land, file FROM parts ORDER BY 2").rows == [("de", "part-0.csv"), ("de", "part-1.csv")]
         files = [f"book {year}.xlsx, sheet {title}" for year in (2023, 2024) for title in ("June", "May")]
         assert [row[0] for row in database.run("SELECT file FROM book ORDER BY 1").rows] == files
         assert {column.comment for column in sales.columns[2:]} == {"taken from the name of the file or folder that the row is from"}
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("id,name\n1,Zoë\n".encode("utf-16-le"), [(1, "Zoë")]),
+        ("id,name\n1,Zoë\n".encode("utf-16-be"), [(1, "Zoë")]),
+        ('id,path\n1,"C:\\temp\\"\n2,"D:\\new\\x"\n', [(1, "C:\\temp\\"), (2, "D:\\new\\x")]),
+        ("Name,,City\nAnna,Berlin,Berlin\nBob,Rome,Paris\n", [("Anna", "Berlin", "Berlin"), ("Bob", "Rome", "Paris")]),
+        ("Region,2023,\n,Plan,Ist\nN,1,2\nS,3,4\n", [("N", 1, 2), ("S", 3, 4)]),
+        ("a\n1e400\n5\n", [("1e400",), ("5",)]),
+        ("t\n2024-01-05 10:00:00\n2024-01-06 10:00:00\n", [(datetime(2024, 1, 5, 10),), (datetime(2024, 1, 6, 10),)]),
+    ],
+)
+def test_no_value_of_an_odd_text_file_is_changed(text: str | bytes, rows: list[tuple[object, ...]], tmp_path: Path) -> None:
+    assert load(tmp_path / "t.csv", text)[0] == rows
+
+
+def test_a_quote_without_an_end_is_an_error_that_quotes_its_words(tmp_path: Path) -> None:
+    with pytest.raises(DatabaseUnavailableError, match=r"the quote before 'open' is never closed, .* close it, or write it twice"):
+        load(tmp_path / "t.csv", 'id,text\n1,x\n2,"open\n3,y\n4,z\n')
+
+
+def test_a_workbook_says_what_its_sheets_hide(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    book.create_sheet("Prices").append(["secret"])
+    book["Prices"].sheet_state = "hidden"
+    sheet = book["Sheet"]
+    for row in (["region", "n", "double"], ["North", 1, "=B2*2"], [None, 2, "=B3*2"], [], ["South", 3, 6]):
+        sheet.append(row)
+    sheet.merge_cells("A2:A3")
+    book.save(tmp_path / "whole.xlsx")
+    # A wrong size, as some programs write it, hid all rows below it.
+    with ZipFile(tmp_path / "whole.xlsx") as whole, ZipFile(tmp_path / "t.xlsx", "w") as part:
+        for name in whole.namelist():
+            part.writestr(name, whole.read(name).replace(b'<dimension ref="A1:C5"', b'<dimension ref="A1:C2"'))
+    with Database.open(str(tmp_path / "t.xlsx"), isolation="none") as database:
+        rows = [("North", 1, None), (None, 2, None), ("South", 3, 6)]
+        assert database.run("SELECT * FROM t").rows == rows
+        notes = [("hidden_sheet", "Prices"), ("unsaved_formulas", "C2, C3"), ("merged_cells", "A2:A3")]
+        assert [(note.code, note.value) for note in database.notes] == notes
+
+
+def test_a_workbook_that_unpacks_to_more_than_the_memory_is_refused(tmp_path: Path) -> None:
+    openpyxl.Workbook().save(tmp_path / "t.xlsx")
+    with ZipFile(tmp_path / "t.xlsx", "a", ZIP_DEFLATED) as bomb:
+        bomb.writestr("xl/more.xml", bytes(20_000_000))
+    with pytest.raises(DatabaseUnavailableError, match=r"bytes when unpacked, FileLimits\.memory_bytes allows 16,000,000"):
+        Database.open(str(tmp_path / "t.xlsx"), files=FileLimits(memory_bytes=16_000_000), isolation="none")
 
 
 def test_a_sheet_loses_no_column_to_what_stands_around_its_table(tmp_path: Path) -> None:
