@@ -1,7 +1,7 @@
 """What a server's routes take over many threads: list, search, rename, usage by day. `python -m benchmarks.routes [THREADS]`.
 
 `langgraph dev` on loopback, its threads in memory, one turn in each by a model that answers at once. A route reads a server's threads
-through the server's own API, one request a thread where it needs transcripts. A route is asked five times, a search once.
+through the server's own API: search and usage send two requests a thread. A page and a rename are asked for five times.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,10 @@ from langgraph_sdk import get_client
 
 from tests.app.test_studio import running, said
 
-THREADS = 5_000
+THREADS = 1_000
 AT_ONCE = 16
 OWNER = {"x-longtable-owner": "bench"}
-TIMEOUT = 600
+TIMEOUT = 3_600
 
 
 async def fill(url: str, count: int) -> list[str]:
@@ -38,9 +39,9 @@ async def fill(url: str, count: int) -> list[str]:
     return await asyncio.gather(*map(talk, range(count)))
 
 
-def measure(url: str, thread_ids: list[str]) -> dict[str, float]:
-    """Return the seconds of each route; the median where it was asked several times."""
-    last, seconds = max(0, len(thread_ids) - 100), dict[str, float]()
+def measure(url: str, thread_ids: list[str]) -> Iterator[tuple[str, float]]:
+    """Yield each route with its seconds, the median where it was asked several times."""
+    last = max(0, len(thread_ids) - 100)
     with httpx.Client(base_url=f"{url}/longtable", headers=OWNER, timeout=TIMEOUT) as http:
         for name, times, method, path, body in (
             ("the first page of threads", 5, "GET", "threads", None),
@@ -54,8 +55,7 @@ def measure(url: str, thread_ids: list[str]) -> dict[str, float]:
                 start = time.perf_counter()
                 http.request(method, path, json=body).raise_for_status()
                 runs.append(time.perf_counter() - start)
-            seconds[name] = statistics.median(runs)
-    return seconds
+            yield name, statistics.median(runs)
 
 
 def main() -> None:
@@ -67,7 +67,7 @@ def main() -> None:
     ):
         thread_ids = asyncio.run(fill(url, count))
         print(f"| route over {count:,} threads | seconds |\n|---|---:|")
-        for name, seconds in measure(url, thread_ids).items():
+        for name, seconds in measure(url, thread_ids):
             print(f"| {name} | {seconds:.2f} |", flush=True)
 
 
