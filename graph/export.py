@@ -85,7 +85,10 @@ def _lines(whole: ThreadRecord) -> Iterator[str]:
         yield _line({"type": "compaction", "record": record})
     for edit in whole.edits:
         yield _line({"type": "edit", "edit": edit})
-    yield _line({"type": "state", "turn": whole.turn, **{name: whole.channels[name] for name in CHANNELS if name in whole.channels}})
+    channels = {name: whole.channels[name] for name in CHANNELS if name in whole.channels}
+    if voices := channels.get("brief", {}).get("voices"):  # a persona's prompt is its own, and made again with the next turn
+        channels["brief"] = {**channels["brief"], "voices": {id_: {**each, "system": ""} for id_, each in voices.items()}}
+    yield _line({"type": "state", "turn": whole.turn, **channels})
 
 
 def _line(fields: Json) -> str:

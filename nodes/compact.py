@@ -50,7 +50,7 @@ from longtable.nodes.model.provider_errors import provider_error
 from longtable.nodes.records.archive_store import Files, StoreArchive, archived
 from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import thread_id_of
-from longtable.nodes.state import State, Turn, Update, failed_at, pins_changed, turn_of
+from longtable.nodes.state import UNDER_WAY, State, Turn, Update, failed_at, pins_changed, turn_of
 from longtable.nodes.turns.tracing import log_cause, span, usage_fields
 
 NO_THREAD = "-"
@@ -146,6 +146,9 @@ class Compactor:
     def _task(self, state: State, runtime: Runtime[Context], when: When) -> Task | None:
         call_plan = self.plans.of(state, runtime, shared=True)
         plan = plan_ahead(call_plan, failed_at(turn_of(state))) if when == "ahead" else plan_compaction(call_plan, when)
+        if plan is None and when == "due":  # a voice may hear more than all have room for: its colleagues' names, and their queries
+            call_plan = self.plans.of(state, runtime)
+            plan = plan_compaction(call_plan)
         if plan is None:
             return None
         return Task(
@@ -227,16 +230,20 @@ def plan_ahead(call_plan: CallPlan, breaker: int | None) -> CompactionPlan | Non
 def compaction_update(state: State, outcome: Outcome | None, runtime: Runtime[Context], started: float, *, ahead: bool = False) -> Update:
     """Tell what became of a compaction and return the update it makes."""
     turn = turn_of(state)
-    outcome = outcome or Outcome(None, [{"code": "nothing_to_fold", "message": "there is nothing to compact"}])
+    nothing = Reason(code="nothing_to_fold", message="there is nothing to compact")
+    outcome = outcome or Outcome(None, [nothing])
+    # A voice may be shown more than the view that serves all: counted from there, the same would be tried for ever.
+    whole = state.get("usage", {}).get("total", 0) if turn.get("voice") and turn.get("status") in UNDER_WAY else 0
+    tokens = max(outcome.tokens, whole)
     record = outcome.record
     if record is None:
         skipped = ContextCompactionSkipped(type="context_compaction_skipped", reasons=outcome.reasons)
         if outcome.calls:
             skipped |= {"input": sum(call["input"] for call in outcome.calls), "output": sum(call["output"] for call in outcome.calls)}
         runtime.stream_writer(skipped)
-        waits: Turn = {"skipped": outcome.tokens}
-        if not any(reason["code"] == TOO_LITTLE for reason in outcome.reasons):
-            waits = {"breaker": outcome.tokens or turn.get("breaker")}
+        waits: Turn = {"skipped": tokens}
+        if not any(reason["code"] in (TOO_LITTLE, nothing["code"]) for reason in outcome.reasons):
+            waits = {"breaker": tokens or turn.get("breaker")}
         return {"turn": {**turn, **waits}}
     event = ContextCompressed(
         type="context_compressed",
