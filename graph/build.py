@@ -154,10 +154,11 @@ def build_graph(
     policy = policy or CompactionPolicy()
     built_in: list[Strategy] = [Rolling(), Topics()]
     known = {strategy.name: strategy for strategy in [*built_in, *strategies]}
-    if policy.strategy not in {*known, WINDOW}:
-        raise ConfigError(
-            f"the policy asks for strategy {policy.strategy!r}, known are {', '.join(sorted({*known, WINDOW}))}: add it to strategies"
-        )
+    for each in [policy, team.mode.policy] if team and team.mode.policy else [policy]:
+        if each.strategy not in {*known, WINDOW}:
+            raise ConfigError(
+                f"the policy asks for strategy {each.strategy!r}, known are {', '.join(sorted({*known, WINDOW}))}: add it to strategies"
+            )
     bound, tooled = _with_tools(_prepared(model), toolset)
     marker = recall and not tooled
     with_pins = with_pins if tooled else []

@@ -58,7 +58,8 @@ OVER_BUDGET: dict[str, int] = {
     # What a write holds is read in one place for the reducer and for edits (1). A check's queries are approved and audited (5).
     # Chart and rows are linked below an answer for browsers, and no model is sent the links (18). Colleagues' words are marked (11).
     # Voices of a team are asked at once, and what they made goes into the transcript in their order (88).
-    "nodes": 3_612,
+    # A voice's compaction that does not help is not tried for ever (6); a mode's policy is checked when a team is made (2).
+    "nodes": 3_620,
     # A store is not closed under work; None, False or a model as summarizer (6); what is made ahead goes on after the answer, under
     # the thread's lock, and is waited for or dropped (83); pins (18); models to choose from, seconds of a summary checked (10). Listing,
     # search, audit and usage work on a server's threads, too, threads are moved between projects, usage outlives a thread and has
@@ -74,7 +75,8 @@ OVER_BUDGET: dict[str, int] = {
     # Title and project of a thread change in one write (1). A closed store says so wherever it is used (6); an id is never answered
     # with another message's answer (3). Events of voices that are asked at once are told one voice after the other (31). A team is
     # offered check_sql (3).
-    "graph": 3_683,
+    # An export holds no persona's prompt (3); the policy of a team's mode is checked when the graph is built (1).
+    "graph": 3_687,
     # One settings file for all programs; a server's routes; a notebook's conversation has the file's defaults (20); an MCP client gets
     # pages of rows, a structured answer, progress and a new conversation (25).
     # A team: its table, its voices in a chat (59).

@@ -178,6 +178,8 @@ class Team:
             raise ConfigError(f"max_calls is a whole number from 1 to 1,000, found {max_calls!r}")
         if not isinstance(mode, Mode):
             raise ConfigError(f"mode must be FreeChat(), Workflow(...), Quiz(...), Werewolf(...) or a Mode of your own, found {mode!r}")
+        if not isinstance(mode.policy, CompactionPolicy | None):
+            raise ConfigError(f"the mode's policy is a CompactionPolicy or None for the graph's, found {mode.policy!r}")
         self.mode, self.max_calls = mode, max_calls
         self.personas: dict[str, Persona] = {}
         self.words: dict[str, str] = {}

@@ -17,7 +17,20 @@ from langgraph.store.memory import InMemoryStore
 from longtable.analyst.model import BuiltInAnalyst
 from longtable.base.errors import ConfigError, ModelContextOverflowError, ProviderError, ProviderUnavailableError
 from longtable.base.events import Event
-from longtable.graph import Context, Conversation, Database, FreeChat, Mode, Persona, Scene, Team, Workflow, build_graph, open_persistence
+from longtable.graph import (
+    CompactionPolicy,
+    Context,
+    Conversation,
+    Database,
+    FreeChat,
+    Mode,
+    Persona,
+    Scene,
+    Team,
+    Workflow,
+    build_graph,
+    open_persistence,
+)
 from longtable.memory.stamps import mark_of
 from longtable.nodes.team.team import MODE
 from longtable.tools.results import ResultStore
@@ -327,6 +340,13 @@ def test_a_mode_that_names_nobody_gives_a_notice_and_one_that_never_ends_is_ende
         (lambda: Persona("a", rounds=0), "rounds is a whole number"),
         (lambda: Team(ANALYST, max_calls=0), "max_calls is a whole number"),
         (lambda: build_graph(model=model_of(who), team=Team(Persona("a", tools=("run_python",)))), "there is no tool run_python"),
+        (
+            lambda: build_graph(model=model_of(who), team=Team(ANALYST, mode=FreeChat(policy=CompactionPolicy(strategy="none")))),
+            "asks for strategy 'none', known are rolling",
+        ),
+        (lambda: Team(ANALYST, mode=FreeChat(policy="rolling")), "policy is a CompactionPolicy"),  # type: ignore[arg-type]  # as a person may
+        (lambda: Team("analyst"), "1 to 16 personas"),  # type: ignore[arg-type]  # as above
+        (lambda: Team(ANALYST, mode="workflow"), "mode must be"),  # type: ignore[arg-type]  # as above
     ],
 )
 def test_a_wrong_team_is_refused_with_what_is_wrong(make: Callable[[], object], what: str) -> None:
@@ -483,3 +503,23 @@ def test_the_view_of_each_persona_may_be_looked_at() -> None:
     assert [message.text for message in conversation.view("checker")[1:]] == ["Hello", "Analyst: Analyst speaks", "Checker speaks"]
     with pytest.raises(ConfigError, match="no persona 'bob'"):
         conversation.view("bob")
+
+
+@pytest.mark.parametrize(
+    ("text", "voices", "heard", "unknown"),
+    [
+        ("@", ["analyst", "checker"], "@", []),
+        ("@ hello", ["analyst", "checker"], "@ hello", []),
+        ("@all hello", ["analyst", "checker"], "hello", []),
+        ("@所有人 你好", ["analyst", "checker"], "你好", []),
+        ("＠ＣＨＵＣＫ, hello", ["checker"], "hello", []),
+        ("write to bob@checker.com", ["analyst", "checker"], "write to bob@checker.com", []),
+        ("@bob and @Chuck", ["checker"], "@bob and Checker", ["bob"]),
+    ],
+)
+def test_whom_a_message_mentions_and_what_they_are_sent(text: str, voices: list[str], heard: str, unknown: list[str]) -> None:
+    conversation = talk(who, Team(ANALYST, CHECKER))
+    events: list[Any] = list(conversation.stream(text))
+    assert [each["voice"] for each in events[-1]["voices"]] == voices
+    assert {str(request[-1].text) for request in sent_of(conversation)} == {heard}
+    assert [word for event in of_type(events, "unknown_mentions") for word in event["words"]] == unknown

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
@@ -145,8 +145,8 @@ def test_the_laws_of_memory_hold_for_each_voice(drawn: tuple[Team, list[str], in
     # Nothing is lost and nothing twice: what was asked, in order, each id once, each call with its answer.
     assert [message.text for message in history if message.type == "human"] == questions
     assert len({message.id for message in history}) == len(history)
-    calls = [each["id"] for message in history if isinstance(message, AIMessage) for each in all_calls(message)]
-    assert sorted(calls) == sorted(message.tool_call_id for message in history if message.type == "tool")
+    calls = [str(each["id"]) for message in history if isinstance(message, AIMessage) for each in all_calls(message)]
+    assert sorted(calls) == sorted(message.tool_call_id for message in history if isinstance(message, ToolMessage))
     # Limits, for each voice and in all; a refused or failed call is none.
     made = Counter((turn_number(m), marks_of(m).get(VOICE)) for m in history if m.type == "ai" and not marks_of(m).get("notice"))
     assert all(number <= 4 for number in made.values()) or isinstance(team.mode, Workflow)
