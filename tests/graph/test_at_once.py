@@ -347,3 +347,19 @@ def test_what_voices_made_ahead_is_gone_when_another_turn_begins(tmp_path: Path)
         answer = conversation.ask("Go on")
         assert [each["voice"] for each in answer.voices] == ["analyst", "checker"]
         assert "speaks 2" not in str(list(conversation.history()))
+
+
+def test_a_message_that_comes_while_voices_answer_at_once_is_the_next_turn() -> None:
+    conversations: list[Conversation] = []
+
+    def say(name: str, messages: Sequence[BaseMessage]) -> str:
+        if name == "Checker" and len(messages) == 2:
+            other = Conversation(conversations[0].graph, "t", context=LIMIT, when_busy="steer")
+            other.steer("Only for 2013, please.", wait=False)
+        return f"{name} speaks"
+
+    conversations.append(talk(say, THREE))
+    conversations[0].ask("Count the orders.")
+    spoken = [(message.name, message.text) for message in conversations[0].history()]
+    answers = [(name, f"{name} speaks") for name in NAMES]
+    assert spoken == [(None, "Count the orders."), *answers, (None, "Only for 2013, please."), *answers]
