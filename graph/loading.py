@@ -14,7 +14,7 @@ import ormsgpack
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import DeltaChannelHistory, get_checkpoint_id, writes_sort_key
-from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, EXT_PYDANTIC_V2, JsonPlusSerializer
+from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, EXT_PYDANTIC_V1, EXT_PYDANTIC_V2, JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from longtable.base.errors import (
@@ -71,6 +71,8 @@ class MessageSerializer(JsonPlusSerializer):
                     return _message(kind, fields)
             except (KeyError, TypeError, ValueError, AttributeError):  # another class, or damaged
                 pass
+        elif code == EXT_PYDANTIC_V1 and (parts := self._unpacked(stored))[0] == LongtableError.__module__:
+            return parts[2]  # what a step failed with: LangGraph keeps it for people to look at
         elif code == EXT_DELTA_SNAPSHOT:
             return self._langgraphs(code, _EMPTY_LIST)._replace(value=self._unpacked(stored))
         return self._langgraphs(code, stored)

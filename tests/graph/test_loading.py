@@ -26,6 +26,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Overwrite, Send
 
+from longtable.base.errors import ContextTooLargeError
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
 from longtable.graph.loading import LoadingSaver, MessageSerializer
 from longtable.nodes.state import REFRESH_TURNS, SELDOM, refresh_update
@@ -227,3 +228,10 @@ def test_a_history_is_read_from_a_store_whose_table_lacks_a_column(tmp_path: Pat
         history = saver.get_delta_channel_history(config=newest.config, channels=["messages"])
         texts = [message.text for _, _, write in history["messages"]["writes"] for message in write]
         assert [*dict.fromkeys(texts)] == ["A question?", "An answer."]
+
+
+def test_the_error_of_a_failed_step_is_read_as_its_words_and_needs_no_class(caplog: pytest.LogCaptureFixture) -> None:
+    serializer = MessageSerializer()
+    stored = serializer.dumps_typed(ContextTooLargeError(need=5, budget=3))
+    assert serializer.loads_typed(stored)["code"] == "context_too_large"
+    assert not caplog.records
