@@ -92,6 +92,12 @@ class ConfigError(LongtableError):
     """A setting is wrong or missing; the message names it and says what is allowed."""
 
 
+def check_type(name: str, value: object, kind: type, *, optional: bool = False) -> None:
+    """Raise `ConfigError` for an argument of another type; None is right where it is optional."""
+    if not isinstance(value, kind) and not (optional and value is None):
+        raise ConfigError(f"{name} must be {kind.__name__}{' or None' * optional}, found {type(value).__name__}")
+
+
 def pip_install(what: str, *, checkout: Path = CHECKOUT, python: str = sys.executable) -> str:
     """Return the command, run in the checkout, that installs a package for the Python that runs longtable."""
     own = Path(python)

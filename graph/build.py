@@ -18,7 +18,7 @@ from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import StateSnapshot, StateUpdate
 
 from longtable.base.context import Context, RequestLimits, requester
-from longtable.base.errors import ConfigError
+from longtable.base.errors import ConfigError, check_type
 from longtable.base.twins import ASYNC, SYNC, Execution, complete, in_thread
 from longtable.graph.archive_files import archive_from
 from longtable.graph.changes import edited, writes_messages
@@ -134,6 +134,17 @@ def build_graph(
     run starts: `Context.model_limit` may still set it. `team`: personas that answer, and their mode; None for one
     voice. A team of which a persona names check_sql is offered it.
     """
+    check_type("model", model, BaseChatModel)
+    for each in tools:
+        check_type("each of tools", each, BaseTool)
+    for name, value, kind in (
+        ("database", database, Database),
+        ("policy", policy, CompactionPolicy),
+        ("rate_limit", rate_limit, RateLimit),
+        ("cost", cost, CostThresholds),
+        ("team", team, Team),
+    ):
+        check_type(name, value, kind, optional=True)
     indexes, plans = Indexes(KEPT_INDEXES), CallPlans(team)
     toolset = [
         *(database_tools(database) if database else []),

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
 
 from longtable.base.context import Context
-from longtable.base.errors import ConfigError, PersistenceError
+from longtable.base.errors import ConfigError, PersistenceError, check_type
 from longtable.base.events import ActionRequest, Event
 from longtable.base.store_keys import NODE
 from longtable.base.twins import ASYNC, SYNC, a_from, complete, in_thread
@@ -116,6 +117,9 @@ class Conversation:
         results: "ResultStore | None" = None,
         archive: "ArchiveFiles | Path | str | None" = None,
     ) -> None:
+        check_type("graph", graph, CompiledStateGraph)
+        check_type("thread_id", thread_id, str, optional=True)
+        check_type("context", context, Context, optional=True)
         if graph.checkpointer is None:
             raise ConfigError("a Conversation needs a graph compiled with a checkpointer: graph.compile(checkpointer=...)")
         if when_busy not in ("queue", "reject", "steer"):
@@ -159,10 +163,12 @@ class Conversation:
         `id`: the message's own; sent again by it after a lost connection, it gets the answer that it has, or its turn goes on.
         `name`: who speaks. `images`: URLs, or the bytes of PNG, JPEG, GIF or WebP files, within `RequestLimits.bytes`.
         """
+        check_type("the text of a message", text, str)
         return answer_of(list(self.stream(text, id=id, name=name, images=images)))
 
     async def aask(self, text: str, *, id: str | None = None, name: str | None = None, images: Sequence[str | bytes] = ()) -> Answer:
         """Run one turn and return its answer: see `ask`."""
+        check_type("the text of a message", text, str)
         return answer_of([event async for event in self.astream(text, id=id, name=name, images=images)])
 
     def resume(self, answer: Any = None, *, waiting_id: str | None = None) -> Answer:

@@ -31,6 +31,7 @@ from longtable.base.errors import (
     ThreadNotFoundError,
     TooManyMessagesError,
     WrongRoleError,
+    check_type,
 )
 from longtable.base.events import SchemaChanged
 from longtable.base.store_keys import thread_namespace
@@ -94,6 +95,7 @@ class Question:
 
     def message(self) -> HumanMessage:
         """Return the message. Raises `ConfigError`."""
+        check_type("the text of a message", self.text, str)
         for what, value in (("id", self.id), ("name", self.name)):
             if value is not None and not (isinstance(value, str) and 0 < len(value) <= LONGEST_ID and value.isprintable()):
                 found = shown(value) if isinstance(value, str) else type(value).__name__

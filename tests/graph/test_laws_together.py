@@ -137,7 +137,7 @@ class Talk:
                 self.conversation.pin("Distances are in kilometres.")
             case "undo":
                 before = self.conversation.view()
-                if self.conversation.compact():
+                if self.conversation.compact()["type"] == "context_compressed":
                     self.conversation.undo()
                     assert self.conversation.view() == before
             case _:

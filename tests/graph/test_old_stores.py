@@ -78,6 +78,8 @@ def test_what_an_earlier_version_stored_reads_byte_for_byte_as_it_did_then(opene
         # Later versions tell more of usage: what a call was for, its hour and month, what the provider charged.
         known = then["usage"][0].keys() if then.get("usage") else set()
         now["usage"] = [{key: spent[key] for key in known} for spent in now["usage"]]
+        # And of the audit: which voice of a team asked.
+        now["audit"] = [{key: value for key, value in entry.items() if key != "voice"} for entry in now["audit"]]
         for what, value in then.items():
             assert now[what] == value, f"{what} of {name}"
 

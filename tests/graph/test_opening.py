@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
@@ -187,3 +188,20 @@ def test_the_memory_is_a_part_of_its_own_in_a_view(conversation: Conversation) -
         conversation.ask(f"How many orders have an id over {number}?")
     conversation.compact()
     assert [kind for kind, _, _ in conversation.view().parts()][:3] == ["system", "tools", "memory"]
+
+
+def test_an_argument_of_another_type_says_what_is_wanted_before_anything_runs(conversation: Conversation, tmp_path: Path) -> None:
+    wrong: list[tuple[str, Callable[[Any], object], Any]] = [
+        ("model must be BaseChatModel, found", lambda model: build_graph(model=model), BuiltInAnalyst),
+        ("each of tools must be BaseTool, found str", lambda tool: build_graph(model=BuiltInAnalyst(), tools=[tool]), "x"),
+        ("policy must be CompactionPolicy or None", lambda policy: build_graph(model=BuiltInAnalyst(), policy=policy), "topics"),
+        ("graph must be CompiledStateGraph, found", Conversation, build_graph(model=BuiltInAnalyst())),
+        ("thread_id must be str or None, found int", lambda thread: Conversation(conversation.graph, thread), 5),
+        ("context must be Context or None, found dict", lambda context: Conversation(conversation.graph, context=context), {}),
+        ("the text of a message must be str, found NoneType", conversation.ask, None),
+        ("the text of a message must be str, found bytes", lambda text: list(conversation.stream(text)), b"hi"),
+    ]
+    for said, call, value in wrong:
+        with pytest.raises(ConfigError, match=said):
+            call(value)
+    assert list(conversation.history()) == []
