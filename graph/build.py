@@ -135,8 +135,8 @@ def build_graph(
     voice. A team of which a persona names check_sql is offered it.
     """
     check_type("model", model, BaseChatModel)
-    for each in tools:
-        check_type("each of tools", each, BaseTool)
+    for tool in tools:
+        check_type("each of tools", tool, BaseTool)
     for name, value, kind in (
         ("database", database, Database),
         ("policy", policy, CompactionPolicy),

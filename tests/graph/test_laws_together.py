@@ -137,7 +137,8 @@ class Talk:
                 self.conversation.pin("Distances are in kilometres.")
             case "undo":
                 before = self.conversation.view()
-                if self.conversation.compact()["type"] == "context_compressed":
+                event = self.conversation.compact()
+                if event and event["type"] == "context_compressed":
                     self.conversation.undo()
                     assert self.conversation.view() == before
             case _:

@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 
 from longtable.analyst.model import BuiltInAnalyst
-from longtable.base.errors import PersistenceError
+from longtable.base.errors import PersistenceError, ThreadNotFoundError
 from longtable.graph import (
     ConfigError,
     Context,
@@ -204,4 +204,5 @@ def test_an_argument_of_another_type_says_what_is_wanted_before_anything_runs(co
     for said, call, value in wrong:
         with pytest.raises(ConfigError, match=said):
             call(value)
-    assert list(conversation.history()) == []
+    with pytest.raises(ThreadNotFoundError):
+        conversation.history()
