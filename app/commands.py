@@ -243,7 +243,11 @@ class Commands:
     def _include(self, argument: str) -> None:
         if self._has_argument(argument, "include") and self._has_turns():
             named = _message_ids(argument, history := self._wait(self.conversation.ahistory()))
-            for message_id in [str(each.id) for each in history if each.id in named and kind_of(each) == EXCLUDED] or named[:1]:
+            left_out = [str(each.id) for each in history if each.id in named and kind_of(each) == EXCLUDED]
+            if not left_out and named[0] != argument:
+                self.screen.note("not_left_out", message=argument)
+                return
+            for message_id in left_out or named[:1]:
                 self._wait(self.conversation.ainclude(message_id))
             self.screen.note("included")
 
@@ -321,7 +325,7 @@ class Commands:
         handle, _, file = argument.partition(" ")
         if not handle:
             known = ", ".join(meta.handle for meta in self.session.results.handles(self.session.thread_id)[-20:])
-            self.screen.complain(say("result_what", self.screen.language, handles=known or say("empty", self.screen.language)))
+            self.screen.complain(say("result_what" if known else "no_results", self.screen.language, handles=known))
         elif file.strip():
             from longtable.app.result_files import save_result
 

@@ -305,7 +305,11 @@ def messages(
         body = body if most is None or len(body) <= most else f"{body[: most - 1]}…"
         made = [f"-> {call['name']} {json.dumps(call['args'], ensure_ascii=False)}" for call in getattr(message, "tool_calls", [])]
         text = "\n".join([*([body] if body else []), *(clean_line(line) for line in made)])
-        lines.append(Text.assemble((f"{marks[place]} " if marks else "", "dim"), (f"{message.type}: ", "bold cyan"), text))
+        lines.append(
+            Text.assemble(
+                (f"{marks[place]} " if marks else "", "dim"), (f"{clean_line(message.name or message.type)}: ", "bold cyan"), text
+            )
+        )
     return Group(*lines)
 
 

@@ -194,7 +194,7 @@ def move(
         from longtable.graph.threads import move_thread
 
         move_thread(persistence, thread, project, owner=options.owner)
-        screen.note("moved", id=thread, project=project)
+        screen.note("moved", id=thread, project=project or "-")
 
     work(ctx, options.run, run)
 

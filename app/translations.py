@@ -23,8 +23,8 @@ WORDS: dict[str, dict[str, str]] = {
         "zh": "已写入 {file}。请按需修改；`{longtable} config` 显示当前设置。",
     },
     "team_turn": {
-        "en": "Team ({mode}): tokens of the next call {tokens}; at most {calls} model calls.",
-        "zh": "团队（{mode}）：下次调用的令牌数 {tokens}；最多 {calls} 次模型调用。",
+        "en": "Team ({mode}): tokens of each next call: {tokens}. The turn makes at most {calls} model calls.",
+        "zh": "团队（{mode}）：下次调用的词元数：{tokens}。本轮最多 {calls} 次模型调用。",
     },
     "unknown_mentions": {"en": "Nobody here is called {words}; the team is {known}.", "zh": "这里没有 {words}；团队成员是 {known}。"},
     "resuming": {"en": "The last turn has not ended yet; it is finished first.", "zh": "上一轮还没有结束，先把它完成。"},
@@ -130,6 +130,7 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "With it goes pin {id}: “{text}”; /include brings both back.",
         "zh": "随之排除的固定内容 {id}：“{text}”；用 /include 可一并恢复。",
     },
+    "not_left_out": {"en": "{message} was not left out.", "zh": "{message} 没有被排除。"},
     "included": {"en": "The model is sent it again.", "zh": "将重新发给模型。"},
     "include_what": {
         "en": "/include needs a message that was left out: last, or a number of /history (/include m3)",
@@ -188,6 +189,7 @@ WORDS: dict[str, dict[str, str]] = {
     "no_table": {"en": "No result was shown in this chat yet.", "zh": "本次聊天还没有显示过结果。"},
     "no_such_table": {"en": "There is no table {number}: there are {count}.", "zh": "没有第 {number} 个表：共有 {count} 个。"},
     "no_such_table_1": {"en": "There is no table {number}: there is {count}.", "zh": "没有第 {number} 个表：共有 {count} 个。"},
+    "no_results": {"en": "This thread has no results yet.", "zh": "本会话还没有结果。"},
     "result_what": {"en": "/result needs a handle: {handles}", "zh": "/result 后面要写句柄：{handles}"},
     "result_saved": {"en": "{handle} ({count} rows) is written to {file}.", "zh": "{handle}（{count} 行）已写入 {file}。"},
     "result_formulas": {
@@ -215,7 +217,6 @@ WORDS: dict[str, dict[str, str]] = {
     "no_such_threads": {"en": "No thread fits, or there is no such page.", "zh": "没有符合的会话，或没有这一页。"},
     "no_threads": {"en": "There are no threads yet.", "zh": "还没有会话。"},
     "unknown_command": {"en": "There is no command {name}: /help lists them.", "zh": "没有命令 {name}：/help 列出全部命令。"},
-    "empty": {"en": "(empty)", "zh": "（空）"},
     "building": {"en": "Building the demo database", "zh": "正在建立演示数据库"},
     "no_archive": {
         "en": "No compaction of this thread was archived: chat with --archive-on-compact.",
@@ -232,7 +233,7 @@ WORDS: dict[str, dict[str, str]] = {
         "zh": "会话 {id} 在列表中的记录已损坏；下一轮对话会重新写入。",
     },
     "renamed": {"en": "Thread {id} is now called: {title}", "zh": "会话 {id} 的新标题：{title}"},
-    "moved": {"en": "Thread {id} now belongs to the project: {project}", "zh": "会话 {id} 现属项目：{project}"},
+    "moved": {"en": "Project of thread {id}: {project}", "zh": "会话 {id} 的项目：{project}"},
     "forked": {
         "en": "New thread {id}: thread {thread} up to turn {turn}. Continue with: {longtable} chat --thread {argument}",
         "zh": "新会话 {id}，含 {thread} 的前 {turn} 轮。继续：{longtable} chat --thread {argument}",

@@ -326,7 +326,9 @@ class UnknownMessageError(LongtableError):
     """The thread has no message of this id."""
 
     def __init__(self, message_id: str) -> None:
-        super().__init__(f"the thread has no message with id {message_id!r}: take the `id` of a message of `Conversation.history()`")
+        super().__init__(
+            f"the thread has no message {message_id!r}: /history, or Conversation.history() in Python, lists those that it has"
+        )
         self.message_id = message_id
 
 
@@ -338,7 +340,7 @@ class UnknownPinError(LongtableError):
     """The thread has no pin of this id."""
 
     def __init__(self, pin_id: str) -> None:
-        super().__init__(f"the thread has no pin with id {pin_id!r}: take the `id` of one of `Conversation.pins()`")
+        super().__init__(f"the thread has no pin {pin_id!r}: /pins, or Conversation.pins() in Python, lists those that it has")
         self.pin_id = pin_id
 
 

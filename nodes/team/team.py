@@ -51,7 +51,7 @@ class Persona:
 
     def __post_init__(self) -> None:
         if not isinstance(self.id, str) or not _ID.fullmatch(self.id) or self.id == NARRATOR:
-            raise ConfigError(f"the id of a persona begins with a letter and has a-z, 0-9, _ and -, not {NARRATOR!r}, found {self.id!r}")
+            raise ConfigError(f"a persona's id is lower case: a letter, then a-z, 0-9, _ or -; {NARRATOR!r} is reserved; found {self.id!r}")
         for about in ("nicknames", "aliases", "tools"):
             value = getattr(self, about)
             if isinstance(value, str) or not all(isinstance(each, str) and each.strip() for each in value or ()):

@@ -274,7 +274,7 @@ def test_a_refused_message_is_told_and_can_be_tried_again_or_left_out_in_a_chat(
     assert "/exclude" in done.stderr
     assert "m3 (left out) human: 有 poison 吗？" in done.stdout
     assert "/exclude needs a message" in done.stderr
-    assert "no message with id 'm99'" in done.stderr
+    assert "no message 'm99'" in done.stderr
     numbered = [line for line in done.stdout.rpartition("m1 ")[2].splitlines() if line[:1] == "m"]
     assert numbered == ["m2 ai: seen 2", "m3 (left out) human: 有 poison 吗？", "m4 (left out) human: two", "m5 (left out) ai: seen 5"]
     assert [message["content"] for message in server.requests[-1].messages[1:]] == ["seen 2", REFUSED_NOTE["en"], "three"]
@@ -371,7 +371,7 @@ def test_what_is_left_out_names_its_pin_and_comes_back_with_it(home: Home, serve
     assert re.search(r"随之排除的固定内容 p[0-9a-f]{8}：“以后金额都用万元。”；用 /include 可一并恢复", left)
     assert "将重新发给模型。" in back
     assert "以后金额都用万元。" in back
-    assert "请先用 /history 查看消息" in done.stderr
+    assert "m1 没有被排除。" in done.stdout
     assert "Conversation" not in done.stderr
     assert "/include 后面要写已排除的消息" in done.stderr
 
@@ -686,3 +686,14 @@ def test_a_policy_file_holds_and_a_slip_in_it_is_told_with_its_line(home: Home) 
     assert done.returncode == 0
     assert "customer 1" not in done.stdout
     assert "0.5" in done.stdout
+
+
+def test_what_a_chat_is_asked_in_vain_names_what_the_chat_has(home: Home) -> None:
+    done = home.run("chat", stdin=b"How many orders are there?\n/exclude m99\n/include m1\n/unpin 99\n/result\n")
+    said = done.stdout + done.stderr
+    assert "the thread has no message 'm99': /history," in said
+    assert "m1 was not left out." in said
+    assert "the thread has no pin '99': /pins," in said
+    assert "/result needs a handle: r1" in said
+    empty = home.run("chat", stdin=b"/result\n")
+    assert "This thread has no results yet." in empty.stderr

@@ -40,8 +40,8 @@ def test_each_voice_of_a_chat_begins_with_its_name_and_its_cost_is_told_first(ho
     lines = done.stdout.splitlines()
     names = [line for line in lines if re.fullmatch(r"\w+:", line)]
     assert names[:3] == ["Analyst:", "Checker:", "Reviewer:"]
-    cost = next(place for place, line in enumerate(lines) if line.startswith("Team (workflow): tokens of the next call analyst "))
-    assert lines[cost].endswith("at most 24 model calls.")
+    cost = next(place for place, line in enumerate(lines) if line.startswith("Team (workflow): tokens of each next call: analyst "))
+    assert lines[cost].endswith("The turn makes at most 24 model calls.")
     assert cost < lines.index("Analyst:") < lines.index("Checker:") < lines.index("Reviewer:")
     assert "There are" in "".join(lines[lines.index("Analyst:") : lines.index("Checker:")])
     assert "I checked r1 again and found nothing wrong" in "".join(lines[lines.index("Checker:") : lines.index("Reviewer:")])

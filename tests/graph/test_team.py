@@ -335,7 +335,7 @@ def test_a_mode_that_names_nobody_gives_a_notice_and_one_that_never_ends_is_ende
         (lambda: Team(ANALYST, mode=Workflow("analyst", "checker")), "nobody does the workflow's checker"),
         (lambda: Workflow("a", "a"), "different steps"),
         (lambda: Workflow("a", send_back=-1), "send_back is a whole number"),
-        (lambda: Persona("Big Name"), "begins with a letter"),
+        (lambda: Persona("Big Name"), "is lower case: a letter"),
         (lambda: Persona("a", aliases="alias"), "aliases is a list"),
         (lambda: Persona("a", rounds=0), "rounds is a whole number"),
         (lambda: Team(ANALYST, max_calls=0), "max_calls is a whole number"),
