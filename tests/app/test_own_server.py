@@ -12,6 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.tools.databases import make
+
 PAGE = Path(__file__).parents[2] / "docs" / "servers.md"
 SLOW = """
 import time
@@ -51,6 +53,7 @@ def serving(tmp_path: Path, *, finish: bool) -> Iterator[str]:
     (tmp_path / "server.py").write_text(
         recipe.replace(imported, SLOW).replace(FINISH, FINISH if finish else FINISH.replace("finish", "cancel"))
     )
+    make(tmp_path, "sqlite")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -83,3 +86,9 @@ def test_a_client_that_goes_away_in_mid_answer_finds_it_at_the_next_read_only_wh
         assert history == ["Count to eight.", ANSWER][: 2 if finish else 1]
         assert ANSWER in client.post(url, params=asked).text  # the answer that it has; else its turn goes on
         assert client.get(url).json() == ["Count to eight.", ANSWER]
+
+
+def test_a_thread_that_is_not_there_is_a_404_of_ours(tmp_path: Path) -> None:
+    with serving(tmp_path, finish=True) as url, httpx.Client(trust_env=False, timeout=20) as client:
+        answer = client.get(url)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "thread_not_found")
