@@ -216,13 +216,15 @@ class Commands:
         old = self._wait(self.conversation.ahistory()) if self.chat.values() else []
         in_view = [each for each in old if kind_of(each) != EXCLUDED]
         last = [str(each.id) for each in in_view[_last_question(in_view) :]]
-        if last:
-            self._leave_out(last)
+        if not last:
+            self.screen.note("nothing_to_edit")
+            return
+        self._leave_out(last)
         try:
             self.chat.turn(text)
         finally:
-            new = self._wait(self.conversation.ahistory())[len(old) :] if last else []
-            if last and not any(each.type == "human" and kind_of(each) != EXCLUDED for each in new):  # the new question was refused
+            new = self._wait(self.conversation.ahistory())[len(old) :]
+            if not any(each.type == "human" and kind_of(each) != EXCLUDED for each in new):  # the new question was refused
                 for message_id in last:
                     self._wait(self.conversation.ainclude(message_id))
                 self.screen.note("edit_refused")

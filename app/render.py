@@ -265,11 +265,12 @@ def error_texts(error: Exception, language: Language) -> tuple[str, str]:
 def error(error: Exception, language: Language) -> RenderableType:
     """Return an error in two lines: what is wrong and what to do, then its kind in one sentence; of a bug the sentence first.
 
-    The kind of a `ConfigError` says nothing that its own text does not.
+    The kind of a `ConfigError`, and in English of what is unknown, says nothing that its own text does not.
     """
     sentence, hint = error_texts(error, language)
     first, second = (hint, sentence) if hint and isinstance(error, LongtableError) else (sentence, hint)
-    second = "" if isinstance(error, ConfigError) else second
+    unknown = language == "en" and isinstance(error, LongtableError) and error.code.startswith("unknown_")
+    second = "" if unknown or isinstance(error, ConfigError) else second
     head = Text.assemble((f"{say('error', language)}: ", "bold red"), (first, "red"))
     return Group(head, Text(second, "dim")) if second else head
 

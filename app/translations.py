@@ -125,6 +125,7 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "/edit needs the new question: it takes the place of the last one and its answer",
         "zh": "/edit 后面要写新的问题：它会取代上一个问题及其回答",
     },
+    "nothing_to_edit": {"en": "There is no question to edit: ask one first.", "zh": "没有可以修改的问题：请先提问。"},
     "edit_refused": {"en": "The question before stays.", "zh": "保留原来的问题。"},
     "excluded_pin": {
         "en": "With it goes pin {id}: “{text}”; /include brings both back.",
@@ -261,8 +262,8 @@ WORDS: dict[str, dict[str, str]] = {
     "help_undo": {"en": "drop the newest compaction", "zh": "撤销最近一次压缩"},
     "help_retry": {"en": "run the last turn again where it failed", "zh": "重试失败的上一轮"},
     "help_edit": {
-        "en": "ask the last question anew, in other words (/edit How many in May?); the old one leaves what the model is sent",
-        "zh": "换一种说法重新提出上一个问题（/edit 五月有多少？）；旧的问题不再发给模型",
+        "en": "ask the last question anew, in other words (/edit How many flights in May?); the old one leaves what the model is sent",
+        "zh": "换一种说法重新提出上一个问题（/edit 五月有多少航班？）；旧的问题不再发给模型",
     },
     "help_exclude": {
         "en": "leave a message out of what the model is sent (/exclude m3; /exclude last: the last question and its answer)",

@@ -282,9 +282,10 @@ def test_a_refused_message_is_told_and_can_be_tried_again_or_left_out_in_a_chat(
 
 def test_the_last_question_is_edited_and_asked_again_in_a_chat(home: Home, server: ModelServer) -> None:
     server.always(lambda request: say(f"seen {len(request.messages)}"))
-    lines = "/edit\n/edit How many orders?\none\nHow many orders in Mai?\n/edit How many orders in May?\n/history\n"
+    lines = "/edit\n/edit How many?\nHow many orders?\none\nHow many orders in Mai?\n/edit How many orders in May?\n/history\n"
     done = home.run("chat", *using(server), stdin=lines.encode())
     assert "/edit needs the new question" in done.stderr
+    assert "There is no question to edit" in done.stdout
     assert [message["content"] for message in server.requests[-1].messages if message["role"] == "user"] == [
         "How many orders?",
         "one",

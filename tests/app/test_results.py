@@ -46,6 +46,7 @@ def test_a_result_is_shown_and_written_in_a_later_chat(home: Home) -> None:
         assert connection.execute(f"SELECT count(*) FROM '{table}'").fetchall() == [(30,)]
     assert "already exists" in done.stderr
     assert "no result 'r9'" in done.stderr
+    assert "There is no such result" not in done.stderr
     assert "/result needs a handle: r1" in done.stderr
     assert (home.folder / "threads.db.results").is_dir()
 
