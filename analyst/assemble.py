@@ -1,10 +1,26 @@
-"""Make one query of filled slots: choose its base, join what is shown, put conditions on other tables into subqueries."""
+"""Make one query of filled slots: choose its base, join what is shown, put conditions on other
+tables into subqueries.
+"""
 
 from dataclasses import dataclass, field, replace
 from typing import cast
 
 from longtable.analyst.lattice import Draft, Key, Measure, NoReadingError, Rank, path_cost
-from longtable.analyst.query import PATTERNS, Agg, Bucket, Col, Condition, Func, Join, Order, Query, Ratio, Scalar, Unit, filled
+from longtable.analyst.query import (
+    PATTERNS,
+    Agg,
+    Bucket,
+    Col,
+    Condition,
+    Func,
+    Join,
+    Order,
+    Query,
+    Ratio,
+    Scalar,
+    Unit,
+    filled,
+)
 from longtable.analyst.schema import Catalog, Column, Step, Table
 from longtable.analyst.words import costs, is_plural, lemma, vocabulary
 
@@ -64,10 +80,20 @@ class Builder:
         last = Col(table, steps[-1].there_column)
         inner = Query(table, select=(last,), where=tuple(conds))
         if grouped is not None:
-            inner = Query(table, select=(last,), where=(*grouped.where, *conds), group=(last,), having=grouped.having)
+            inner = Query(
+                table,
+                select=(last,),
+                where=(*grouped.where, *conds),
+                group=(last,),
+                having=grouped.having,
+            )
         for step, earlier in zip(reversed(steps[1:]), reversed(steps[:-1]), strict=True):
             back = Col(step.here, earlier.there_column)
-            inner = Query(step.here, select=(back,), where=(Condition(Col(step.here, step.here_column), "in", inner),))
+            inner = Query(
+                step.here,
+                select=(back,),
+                where=(Condition(Col(step.here, step.here_column), "in", inner),),
+            )
         if negated and not steps[0].up:  # one NULL among the rows of NOT IN leaves none
             inner = replace(inner, where=(filled(cast(Col, inner.select[0])), *inner.where))
         return Condition(Col(self.base, steps[0].here_column), "in", inner, negated)
@@ -78,7 +104,8 @@ class Builder:
         inner: dict[tuple[str, frozenset[str], bool], list[Condition]] = {}
         for each in self.draft.slots.where:
             way = self.draft.catalog.path(self.base, each.table, each.roles) or ()
-            apart = each.denied and not all(step.up for step in way)  # no row of it, rather than another one
+            # No row of it, rather than another one.
+            apart = each.denied and not all(step.up for step in way)
             cond = opposite(each.cond) if each.denied and not apart else each.cond
             if each.table == self.base:
                 found.append(cond)
@@ -98,7 +125,9 @@ class Builder:
         return found
 
     def unused_tables(self, conditions: list[Condition]) -> list[Condition]:
-        """Return the condition that a table which is only named has rows; pay for it, and for one that changes nothing."""
+        """Return the condition that a table which is only named has rows; pay for it, and for one
+        that changes nothing.
+        """
         inside = {name for cond in conditions if cond.query for name in cond.query.tables}
         more: list[Condition] = []
         for table in dict.fromkeys(self.draft.slots.heads):
@@ -120,12 +149,18 @@ def assemble(draft: Draft) -> Query:
     """Return the query that the slots of a draft make; NoReadingError where they make none."""
     slots = draft.slots
     ranked = any(rank.measure.func not in ("", "again") for rank in slots.ranks)
-    query = _computed(draft) if slots.measures or slots.keys or slots.havings or ranked else _listed(draft)
+    query = (
+        _computed(draft)
+        if slots.measures or slots.keys or slots.havings or ranked
+        else _listed(draft)
+    )
     return _as_ratio(draft, query) if slots.ratio else query
 
 
 def _as_ratio(draft: Draft, query: Query) -> Query:
-    """Return the share of the one condition of a query, or the average of its measure over its groups."""
+    """Return the share of the one condition of a query, or the average of its measure over its
+    groups.
+    """
     plain = len(query.aggregates) == 1 and not query.having and query.limit is None
     if draft.slots.ratio == "percent" and plain and not query.group and len(query.where) == 1:
         ratio = Ratio("percent", query.aggregates[0], query.aggregates[0], query.where, 100.0)
@@ -133,9 +168,19 @@ def _as_ratio(draft: Draft, query: Query) -> Query:
     if draft.slots.ratio == "average" and plain and len(draft.slots.keys) == 1:
         groups = cast(Col, query.group[0])
         ratio = Ratio("average", query.aggregates[0], Agg("count", groups, distinct=True))
-        if isinstance(groups, Bucket) or draft.table(groups.table).part(groups.name.casefold()) is None:
-            return Query(query.base, query.joins, (ratio,), tuple(dict.fromkeys((*query.where, filled(groups)))))
-    raise NoReadingError(next((each.text for each in draft.meanings if each.is_op("agg") or each.arg == "share"), ""))
+        if (
+            isinstance(groups, Bucket)
+            or draft.table(groups.table).part(groups.name.casefold()) is None
+        ):
+            return Query(
+                query.base,
+                query.joins,
+                (ratio,),
+                tuple(dict.fromkeys((*query.where, filled(groups)))),
+            )
+    raise NoReadingError(
+        next((each.text for each in draft.meanings if each.is_op("agg") or each.arg == "share"), "")
+    )
 
 
 def as_scalar(catalog: Catalog, key: Key) -> Scalar:
@@ -150,18 +195,27 @@ def as_aggregate(measure: Measure, base: str) -> Agg:
     """Return a measure as an aggregate of a query over `base`."""
     if not measure.column:
         return Agg("count")
-    return Agg(cast(Func, measure.func), Col(measure.table or base, measure.column), measure.func == "count" and measure.distinct)
+    return Agg(
+        cast(Func, measure.func),
+        Col(measure.table or base, measure.column),
+        measure.func == "count" and measure.distinct,
+    )
 
 
-# -- lists --------------------------------------------------------------------------------------------------------------
+# -- lists -----------------------------------------------------------------------------------------
 
 
 def _listed(draft: Draft) -> Query:
     slots = draft.slots
     asked = draft.asked()
-    # The values of a column are asked for, and not rows with it: 'which countries', not 'show the email of'.
-    what = any(each.is_op("wh") for each in draft.meanings[: None if draft.chinese else max(asked, 0)])
-    only_shown = asked >= 0 and draft.meanings[asked].kind in ("column", "unit") and not slots.ranks and what
+    # The values of a column are asked for, and not rows with it: 'which countries', not 'show the
+    # email of'.
+    what = any(
+        each.is_op("wh") for each in draft.meanings[: None if draft.chinese else max(asked, 0)]
+    )
+    only_shown = (
+        asked >= 0 and draft.meanings[asked].kind in ("column", "unit") and not slots.ranks and what
+    )
     builder = Builder(draft, _list_base(draft))
     table = draft.table(builder.base)
     items: list[Scalar] = []
@@ -188,19 +242,35 @@ def _listed(draft: Draft) -> Query:
         items.append(col)
     where = builder.conditions()
     where += builder.unused_tables(where)
-    where += [filled(each.by) for each in order if limit is not None and not each.desc and isinstance(each.by, Col)]
+    where += [
+        filled(each.by)
+        for each in order
+        if limit is not None and not each.desc and isinstance(each.by, Col)
+    ]
     clause = bool(vocabulary().lists["clause_openers"] & set(draft.words[1:])) and any(
         m.text.lower() in vocabulary().lists["verbs"] for m in draft.meanings
     )
-    if not where and limit is None and (clause or (not draft.base and any(m.is_op("neg", "cmp", "time") for m in draft.meanings))):
+    if (
+        not where
+        and limit is None
+        and (
+            clause
+            or (not draft.base and any(m.is_op("neg", "cmp", "time") for m in draft.meanings))
+        )
+    ):
         raise NoReadingError(" ".join(m.text for m in draft.meanings if m.kind != "mark"))
     patterns = any(each.is_op("like") for each in draft.meanings)
-    pinned = {cond.left for cond in where if (cond.op in PATTERNS and not patterns) or cond.op == "="}
+    pinned = {
+        cond.left for cond in where if (cond.op in PATTERNS and not patterns) or cond.op == "="
+    }
     own = {_as_col(column) for column in table.names}
     named = draft.words[:1] == ["who"] and pinned & own and not (slots.shown or slots.ranks)
     if pinned and (named or set(items) <= pinned) and limit is None:
         draft.pay(
-            costs.UNKNOWN, " ".join(m.text for m in draft.meanings if m.kind == "filler" and m.cost > costs.GRAMMAR)
+            costs.UNKNOWN,
+            " ".join(
+                m.text for m in draft.meanings if m.kind == "filler" and m.cost > costs.GRAMMAR
+            ),
         )  # only what was said
     if builder.repeats and not where:
         raise NoReadingError(draft.meanings[0].text)
@@ -221,7 +291,10 @@ def _listed(draft: Draft) -> Query:
 def _list_base(draft: Draft) -> str:
     slots = draft.slots
     head = draft.head()
-    spoken = [*(key.table for key in slots.shown), *(rank.measure.table for rank in slots.ranks if rank.measure.table)]
+    spoken = [
+        *(key.table for key in slots.shown),
+        *(rank.measure.table for rank in slots.ranks if rank.measure.table),
+    ]
     tables = list(dict.fromkeys([name for name in (head, *spoken) if name]))
     if known := _lowest(draft, tables) or next(iter([*tables, *slots.heads]), draft.base):
         return known
@@ -232,7 +305,9 @@ def _list_base(draft: Draft) -> str:
 
 
 def _lowest(draft: Draft, tables: list[str]) -> str:
-    """Return the table each row of which has at most one row in all the others, "" where none is so."""
+    """Return the table each row of which has at most one row in all the others, "" where none is
+    so.
+    """
     for name in tables:
         ways = [draft.catalog.path(name, other) for other in tables if other != name]
         if all(way is not None and all(step.up for step in way) for way in ways):
@@ -245,54 +320,103 @@ def _as_col(column: Column) -> Col:
 
 
 def identity(draft: Draft, table: Table) -> list[Column]:
-    """Return what a person needs to know rows by: names, else key, dates and codes; and what was asked about; eight at most."""
-    asked = [column for each in draft.slots.where if each.table == table.name and (column := table.by_name.get(each.column.casefold()))]
+    """Return what a person needs to know rows by: names, else key, dates and codes; and what was
+    asked about; eight at most.
+    """
+    asked = [
+        column
+        for each in draft.slots.where
+        if each.table == table.name and (column := table.by_name.get(each.column.casefold()))
+    ]
     ranked = [
         column
         for rank in draft.slots.ranks
-        if rank.measure.table == table.name and (column := table.by_name.get(rank.measure.column.casefold()))
+        if rank.measure.table == table.name
+        and (column := table.by_name.get(rank.measure.column.casefold()))
     ]
-    readable = [column for column in table.columns if not column.is_binary and not (column.is_number and column.references)]
+    readable = [
+        column
+        for column in table.columns
+        if not column.is_binary and not (column.is_number and column.references)
+    ]
     if table.names:
         found = [*table.names, *asked]
         plain = not draft.slots.shown and not asked and not draft.slots.ranks
-        found += [column for column in readable if not column.primary or not column.is_number][: MOST_SHOWN - 2] if plain else []
+        found += (
+            [column for column in readable if not column.primary or not column.is_number][
+                : MOST_SHOWN - 2
+            ]
+            if plain
+            else []
+        )
     else:
-        parts = [column for column in (table.part(unit) for unit in ("year", "month", "day")) if column is not None]
+        parts = [
+            column
+            for column in (table.part(unit) for unit in ("year", "month", "day"))
+            if column is not None
+        ]
         dates = parts or [column for column in table.columns if column.is_date][:1]
-        codes = [column for column in readable if column.references or (column.primary and not column.is_date)]
-        found = [*dict.fromkeys([*dates, *asked, *ranked])][:MOST_SHOWN] + [column for column in [*codes, *readable] if column not in asked]
+        codes = [
+            column
+            for column in readable
+            if column.references or (column.primary and not column.is_date)
+        ]
+        found = [*dict.fromkeys([*dates, *asked, *ranked])][:MOST_SHOWN] + [
+            column for column in [*codes, *readable] if column not in asked
+        ]
     return list(dict.fromkeys(found))[:MOST_SHOWN]
 
 
 def _pointed_names(builder: Builder, key: Key) -> list[Scalar]:
     """Return the names of what a key that is shown points at, joined."""
-    keys = [each for each in builder.draft.catalog.references if (each.many, each.column) == (key.table, key.column)]
-    for each in [each for each in keys if each.one not in builder.tables and builder.draft.table(each.one).names][:1]:
+    keys = [
+        each
+        for each in builder.draft.catalog.references
+        if (each.many, each.column) == (key.table, key.column)
+    ]
+    for each in [
+        each
+        for each in keys
+        if each.one not in builder.tables and builder.draft.table(each.one).names
+    ][:1]:
         builder.joins.append(Join(each.one, Col(key.table, key.column), Col(each.one, each.target)))
         return [_as_col(column) for column in builder.draft.table(each.one).names]
     return []
 
 
-# -- numbers ------------------------------------------------------------------------------------------------------------
+# -- numbers ---------------------------------------------------------------------------------------
 
 
 def _computed(draft: Draft) -> Query:
     slots = draft.slots
     measures = list(slots.measures)
-    if len(measures) == 1 and measures[0].func == "count" and not measures[0].column and slots.havings and not (slots.keys or slots.ranks):
+    if (
+        len(measures) == 1
+        and measures[0].func == "count"
+        and not measures[0].column
+        and slots.havings
+        and not (slots.keys or slots.ranks)
+    ):
         return _count_of_those(draft, measures[0])
-    extra = [having.measure for having in slots.havings] + [rank.measure for rank in slots.ranks if rank.measure.func not in ("", "again")]
+    extra = [having.measure for having in slots.havings] + [
+        rank.measure for rank in slots.ranks if rank.measure.func not in ("", "again")
+    ]
     measures += [each for each in extra if each not in measures]
     if not measures:
         measures = [_implied(draft)]
     keys = list(slots.keys)
-    if not (base := _lowest(draft, list(dict.fromkeys(measure.table for measure in measures if measure.table)))):
+    if not (
+        base := _lowest(
+            draft, list(dict.fromkeys(measure.table for measure in measures if measure.table))
+        )
+    ):
         raise NoReadingError
     if any(measure.table not in ("", base) for measure in measures):
         draft.pay(costs.ODD, draft.table(base).name)
     base = _link_table(draft, base, keys, measures)
-    if not keys and bool(slots.havings or any(rank.measure.func not in ("", "again") for rank in slots.ranks)):
+    if not keys and bool(
+        slots.havings or any(rank.measure.func not in ("", "again") for rank in slots.ranks)
+    ):
         keys = _asked_keys(draft, base, measures)
         if not keys:
             raise NoReadingError
@@ -304,9 +428,12 @@ def _computed(draft: Draft) -> Query:
         draft.pay(_implied_groups_price(draft, rest), rest[0].column)
         keys, rest = rest, []
     least = any(each.op in ("<", "<=") and each.measure.func == "count" for each in slots.havings)
-    guessed = any(each.limit is not None for each in slots.ranks) and any(keys[0].column or key.table != keys[0].table for key in rest)
+    guessed = any(each.limit is not None for each in slots.ranks) and any(
+        keys[0].column or key.table != keys[0].table for key in rest
+    )
     if guessed or (least and any(not key.column and key.table != base for key in keys)):
-        raise NoReadingError  # a second column of its own in the group; groups without rows are not counted
+        # A second column of its own in the group; groups without rows are not counted.
+        raise NoReadingError
     builder = Builder(draft, base)
     shown: list[Scalar] = []
     hidden: list[Scalar] = []
@@ -315,7 +442,10 @@ def _computed(draft: Draft) -> Query:
         shown += visible
         hidden += [item for item in group if item not in visible]
     for key in rest:
-        draft.pay(costs.ODD if draft.catalog.column(key.table, key.column) is None else costs.GUESSED, key.column)
+        draft.pay(
+            costs.ODD if draft.catalog.column(key.table, key.column) is None else costs.GUESSED,
+            key.column,
+        )
         builder.join(key.table)
         shown.append(as_scalar(draft.catalog, key))
     for measure in measures:
@@ -326,69 +456,118 @@ def _computed(draft: Draft) -> Query:
     where += builder.unused_tables(where)
     limit = next((rank.limit for rank in slots.ranks if rank.limit is not None), slots.limit)
     things = [
-        item for key, item in zip(keys, shown, strict=False) if not key.column and isinstance(item, Col) and item.table == base != key.table
+        item
+        for key, item in zip(keys, shown, strict=False)
+        if not key.column and isinstance(item, Col) and item.table == base != key.table
     ]
     where += [filled(item) for item in things[:1] if keys[:1] and not keys[0].column]
     if limit is not None or slots.havings:
         firsts = [*hidden[:1], *(item for item in shown[:1] if not hidden)]
         where += [filled(item) for item in firsts if isinstance(item, Col)]
     names = {_as_col(column) for column in draft.table(base).names}
-    if Measure("count", base) in measures and any(cond.op in ("=", "<>") and cond.left in names for cond in where):
+    if Measure("count", base) in measures and any(
+        cond.op in ("=", "<>") and cond.left in names for cond in where
+    ):
         draft.pay(costs.ODD, base)  # how many albums of a name: rather those of an artist
     aggregates = [as_aggregate(measure, base) for measure in measures]
-    tested = [_without_repeats(draft, each.measure, base) if builder.repeats else each.measure for each in slots.havings]
+    tested = [
+        _without_repeats(draft, each.measure, base) if builder.repeats else each.measure
+        for each in slots.havings
+    ]
     having = tuple(
-        Condition(as_aggregate(measure, base), each.op, each.number) for measure, each in zip(tested, slots.havings, strict=True)
+        Condition(as_aggregate(measure, base), each.op, each.number)
+        for measure, each in zip(tested, slots.havings, strict=True)
     )
     order = [Order(_ranked(draft, rank, aggregates, base), rank.desc) for rank in slots.ranks]
     if shown and not order:
         order = [usual_order(draft.catalog, shown[0], aggregates[0])]
     select = (*dict.fromkeys(shown), *dict.fromkeys(aggregates))
     group_by = tuple(dict.fromkeys((*hidden, *shown)))
-    return Query(base, tuple(builder.joins), select, tuple(dict.fromkeys(where)), group_by, having, tuple(order), limit)
+    return Query(
+        base,
+        tuple(builder.joins),
+        select,
+        tuple(dict.fromkeys(where)),
+        group_by,
+        having,
+        tuple(order),
+        limit,
+    )
 
 
 def usual_order(catalog: Catalog, shown: Scalar, computed: Agg) -> Order:
-    """Return the order of groups where nobody said one: times and numbers as they run, else the most first."""
+    """Return the order of groups where nobody said one: times and numbers as they run, else the
+    most first.
+    """
     column = catalog.column(shown.table, shown.name) if isinstance(shown, Col) else None
     runs = isinstance(shown, Bucket) or (column is not None and column.is_number)
     return Order(shown) if runs else Order(computed, desc=True)
 
 
 def _implied_groups_price(draft: Draft, keys: list[Key]) -> float:
-    """Return the price of grouping by columns that are only named beside a number; numbers group nothing."""
+    """Return the price of grouping by columns that are only named beside a number; numbers group
+    nothing.
+    """
     columns = [draft.catalog.column(key.table, key.column) for key in keys]
     if any(column is not None and column.is_measure for column in columns):
         return costs.UNKNOWN
     asked = draft.asked()
     thing = draft.meanings[asked] if asked >= 0 else None
-    return costs.GUESSED if thing is not None and Key(thing.table, thing.column) == keys[0] else costs.EVERY_ROW
+    return (
+        costs.GUESSED
+        if thing is not None and Key(thing.table, thing.column) == keys[0]
+        else costs.EVERY_ROW
+    )
 
 
 def _implied(draft: Draft) -> Measure:
-    """Return what is computed for each key where nobody said: the one amount shown is added up, else rows are counted."""
+    """Return what is computed for each key where nobody said: the one amount shown is added up,
+    else rows are counted.
+    """
     slots = draft.slots
-    amounts = [key for key in slots.shown if (column := draft.catalog.column(key.table, key.column)) is not None and column.is_measure]
+    amounts = [
+        key
+        for key in slots.shown
+        if (column := draft.catalog.column(key.table, key.column)) is not None and column.is_measure
+    ]
     if len(amounts) == 1:
-        words = {lemma(word) for word in (draft.catalog.column(amounts[0].table, amounts[0].column) or Column("", "")).words}
+        words = {
+            lemma(word)
+            for word in (
+                draft.catalog.column(amounts[0].table, amounts[0].column) or Column("", "")
+            ).words
+        }
         slots.shown = [key for key in slots.shown if key not in amounts]
         lists = vocabulary().lists
         sums = bool(words & lists["sum_words"]) and not words & lists["single_words"]
         draft.pay(costs.IMPLIED if sums else costs.EVERY_ROW, amounts[0].column)
         return Measure("sum", amounts[0].table, amounts[0].column)
     counted = draft.head() or next((key.table for key in slots.keys), "")
-    plural = any(each.table == counted and each.kind == "table" and is_plural(each.text.lower().split()[-1]) for each in draft.meanings)
+    plural = any(
+        each.table == counted and each.kind == "table" and is_plural(each.text.lower().split()[-1])
+        for each in draft.meanings
+    )
     draft.pay(costs.IMPLIED if plural or draft.chinese else costs.ODD, counted)
     return Measure("count", counted)
 
 
 def _link_table(draft: Draft, base: str, keys: list[Key], measures: list[Measure]) -> str:
-    """Return the table that only connects what is counted with what it is counted for, where there is one: its rows are the pairs."""
+    """Return the table that only connects what is counted with what it is counted for, where there
+    is one: its rows are the pairs.
+    """
     if len(keys) == 1 and all(measure == Measure("count", base) for measure in measures):
         steps = draft.catalog.path(base, keys[0].table) or ()
-        if len(steps) == 2 and not steps[0].up and steps[1].up and len(draft.table(steps[0].there).columns) <= 4:
+        if (
+            len(steps) == 2
+            and not steps[0].up
+            and steps[1].up
+            and len(draft.table(steps[0].there).columns) <= 4
+        ):
             measures[:] = [Measure("count", steps[0].there)]
-            draft.slots.ranks = [replace(r, measure=measures[0]) if r.measure == Measure("count", base) else r for r in draft.slots.ranks]
+            draft.slots.ranks = [
+                replace(r, measure=measures[0]) if r.measure == Measure("count", base) else r
+                for r in draft.slots.ranks
+            ]
             draft.slots.havings = [replace(h, measure=measures[0]) for h in draft.slots.havings]
             draft.slots.heads = [name for name in draft.slots.heads if name != base]
             return steps[0].there
@@ -398,10 +577,16 @@ def _link_table(draft: Draft, base: str, keys: list[Key], measures: list[Measure
 def _asked_keys(draft: Draft, base: str, measures: list[Measure]) -> list[Key]:
     """Return what a rank or a limit on a measure is for: the thing or the column asked for."""
     slots = draft.slots
-    counted = {measure.table for measure in measures if measure.func == "count" and not measure.column}
+    counted = {
+        measure.table for measure in measures if measure.func == "count" and not measure.column
+    }
     asked = draft.asked()
     thing = draft.meanings[asked] if asked >= 0 else None
-    shown = [key for key in slots.shown if not ((c := draft.catalog.column(key.table, key.column)) is not None and c.is_measure)]
+    shown = [
+        key
+        for key in slots.shown
+        if not ((c := draft.catalog.column(key.table, key.column)) is not None and c.is_measure)
+    ]
     key = Key(thing.table, thing.column) if thing is not None else Key("")
     if key in shown or (thing is not None and thing.kind == "table" and thing.table not in counted):
         return [key]
@@ -412,11 +597,16 @@ def _asked_keys(draft: Draft, base: str, measures: list[Measure]) -> list[Key]:
 
 
 def key_items(builder: Builder, key: Key) -> tuple[list[Scalar], list[Scalar]]:
-    """Return what is shown of a key and what is grouped by: a thing by the base's own column, its names beside it."""
+    """Return what is shown of a key and what is grouped by: a thing by the base's own column, its
+    names beside it.
+    """
     draft = builder.draft
     if key.column:
         builder.join(key.table)
-        items = [as_scalar(draft.catalog, key), *(_pointed_names(builder, key) if not key.unit else [])]
+        items = [
+            as_scalar(draft.catalog, key),
+            *(_pointed_names(builder, key) if not key.unit else []),
+        ]
         return items, items
     table = draft.table(key.table)
     names: list[Scalar] = [_as_col(column) for column in table.names]
@@ -454,7 +644,10 @@ def _ranked(draft: Draft, rank: Rank, aggregates: list[Agg], base: str) -> Scala
         return aggregates[0]
     if measure.func:
         wanted = as_aggregate(measure, base)
-        return next((each for each in aggregates if (each.func, each.arg) == (wanted.func, wanted.arg)), aggregates[0])
+        return next(
+            (each for each in aggregates if (each.func, each.arg) == (wanted.func, wanted.arg)),
+            aggregates[0],
+        )
     raise NoReadingError(draft.said(measure.column))
 
 

@@ -1,4 +1,6 @@
-"""The built-in analyst as another member of a team: a checker that runs a colleague's query again, a reviewer that judges by it."""
+"""The built-in analyst as another member of a team: a checker that runs a colleague's query again,
+a reviewer that judges by it.
+"""
 
 import json
 import re
@@ -12,17 +14,28 @@ from longtable.memory.ledger import figures_of
 from longtable.memory.stamps import COLLEAGUE, kind_of
 
 CHECK, RUN, SEND_BACK = "check_sql", "run_sql", "send_back"
-_RAN = re.compile(r"\[[^\[\]\n]{1,60} ran (?:.*; )?(r\d+|a query): (.+) -> [\d,]+ rows \((.*)\)\]\Z", re.DOTALL)
+_RAN = re.compile(
+    r"\[[^\[\]\n]{1,60} ran (?:.*; )?(r\d+|a query): (.+) -> [\d,]+ rows \((.*)\)\]\Z", re.DOTALL
+)
 """The line for the queries of a colleague, as a team's view has it: the newest query."""
 FLAG = {"en": "Look at this:", "zh": "请核对："}
 """How a check that found something begins."""
 SAID = {
     "no_query": {"en": "There is no query to check.", "zh": "没有可以核对的查询。"},
-    "same": {"en": "I checked {handle} again and found nothing wrong{figures}.", "zh": "已重新核对 {handle}，没有发现问题{figures}。"},
-    "different": {"en": "run again, {handle} gives {new}, not {old}", "zh": "重新执行 {handle} 得到 {new}，而不是 {old}"},
+    "same": {
+        "en": "I checked {handle} again and found nothing wrong{figures}.",
+        "zh": "已重新核对 {handle}，没有发现问题{figures}。",
+    },
+    "different": {
+        "en": "run again, {handle} gives {new}, not {old}",
+        "zh": "重新执行 {handle} 得到 {new}，而不是 {old}",
+    },
     "not_checked": {"en": " Not checked: {what}.", "zh": "未能核对：{what}。"},
     "failed": {"en": "the check of {handle} failed", "zh": "{handle} 的核对失败"},
-    "right": {"en": "The question is answered, and the check found nothing wrong.", "zh": "问题已经回答，核对没有发现问题。"},
+    "right": {
+        "en": "The question is answered, and the check found nothing wrong.",
+        "zh": "问题已经回答，核对没有发现问题。",
+    },
     "still": {"en": "The answer stands with this doubt: {doubt}", "zh": "答案仍有疑点：{doubt}"},
 }
 
@@ -41,10 +54,19 @@ FOUND_ZH = {
 
 
 def as_colleague(messages: Sequence[BaseMessage], tools: Set[str]) -> Decision | None:
-    """Return what a checker or a reviewer says or calls, by its tools; None for whoever answers the question itself."""
+    """Return what a checker or a reviewer says or calls, by its tools; None for whoever answers the
+    question itself.
+    """
     if "list_tables" in tools or not tools & {CHECK, RUN, SEND_BACK}:
         return None
-    asked = max((i for i, message in enumerate(messages) if message.type == "human" and kind_of(message) != COLLEAGUE), default=0)
+    asked = max(
+        (
+            i
+            for i, message in enumerate(messages)
+            if message.type == "human" and kind_of(message) != COLLEAGUE
+        ),
+        default=0,
+    )
     language = "zh" if is_chinese(str(messages[asked].text)) else "en"
     heard = [str(message.text) for message in messages[asked:] if kind_of(message) == COLLEAGUE]
     if not tools & {CHECK, RUN}:
@@ -54,7 +76,13 @@ def as_colleague(messages: Sequence[BaseMessage], tools: Set[str]) -> Decision |
         return SAID["no_query"][language]
     if not isinstance(messages[-1], ToolMessage):
         query = {"result": ran[1]} if ran[1].startswith("r") else {"sql": ran[2]}
-        return (Call(CHECK, {**query, "question": str(messages[asked].text)}) if CHECK in tools else Call(RUN, {"sql": ran[2]}),)
+        return (
+            (
+                Call(CHECK, {**query, "question": str(messages[asked].text)})
+                if CHECK in tools
+                else Call(RUN, {"sql": ran[2]})
+            ),
+        )
     return _checked(messages[-1], ran, language)
 
 
@@ -66,12 +94,23 @@ def _checked(result: ToolMessage, ran: re.Match[str], language: str) -> str:
     handle, figures = ran[1], ""
     if result.status == "error" or not isinstance(data, dict) or not data:
         return f"{FLAG[language]} {SAID['failed'][language].format(handle=handle)}"
-    doubts = [(FOUND_ZH if language == "zh" else {}).get(each["code"], each["text"]) for each in data.get("look_at", ())]
+    doubts = [
+        (FOUND_ZH if language == "zh" else {}).get(each["code"], each["text"])
+        for each in data.get("look_at", ())
+    ]
     if "rows" in data:
         new = figures_of(data.get("columns", ()), data["rows"])
         figures = f": {new}"
-        doubts = [] if new == ran[3] else [SAID["different"][language].format(handle=handle, new=new, old=ran[3])]
-    said = f"{FLAG[language]} {'; '.join(doubts)}" if doubts else SAID["same"][language].format(handle=handle, figures=figures)
+        doubts = (
+            []
+            if new == ran[3]
+            else [SAID["different"][language].format(handle=handle, new=new, old=ran[3])]
+        )
+    said = (
+        f"{FLAG[language]} {'; '.join(doubts)}"
+        if doubts
+        else SAID["same"][language].format(handle=handle, figures=figures)
+    )
     left = "; ".join(data.get("not_checked", ()))
     return said + (SAID["not_checked"][language].format(what=left) if left else "")
 
@@ -86,9 +125,13 @@ def _review(messages: Sequence[BaseMessage], heard: Sequence[str], language: str
 
 
 def without_colleagues(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return the messages as one who answers the question needs them; an answer that was sent back is left out."""
+    """Return the messages as one who answers the question needs them; an answer that was sent back
+    is left out.
+    """
     own = [message for message in messages if kind_of(message) != COLLEAGUE]
     if len(own) == len(messages) or own[-1].type != "ai":
         return own
-    asked = max((i for i, message in enumerate(own) if message.type == "human"), default=len(own) - 1)
+    asked = max(
+        (i for i, message in enumerate(own) if message.type == "human"), default=len(own) - 1
+    )
     return own[: asked + 1]

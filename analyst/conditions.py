@@ -10,17 +10,32 @@ _PARTING = {"and", "from", "by", "in", "per", "with"}
 _PASSED = ("wh", "list", "distinct", "present", "pron", "count", "agg", "late", "neg")
 
 
-def dimension_columns(draft: Draft, dimension: str, tables: list[str]) -> list[tuple[float, Column, int]]:
-    """Return the columns that hold a dimension, best first, each with a price and 1, or -1 where it runs the other way (birth: age)."""
+def dimension_columns(
+    draft: Draft, dimension: str, tables: list[str]
+) -> list[tuple[float, Column, int]]:
+    """Return the columns that hold a dimension, best first, each with a price and 1, or -1 where it
+    runs the other way (birth: age).
+    """
     wanted = vocabulary().dimensions.get(dimension, ())
     said = {stem(word) for word in draft.words}
     found: list[tuple[float, Column, int]] = []
     for rank, name in enumerate(dict.fromkeys(tables)):
         for column in draft.table(name).columns:
-            words = {lemma(word) for word in column.words} | ({column.unit} if column.unit else set())
-            place = next((n for n, word in enumerate(wanted) if word.lstrip("-") in words and word), -1)
-            other = words & vocabulary().lists["worse"] - set(wanted)  # a delay is no length, though in minutes
-            if place < 0 or other or column.is_id or column.is_clock or not (column.is_measure or column.is_date or column.is_year):
+            words = {lemma(word) for word in column.words} | (
+                {column.unit} if column.unit else set()
+            )
+            place = next(
+                (n for n, word in enumerate(wanted) if word.lstrip("-") in words and word), -1
+            )
+            # A delay is no length, though in minutes.
+            other = words & vocabulary().lists["worse"] - set(wanted)
+            if (
+                place < 0
+                or other
+                or column.is_id
+                or column.is_clock
+                or not (column.is_measure or column.is_date or column.is_year)
+            ):
                 continue
             turned = wanted[place].startswith("-")
             if column.is_date and not turned and dimension != "date":
@@ -31,7 +46,9 @@ def dimension_columns(draft: Draft, dimension: str, tables: list[str]) -> list[t
     return sorted(found, key=lambda each: each[0])
 
 
-def best_dimension(draft: Draft, dimension: str, tables: list[str], text: str) -> tuple[Column, int]:
+def best_dimension(
+    draft: Draft, dimension: str, tables: list[str], text: str
+) -> tuple[Column, int]:
     """Return the column that a dimension is measured by, and pay for the choice."""
     found = dimension_columns(draft, dimension, tables)
     if not found:
@@ -42,14 +59,18 @@ def best_dimension(draft: Draft, dimension: str, tables: list[str], text: str) -
     return column, sign
 
 
-# -- numbers ------------------------------------------------------------------------------------------------------------
+# -- numbers ---------------------------------------------------------------------------------------
 
 
 def fill_numbers(draft: Draft) -> None:
     """Give each number that nothing used its column, or the measure that it limits."""
     for place, each in draft.open("op"):
         if each.is_op("between"):
-            numbers = [n for n in range(place + 1, min(place + 6, len(draft.meanings))) if draft.meanings[n].kind == "number"]
+            numbers = [
+                n
+                for n in range(place + 1, min(place + 6, len(draft.meanings)))
+                if draft.meanings[n].kind == "number"
+            ]
             if len(numbers) == 2:
                 _between(draft, place, numbers)
     for place, _ in draft.open("number"):
@@ -66,7 +87,13 @@ def _between(draft: Draft, place: int, numbers: list[int]) -> None:
     if isinstance(target, Measure):
         raise NoReadingError(draft.meanings[place].text)
     low, high = (_converted(draft, target, n, _unit_after(draft, numbers[-1])) for n in numbers)
-    draft.slots.where.append(Where(target.table, target.name, Condition(Col(target.table, target.name), "between", (low, high))))
+    draft.slots.where.append(
+        Where(
+            target.table,
+            target.name,
+            Condition(Col(target.table, target.name), "between", (low, high)),
+        )
+    )
 
 
 def _number(draft: Draft, place: int) -> None:
@@ -88,19 +115,41 @@ def _number(draft: Draft, place: int) -> None:
     if isinstance(target, Measure):
         draft.slots.havings.append(Having(target, op, each.number))
         return
-    number = _converted(draft, target, place, _unit_after(draft, place)) if target.is_number else each.text  # a code of digits
-    draft.slots.where.append(Where(target.table, target.name, Condition(Col(target.table, target.name), op, number)))
+    # A code of digits.
+    number = (
+        _converted(draft, target, place, _unit_after(draft, place))
+        if target.is_number
+        else each.text
+    )
+    draft.slots.where.append(
+        Where(target.table, target.name, Condition(Col(target.table, target.name), op, number))
+    )
 
 
 def _unit_after(draft: Draft, place: int) -> int:
-    return place + 1 if place + 1 < len(draft.meanings) and draft.meanings[place + 1].kind == "unit" else -1
+    return (
+        place + 1
+        if place + 1 < len(draft.meanings) and draft.meanings[place + 1].kind == "unit"
+        else -1
+    )
 
 
-def _target(draft: Draft, begin: int, place: int, dimension: str = "", *, bare: bool = False) -> Column | Measure:
-    """Return what a number between `begin` and `place` is about: a column, or a measure of each row of the answer."""
-    year, code = bare and 1900 <= draft.meanings[place].number <= 2100, draft.meanings[place].text.isdigit()
+def _target(
+    draft: Draft, begin: int, place: int, dimension: str = "", *, bare: bool = False
+) -> Column | Measure:
+    """Return what a number between `begin` and `place` is about: a column, or a measure of each row
+    of the answer.
+    """
+    year, code = (
+        bare and 1900 <= draft.meanings[place].number <= 2100,
+        draft.meanings[place].text.isdigit(),
+    )
     unit = _unit_after(draft, place)
-    late = [n for n in range(max(0, begin - 3), min(len(draft.meanings), place + 4)) if draft.meanings[n].is_op("late")]
+    late = [
+        n
+        for n in range(max(0, begin - 3), min(len(draft.meanings), place + 4))
+        if draft.meanings[n].is_op("late")
+    ]
     after = draft.after(unit if unit >= 0 else place, over=("distinct", "late", "post"), most=3)
     before = draft.before(begin, over=_PASSED, most=5)
     for other in (after, before):
@@ -115,21 +164,40 @@ def _target(draft: Draft, begin: int, place: int, dimension: str = "", *, bare: 
         if (
             column is not None
             and (
-                column.is_measure or column.is_year or (bare and (column.is_number or (code and other == place - 1 and not column.is_date)))
+                column.is_measure
+                or column.is_year
+                or (
+                    bare
+                    and (column.is_number or (code and other == place - 1 and not column.is_date))
+                )
             )
             and (column.is_year or column.is_id or not year)
-            and not (other == after and _PARTING & {m.text.lower() for m in draft.meanings[place + 1 : other]})
+            and not (
+                other == after
+                and _PARTING & {m.text.lower() for m in draft.meanings[place + 1 : other]}
+            )
         ):
             averaged = draft.before(other, most=2)
-            draft.use(other, *late, price=costs.FAR * max(0, abs(other - place) - 3), text=each.text)
-            if averaged >= 0 and draft.meanings[averaged].is_op("agg") and averaged not in draft.used:
+            draft.use(
+                other, *late, price=costs.FAR * max(0, abs(other - place) - 3), text=each.text
+            )
+            if (
+                averaged >= 0
+                and draft.meanings[averaged].is_op("agg")
+                and averaged not in draft.used
+            ):
                 func = draft.meanings[averaged].arg
                 draft.use(averaged)
                 return Measure(func, column.table, column.name)
             return column
         asked = draft.asked()
         things = asked >= 0 and draft.meanings[asked].kind == "table" and each.table == draft.head()
-        if each.kind == "table" and other == after and (not bare or {"exactly", "only"} & set(draft.words)) and not things:
+        if (
+            each.kind == "table"
+            and other == after
+            and (not bare or {"exactly", "only"} & set(draft.words))
+            and not things
+        ):
             draft.use(other)
             return Measure("count", each.table)
     text = draft.meanings[place].text
@@ -137,14 +205,24 @@ def _target(draft: Draft, begin: int, place: int, dimension: str = "", *, bare: 
         raise NoReadingError(text)  # a year that no date takes is no amount
     if late:
         draft.use(*late)
-        return best_dimension(draft, "delay", draft.spoken() or [t.name for t in draft.catalog.plain], text)[0]
-    if unit >= 0 and (found_unit := _by_unit(draft, draft.meanings[unit].arg, dimension, text)) is not None:
+        return best_dimension(
+            draft, "delay", draft.spoken() or [t.name for t in draft.catalog.plain], text
+        )[0]
+    if (
+        unit >= 0
+        and (found_unit := _by_unit(draft, draft.meanings[unit].arg, dimension, text)) is not None
+    ):
         return found_unit
     if dimension:
         column, sign = best_dimension(draft, dimension, draft.spoken(), text)
         if sign > 0:
             return column
-    if vocabulary().lists["money_verbs"] & set(draft.words) or {"cost", "costs", "costing", "price"} & set(draft.words):
+    if vocabulary().lists["money_verbs"] & set(draft.words) or {
+        "cost",
+        "costs",
+        "costing",
+        "price",
+    } & set(draft.words):
         own = dimension_columns(draft, "price", draft.spoken()[:1])
         if own and not {"spent", "spend"} & set(draft.words):
             draft.pay(0.1, text)
@@ -155,7 +233,11 @@ def _target(draft: Draft, begin: int, place: int, dimension: str = "", *, bare: 
 
 def _limited_before(draft: Draft, text: str) -> Column:
     """Return the column whose numbers the query before limits: 'and less than 1?'."""
-    limits = [cond.left for cond in draft.prior.where if isinstance(cond.left, Col)] if draft.prior is not None else []
+    limits = (
+        [cond.left for cond in draft.prior.where if isinstance(cond.left, Col)]
+        if draft.prior is not None
+        else []
+    )
     columns = [draft.catalog.column(col.table, col.name) for col in limits]
     found = next((column for column in columns if column is not None and column.is_measure), None)
     if found is None:
@@ -164,23 +246,53 @@ def _limited_before(draft: Draft, text: str) -> Column:
 
 
 def _by_unit(draft: Draft, unit: str, dimension: str, text: str) -> Column | None:
-    """Return the one column of numbers in the tables spoken of whose unit measures the same as `unit`."""
+    """Return the one column of numbers in the tables spoken of whose unit measures the same as
+    `unit`.
+    """
     units = vocabulary().units
     kind = units[unit].dimension if unit in units else ""
-    wanted = {"duration": "length", "distance": "distance", "weight": "weight", "money": "price", "speed": "speed", "heat": "heat"}.get(
-        kind, ""
-    )
-    options = [(price, column) for price, column, sign in dimension_columns(draft, dimension or wanted, draft.spoken()) if sign > 0]
-    options = [each for each in options if not (kind and each[1].unit) or units[each[1].unit].dimension == kind]
-    named = [c for name in draft.spoken()[:1] for c in draft.table(name).columns if c.is_measure and not c.is_clock]
-    fits = [(price, column) for price, column in options if column.unit and units[column.unit].dimension == kind]
+    wanted = {
+        "duration": "length",
+        "distance": "distance",
+        "weight": "weight",
+        "money": "price",
+        "speed": "speed",
+        "heat": "heat",
+    }.get(kind, "")
+    options = [
+        (price, column)
+        for price, column, sign in dimension_columns(draft, dimension or wanted, draft.spoken())
+        if sign > 0
+    ]
+    options = [
+        each
+        for each in options
+        if not (kind and each[1].unit) or units[each[1].unit].dimension == kind
+    ]
+    named = [
+        c
+        for name in draft.spoken()[:1]
+        for c in draft.table(name).columns
+        if c.is_measure and not c.is_clock
+    ]
+    fits = [
+        (price, column)
+        for price, column in options
+        if column.unit and units[column.unit].dimension == kind
+    ]
     fits = fits or [
-        (0.1, column) for column in named if not (dimension and options) and column.unit and units[column.unit].dimension == kind
+        (0.1, column)
+        for column in named
+        if not (dimension and options) and column.unit and units[column.unit].dimension == kind
     ]
     found = sorted(fits or options, key=lambda each: each[0])
     if not found:
         return None
-    draft.pay(max(0.0, found[0][0]) + (costs.RIVAL if (len(found) > 1 and found[1][0] - found[0][0] < 0.05) else 0.1), text)
+    draft.pay(
+        max(0.0, found[0][0])
+        + (costs.RIVAL if (len(found) > 1 and found[1][0] - found[0][0] < 0.05) else 0.1),
+        text,
+    )
     return found[0][1]
 
 
@@ -202,10 +314,24 @@ def _converted(draft: Draft, column: Column, place: int, unit: int) -> float | i
 def _average(draft: Draft, place: int, each: Meaning) -> None:
     """'above the average price', 'cheaper than average': a column beside its own average."""
     op, _, dimension = each.arg.partition(":")
-    function = next((n for n in range(place + 1, min(place + 4, len(draft.meanings))) if draft.meanings[n].is_op("agg")), -1)
+    function = next(
+        (
+            n
+            for n in range(place + 1, min(place + 4, len(draft.meanings)))
+            if draft.meanings[n].is_op("agg")
+        ),
+        -1,
+    )
     if function < 0 or draft.meanings[function].arg != "avg":
         return
-    target = next((n for n in (draft.after(function, most=3), draft.before(place, over=_PASSED, most=4)) if draft.is_measure(n)), -1)
+    target = next(
+        (
+            n
+            for n in (draft.after(function, most=3), draft.before(place, over=_PASSED, most=4))
+            if draft.is_measure(n)
+        ),
+        -1,
+    )
     column = draft.column(draft.meanings[target]) if target >= 0 else None
     if column is None and dimension:
         column = best_dimension(draft, dimension, draft.spoken(), each.text)[0]
@@ -217,8 +343,14 @@ def _average(draft: Draft, place: int, each: Meaning) -> None:
 
 
 def money_measures(draft: Draft, head: str) -> list[tuple[float, Measure]]:
-    """Return the sums of money about a table, nearest first, with prices: amounts of its own or of tables that point at it."""
-    order = [t.name for t in draft.catalog.plain if not head or t.name == head or draft.catalog.path(t.name, head) is not None]
+    """Return the sums of money about a table, nearest first, with prices: amounts of its own or of
+    tables that point at it.
+    """
+    order = [
+        t.name
+        for t in draft.catalog.plain
+        if not head or t.name == head or draft.catalog.path(t.name, head) is not None
+    ]
     lists = vocabulary().lists
     options: list[tuple[float, Measure]] = []
     for name in order:
@@ -229,7 +361,12 @@ def money_measures(draft: Draft, head: str) -> list[tuple[float, Measure]]:
         for column in columns:
             words = {lemma(word) for word in column.words}
             if words & (lists["sum_words"] - lists["sum_or_value"]):
-                options.append((0.15 * len(way) + (0.0 if words & {"total", "amount"} else 0.1), Measure("sum", name, column.name)))
+                options.append(
+                    (
+                        0.15 * len(way) + (0.0 if words & {"total", "amount"} else 0.1),
+                        Measure("sum", name, column.name),
+                    )
+                )
     return sorted(options, key=lambda each: each[0])
 
 
@@ -243,7 +380,7 @@ def money_measure(draft: Draft, head: str, text: str) -> Measure:
     return options[0][1]
 
 
-# -- values, patterns, negations ----------------------------------------------------------------------------------------
+# -- values, patterns, negations -------------------------------------------------------------------
 
 
 def fill_lateness(draft: Draft) -> None:
@@ -252,19 +389,38 @@ def fill_lateness(draft: Draft) -> None:
         if each.is_op("late"):
             draft.use(place)
             column = best_dimension(draft, "delay", draft.spoken(), each.text)[0]
-            draft.slots.where.append(Where(column.table, column.name, Condition(Col(column.table, column.name), each.arg, 0)))
+            draft.slots.where.append(
+                Where(
+                    column.table,
+                    column.name,
+                    Condition(Col(column.table, column.name), each.arg, 0),
+                )
+            )
 
 
 def fill_patterns(draft: Draft) -> None:
-    """'whose title starts with The', 'containing love': the column before, or the name of what is asked about."""
+    """'whose title starts with The', 'containing love': the column before, or the name of what is
+    asked about.
+    """
     for place, each in draft.open("op"):
         if not each.is_op("like"):
             continue
-        text = next((n for n in range(place + 1, min(place + 4, len(draft.meanings))) if _is_text(draft, n)), -1)
+        text = next(
+            (
+                n
+                for n in range(place + 1, min(place + 4, len(draft.meanings)))
+                if _is_text(draft, n)
+            ),
+            -1,
+        )
         if text < 0:
             continue
         before = draft.before(place, over=("wh",), most=4)
-        column = draft.column(draft.meanings[before]) if before >= 0 and draft.meanings[before].kind == "column" else None
+        column = (
+            draft.column(draft.meanings[before])
+            if before >= 0 and draft.meanings[before].kind == "column"
+            else None
+        )
         names = draft.table(draft.head()).names if draft.head() else ()
         if column is None and not names:
             continue
@@ -273,13 +429,21 @@ def fill_patterns(draft: Draft) -> None:
         draft.blamed = [blame for blame in draft.blamed if blame[1] != draft.meanings[text].text]
         target = column or next(iter(names))
         spoken = draft.meanings[text]
-        cond = Condition(Col(target.table, target.name), each.arg, " ".join(t.text for t in draft.tokens[spoken.start : spoken.end]))
+        cond = Condition(
+            Col(target.table, target.name),
+            each.arg,
+            " ".join(t.text for t in draft.tokens[spoken.start : spoken.end]),
+        )
         draft.slots.where.append(Where(target.table, target.name, cond))
 
 
 def _is_text(draft: Draft, place: int) -> bool:
     token = draft.tokens[draft.meanings[place].start]
-    return token.kind in ("quoted", "code") or token.is_name or draft.meanings[place].kind in ("value", "part", "unknown")
+    return (
+        token.kind in ("quoted", "code")
+        or token.is_name
+        or draft.meanings[place].kind in ("value", "part", "unknown")
+    )
 
 
 def fill_negations(draft: Draft) -> None:
@@ -287,25 +451,38 @@ def fill_negations(draft: Draft) -> None:
     for place, each in draft.open("op"):
         if not each.is_op("neg"):
             continue
-        target = draft.after(place, over=("neg", "count", "distinct", "present", "pron", "agg", "wh", "list"), most=6)
-        if target >= 0 and draft.meanings[target].kind == "table" and draft.meanings[target].table == draft.head():
+        target = draft.after(
+            place, over=("neg", "count", "distinct", "present", "pron", "agg", "wh", "list"), most=6
+        )
+        if (
+            target >= 0
+            and draft.meanings[target].kind == "table"
+            and draft.meanings[target].table == draft.head()
+        ):
             target = -1
         denied = draft.meanings[target] if target >= 0 and target not in draft.used else None
-        if (target != place + 1 or denied is None or denied.cost > 0.3) and _denied_event(draft, place, target):
+        if (target != place + 1 or denied is None or denied.cost > 0.3) and _denied_event(
+            draft, place, target
+        ):
             continue
         draft.use(place)
         if denied is None:
             raise NoReadingError(each.text)
         if denied.kind == "table" and denied.table != draft.head():
             draft.use(target)
-            keys = [key.sure for key in draft.catalog.references if (key.many, key.one) == (denied.table, draft.head())]
+            keys = [
+                key.sure
+                for key in draft.catalog.references
+                if (key.many, key.one) == (denied.table, draft.head())
+            ]
             if len(keys) > 1 and not all(keys):
                 raise NoReadingError(each.text)  # not from there, or not to it?
             draft.slots.absent[denied.table] = frozenset()
         elif same := [
             other
             for other in range(target, min(target + 5, len(draft.meanings)))
-            if draft.meanings[other].kind in ("value", "part", "flag") and draft.meanings[other].column == denied.column
+            if draft.meanings[other].kind in ("value", "part", "flag")
+            and draft.meanings[other].column == denied.column
         ]:
             for other in same:
                 draft.change(other, op="not")
@@ -323,7 +500,9 @@ def fill_negations(draft: Draft) -> None:
 
 
 def _denied_event(draft: Draft, place: int, target: int) -> bool:
-    """'have not been shipped', 'nobody bought': the date of the verb is missing, or the rows of the table that it speaks of."""
+    """'have not been shipped', 'nobody bought': the date of the verb is missing, or the rows of the
+    table that it speaks of.
+    """
     head = draft.head() or draft.base
     if not head:
         return False
@@ -332,7 +511,9 @@ def _denied_event(draft: Draft, place: int, target: int) -> bool:
         word = draft.tokens[n].word
         if len(word) < 3 or (target >= 0 and draft.meanings[target].end <= n):
             continue
-        times = [c for c in draft.table(head).columns if c.is_date or {"date", "time"} & set(c.words)]
+        times = [
+            c for c in draft.table(head).columns if c.is_date or {"date", "time"} & set(c.words)
+        ]
         dates = sorted((len(c.words), c.name) for c in times if _speaks_of(word, c.words))
         rows = [key.many for key in draft.catalog.references if key.one == head and target < 0]
         absent = [name for name in rows if _speaks_of(word, draft.table(name).words)]
@@ -343,7 +524,9 @@ def _denied_event(draft: Draft, place: int, target: int) -> bool:
         draft.cost -= max(0.0, draft.meanings[found].cost - costs.VERB)
         draft.blamed = [blame for blame in draft.blamed if blame[1] != draft.meanings[found].text]
         if dates:
-            draft.slots.where.append(Where(head, dates[0][1], Condition(Col(head, dates[0][1]), "null")))
+            draft.slots.where.append(
+                Where(head, dates[0][1], Condition(Col(head, dates[0][1]), "null"))
+            )
         else:
             draft.slots.absent[absent[0]] = frozenset()
         return True
@@ -351,9 +534,12 @@ def _denied_event(draft: Draft, place: int, target: int) -> bool:
 
 
 def _speaks_of(verb: str, words: tuple[str, ...]) -> bool:
-    """Return whether a verb is of the family of one of the words of a name, or of the same kind of event."""
+    """Return whether a verb is of the family of one of the words of a name, or of the same kind of
+    event.
+    """
     return any(
-        max(likeness(verb, word), likeness(stem(verb), word)) > 0.85 or vocabulary().events_of(verb) & vocabulary().events_of(word)
+        max(likeness(verb, word), likeness(stem(verb), word)) > 0.85
+        or vocabulary().events_of(verb) & vocabulary().events_of(word)
         for word in words
     )
 
@@ -364,22 +550,35 @@ def _is_null(draft: Draft, each: Meaning) -> None:
     cond = Condition(col, "null")
     if column is not None and column.truth is not None:
         cond = Condition(col, "<>", column.truth)
-    elif column is not None and column.is_measure and vocabulary().lists["in_store"] & {lemma(word) for word in column.words}:
+    elif (
+        column is not None
+        and column.is_measure
+        and vocabulary().lists["in_store"] & {lemma(word) for word in column.words}
+    ):
         cond = Condition(col, "=", 0)
-    elif column is not None and column.is_measure and vocabulary().lists["worse"] & {lemma(word) for word in column.words}:
+    elif (
+        column is not None
+        and column.is_measure
+        and vocabulary().lists["worse"] & {lemma(word) for word in column.words}
+    ):
         raise NoReadingError(each.text)  # no delay: none known, or none had?
     draft.slots.where.append(Where(each.table, each.column, cond))
 
 
 def fill_values(draft: Draft) -> None:
-    """Turn values, parts of values and flags into conditions; values of one column are alternatives."""
+    """Turn values, parts of values and flags into conditions; values of one column are
+    alternatives.
+    """
     _drop_names(draft)
     groups: dict[tuple[str, str, bool, frozenset[str]], list[Meaning]] = {}
     for place, each in draft.open("value"):
         draft.use(place)
         _check_place(draft, place, each)
         own = (each.table, each.column, each.op == "not", draft.roles(place))
-        slot = next((slot for slot in groups if slot[:3] == own[:3] and own[3] in (frozenset(), slot[3])), own)
+        slot = next(
+            (slot for slot in groups if slot[:3] == own[:3] and own[3] in (frozenset(), slot[3])),
+            own,
+        )
         groups.setdefault(slot, []).append(each)
     for (table, column, denied, roles), found in groups.items():
         col = Col(table, column)
@@ -388,16 +587,22 @@ def fill_values(draft: Draft) -> None:
         draft.slots.where.append(Where(table, column, cond, roles, denied))
     for place, each in draft.open("part"):
         cond = Condition(Col(each.table, each.column), "contains", str(each.value))
-        draft.slots.where.append(Where(each.table, each.column, cond, draft.roles(place), each.op == "not"))
+        draft.slots.where.append(
+            Where(each.table, each.column, cond, draft.roles(place), each.op == "not")
+        )
         draft.use(place, price=_part_price(draft, place, each), text=each.text)
     for place, each in draft.open("flag"):
         draft.use(place)
-        cond = Condition(Col(each.table, each.column), "<>" if each.op == "not" else "=", each.value)
+        cond = Condition(
+            Col(each.table, each.column), "<>" if each.op == "not" else "=", each.value
+        )
         draft.slots.where.append(Where(each.table, each.column, cond))
 
 
 def _check_place(draft: Draft, place: int, each: Meaning) -> None:
-    """Pay for a value whose place speaks against its column: 'to JFK' of an origin, 'the album X' of a track, 'X or Y' of two."""
+    """Pay for a value whose place speaks against its column: 'to JFK' of an origin, 'the album X'
+    of a track, 'X or Y' of two.
+    """
     lists = vocabulary().lists
     column = draft.column(each)
     roles = draft.roles(place)
@@ -406,16 +611,28 @@ def _check_place(draft: Draft, place: int, each: Meaning) -> None:
     if roles and stems & (opposite[0] if roles & opposite[1] else opposite[1]) - roles:
         draft.pay(costs.ODD, each.text)
     before = draft.meanings[place - 1] if place else None
-    if before is not None and before.kind == "table" and before.table != each.table and not is_plural(before.text.lower().split()[-1]):
+    if (
+        before is not None
+        and before.kind == "table"
+        and before.table != each.table
+        and not is_plural(before.text.lower().split()[-1])
+    ):
         draft.pay(costs.ODD, each.text)
     earlier = draft.meanings[place - 2] if place > 1 else None
     joined = before is not None and before.text.lower() in ("or", "或", "或者")
-    if joined and earlier is not None and earlier.kind == "value" and (earlier.table, earlier.column) != (each.table, each.column):
+    if (
+        joined
+        and earlier is not None
+        and earlier.kind == "value"
+        and (earlier.table, earlier.column) != (each.table, each.column)
+    ):
         raise NoReadingError(each.text)
 
 
 def _part_price(draft: Draft, place: int, each: Meaning) -> float:
-    """Return the price of a part of a value: dear where nothing names its table and it is not beside the one asked about."""
+    """Return the price of a part of a value: dear where nothing names its table and it is not
+    beside the one asked about.
+    """
     head = draft.head() or draft.base
     column = draft.column(each)
     if each.table in draft.named() or each.table == head or not head:
@@ -427,25 +644,43 @@ def _part_price(draft: Draft, place: int, each: Meaning) -> float:
         return costs.FAR_PART
     if roles & set(map(stem, split_name(way[-1].here_column))):
         return 0.1  # to Atlanta: the key says so
-    return costs.FAR_PART if len(way) > 1 else 0.1 if each.cost < costs.VALUE_PART else costs.UNNAMED_PART
+    return (
+        costs.FAR_PART
+        if len(way) > 1
+        else 0.1
+        if each.cost < costs.VALUE_PART
+        else costs.UNNAMED_PART
+    )
 
 
 def _drop_names(draft: Draft) -> None:
-    """Take up a column or table that only names what a value beside it is: 'carrier UA', 'the genre Rock', 'status open'."""
+    """Take up a column or table that only names what a value beside it is: 'carrier UA', 'the genre
+    Rock', 'status open'.
+    """
     for place, each in draft.open("value", "part"):
         for other in (draft.before(place, over=("neg",), most=3), draft.after(place, most=2)):
             beside = draft.meanings[other] if other >= 0 and other not in draft.used else None
             if (
                 beside is None
                 or beside.op
-                or any(m.text.lower() in ("and", "their", ",") for m in draft.meanings[min(place, other) + 1 : max(place, other)])
+                or any(
+                    m.text.lower() in ("and", "their", ",")
+                    for m in draft.meanings[min(place, other) + 1 : max(place, other)]
+                )
             ):
                 continue
             same = (beside.table, beside.column) == (each.table, each.column)
             pointing = beside.kind == "column" and any(
-                (key.many, key.column, key.one) in ((beside.table, beside.column, each.table), (each.table, each.column, beside.table))
-                or {(key.many, key.column), (key.one, key.target)} == {(beside.table, beside.column), (each.table, each.column)}
+                (key.many, key.column, key.one)
+                in (
+                    (beside.table, beside.column, each.table),
+                    (each.table, each.column, beside.table),
+                )
+                or {(key.many, key.column), (key.one, key.target)}
+                == {(beside.table, beside.column), (each.table, each.column)}
                 for key in draft.catalog.references
             )
-            if (beside.kind == "column" and same) or (pointing and not is_plural(beside.text.lower())):
+            if (beside.kind == "column" and same) or (
+                pointing and not is_plural(beside.text.lower())
+            ):
                 draft.use(other)

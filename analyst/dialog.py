@@ -1,4 +1,6 @@
-"""Read the messages of one model call, and decide what to do next: call tools, or answer. Nothing is remembered between calls."""
+"""Read the messages of one model call, and decide what to do next: call tools, or answer. Nothing
+is remembered between calls.
+"""
 
 import json
 import re
@@ -35,7 +37,9 @@ _RUN = re.compile(r"([^\w\s])\1{3,}|(\s)\s{3,}")
 
 @dataclass(frozen=True)
 class ToolResult:
-    """One tool call with its answer; `data` is None when the answer failed, was cut or is missing."""
+    """One tool call with its answer; `data` is None when the answer failed, was cut or is
+    missing.
+    """
 
     name: str
     args: dict[str, Any]
@@ -69,7 +73,9 @@ class View:
     """Folded queries that ran, oldest first."""
     folded: bool = False
     card: str = ""
-    """The system prompt up to the memory, once something is folded: before that the tools' own answers are there."""
+    """The system prompt up to the memory, once something is folded: before that the tools' own
+    answers are there.
+    """
 
     @property
     def now(self) -> Turn:
@@ -94,12 +100,16 @@ Decision = str | tuple[Call, ...]
 """What one model call says: the text of the answer, or tool calls."""
 
 
-# -- reading the messages -----------------------------------------------------------------------------------------------
+# -- reading the messages --------------------------------------------------------------------------
 
 
 def read_view(messages: Sequence[BaseMessage]) -> View:
-    """Return the turns of `messages`; text in a memory block is read as findings, never as a question."""
-    answers = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
+    """Return the turns of `messages`; text in a memory block is read as findings, never as a
+    question.
+    """
+    answers = {
+        message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)
+    }
     turns: list[Turn] = []
     memory: list[str] = []
     for message in messages:
@@ -107,21 +117,38 @@ def read_view(messages: Sequence[BaseMessage]) -> View:
         if isinstance(message, SystemMessage) or text.lstrip().startswith(_MEMORY):
             memory.append(text)
         elif isinstance(message, HumanMessage):
-            turns.append(Turn(_RUN.sub(lambda run: run[1] * 3 if run[1] else run[2], text.strip())[: MOST_CHARACTERS + 1]))
+            turns.append(
+                Turn(
+                    _RUN.sub(lambda run: run[1] * 3 if run[1] else run[2], text.strip())[
+                        : MOST_CHARACTERS + 1
+                    ]
+                )
+            )
         elif isinstance(message, AIMessage) and turns:
             if message.tool_calls:
                 turns[-1].calls += 1
-                turns[-1].results += [_result(call["name"], call["args"], answers.get(call["id"] or "")) for call in message.tool_calls]
+                turns[-1].results += [
+                    _result(call["name"], call["args"], answers.get(call["id"] or ""))
+                    for call in message.tool_calls
+                ]
             elif text.strip():
                 turns[-1].answer = text.strip()
     joined = "\n".join(memory)
     folded = _MEMORY in joined
     card = joined.partition(_MEMORY)[0] if folded else ""
-    return View(tuple(turns) or (Turn(""),), tuple(findings_in(joined)), tuple(ledger_in(joined)), folded, card)
+    return View(
+        tuple(turns) or (Turn(""),),
+        tuple(findings_in(joined)),
+        tuple(ledger_in(joined)),
+        folded,
+        card,
+    )
 
 
 def _result(name: str, args: dict[str, Any], answer: ToolMessage | None) -> ToolResult:
-    text, failed = (str(answer.text), answer.status == "error") if answer is not None else ("", False)
+    text, failed = (
+        (str(answer.text), answer.status == "error") if answer is not None else ("", False)
+    )
     try:
         data = json.loads(text)
     except ValueError:
@@ -132,47 +159,78 @@ def _result(name: str, args: dict[str, Any], answer: ToolMessage | None) -> Tool
         return ToolResult(name, args, data, text=text)
     raw = data.get("error")
     error: dict[str, Any] = raw if isinstance(raw, dict) else {"message": str(raw or text)}
-    return ToolResult(name, args, None, str(error.get("message", "")) or "failed", str(error.get("class", "")), text)
+    return ToolResult(
+        name,
+        args,
+        None,
+        str(error.get("message", "")) or "failed",
+        str(error.get("class", "")),
+        text,
+    )
 
 
 def catalog_in(view: View) -> Catalog | None:
-    """Return what list_tables and describe_tables told in this view, else what the schema's card tells; None without either."""
+    """Return what list_tables and describe_tables told in this view, else what the schema's card
+    tells; None without either.
+    """
     kinds = {"list_tables": "list", "describe_tables": "describe"}
     answers = [
         ("search" if result.args.get("search") else kinds[result.name], result.text)
         for result in view.results
-        if result.name in kinds and result.data is not None and isinstance(result.data.get("tables"), list)
+        if result.name in kinds
+        and result.data is not None
+        and isinstance(result.data.get("tables"), list)
     ]
     return read_catalog(tuple(dict.fromkeys(answers)), view.card)
 
 
 def values_in(view: View) -> dict[str, tuple[Match, ...]]:
-    """Return what find_values found, by the text asked for; a text without matches maps to nothing."""
+    """Return what find_values found, by the text asked for; a text without matches maps to
+    nothing.
+    """
     found: dict[str, tuple[Match, ...]] = {}
-    for args, data in ((result.args, result.data) for result in view.results if result.name == "find_values" and result.data):
+    for args, data in (
+        (result.args, result.data)
+        for result in view.results
+        if result.name == "find_values" and result.data
+    ):
         asked = args.get("text", "")
         texts = [str(text).lower() for text in (asked if isinstance(asked, list) else [asked])]
         found |= {text: found.get(text, ()) for text in texts}
         for raw in data.get("matches", ()):
             if "value" in raw:  # else it is withheld under `Context.privacy`
                 text = str(raw.get("text", texts[0])).lower()
-                match = Match(str(raw["table"]), str(raw["column"]), raw["value"], str(raw.get("match", "exact")))
+                match = Match(
+                    str(raw["table"]),
+                    str(raw["column"]),
+                    raw["value"],
+                    str(raw.get("match", "exact")),
+                )
                 found[text] = tuple(dict.fromkeys((*found.get(text, ()), match)))
     return found
 
 
 def last_sql(view: View) -> str:
-    """Return the SQL of the newest query that ran before the question now open; "" if none is known."""
-    ran = [result.args.get("sql") for turn in view.turns[:-1] for result in turn.of("run_sql") if not result.error]
+    """Return the SQL of the newest query that ran before the question now open; "" if none is
+    known.
+    """
+    ran = [
+        result.args.get("sql")
+        for turn in view.turns[:-1]
+        for result in turn.of("run_sql")
+        if not result.error
+    ]
     known = [*(line.sql for line in view.queries), *(sql for sql in ran if isinstance(sql, str))]
     return known[-1] if known else ""
 
 
-# -- deciding -----------------------------------------------------------------------------------------------------------
+# -- deciding --------------------------------------------------------------------------------------
 
 
 def decide(view: View, tools: frozenset[str]) -> Decision:
-    """Return the next step; a pure function of the view and of the names of the tools that are there (empty: all)."""
+    """Return the next step; a pure function of the view and of the names of the tools that are
+    there (empty: all).
+    """
     question = view.now.question
     language = "zh" if is_chinese(question) else "en"
     folded = view.folded or bool(view.findings) or any(turn.answer for turn in view.turns[:-1])
@@ -212,7 +270,11 @@ def _decide(view: View, language: str, tools: frozenset[str]) -> Decision:
         _stop_at(view.now.of("list_tables"), 2)
         return (Call("list_tables", {}),)
     if kind in ("help", "tables"):
-        return talk.help_text(catalog, language) if kind == "help" else talk.tables_text(catalog, language)
+        return (
+            talk.help_text(catalog, language)
+            if kind == "help"
+            else talk.tables_text(catalog, language)
+        )
     name = talk.described_name(question) if kind == "describe" else ""
     return _describe(view, catalog, name, language) if name else _answer(view, catalog)
 
@@ -222,7 +284,11 @@ def _charted(view: View, wish: talk.ChartWish, language: str, tools: frozenset[s
     drawn, handle = view.now.of("show_chart"), _handle(view.now)
     answer = ""
     if wish.question:
-        said = _decide(replace(view, turns=(*view.turns[:-1], replace(view.now, question=wish.question))), language, tools)
+        said = _decide(
+            replace(view, turns=(*view.turns[:-1], replace(view.now, question=wish.question))),
+            language,
+            tools,
+        )
         if not isinstance(said, str) or not any(result.data for result in view.now.of("run_sql")):
             return said
         answer = said
@@ -233,18 +299,24 @@ def _charted(view: View, wish: talk.ChartWish, language: str, tools: frozenset[s
             return talk.say("nothing_to_draw", language)
     if not drawn and handle and (not tools or "show_chart" in tools):
         return (Call("show_chart", {"handle": handle, "wish": wish.text}),)
-    text = talk.chart_text(drawn[-1].data if drawn else None, drawn[-1].error if drawn else "", handle, language)
+    text = talk.chart_text(
+        drawn[-1].data if drawn else None, drawn[-1].error if drawn else "", handle, language
+    )
     return "\n\n".join(part for part in (answer, text) if part)
 
 
 def _handle(turn: Turn) -> str:
     """Return the handle of the turn's newest result that has rows."""
-    rows = [result.data for result in turn.of("run_sql") if result.data and result.data.get("row_count")]
+    rows = [
+        result.data for result in turn.of("run_sql") if result.data and result.data.get("row_count")
+    ]
     return str(rows[-1].get("handle") or "") if rows else ""
 
 
 def _recalled(view: View, kind: str, language: str, tools: frozenset[str]) -> Decision:
-    """Answer from what was said before: what is in view, else the originals of what was compacted."""
+    """Answer from what was said before: what is in view, else the originals of what was
+    compacted.
+    """
     pairs = [(finding.question, finding.answer) for finding in view.findings]
     pairs += [(turn.question, turn.answer) for turn in view.turns[:-1] if turn.question]
     looked = [(result.data or {}).get("messages", []) for result in view.now.of("recall_history")]
@@ -253,22 +325,52 @@ def _recalled(view: View, kind: str, language: str, tools: frozenset[str]) -> De
         return (Call("recall_history", {"query": "m1"}),)
     if kind in ("first", "last") and pairs:
         first = looked[0][0]["text"] if looked and looked[0] else pairs[0][0]
-        return talk.say(f"{kind}_question", language, question=first if kind == "first" else pairs[-1][0])
+        return talk.say(
+            f"{kind}_question", language, question=first if kind == "first" else pairs[-1][0]
+        )
     pairs = [pair for pair in pairs if pair[1] and talk.kind_of(pair[0]) == ""]
     best = talk.best_match(view.now.question, [question for question, _ in pairs])
     if best is not None:
-        return talk.say("recalled", language, question=pairs[best][0], answer=talk.without_introduction(pairs[best][1]))
+        return talk.say(
+            "recalled",
+            language,
+            question=pairs[best][0],
+            answer=talk.without_introduction(pairs[best][1]),
+        )
     if may_look:
-        return (Call("recall_history", {"query": " ".join(talk.content_words(view.now.question)), "limit": MOST_MATCHES}),)
+        return (
+            Call(
+                "recall_history",
+                {"query": " ".join(talk.content_words(view.now.question)), "limit": MOST_MATCHES},
+            ),
+        )
     asked = [each for each in (looked or [[]])[0] if each["role"] == "human"]
     best = talk.best_match(view.now.question, [each["text"] for each in asked])
     if best is not None:
-        same = sorted((each for page in looked for each in page if each["turn"] == asked[best]["turn"]), key=itemgetter("number"))
-        answers = [each["text"] for each in same if each["role"] == "ai" and each["text"].partition(":")[0] not in tools]
+        same = sorted(
+            (each for page in looked for each in page if each["turn"] == asked[best]["turn"]),
+            key=itemgetter("number"),
+        )
+        answers = [
+            each["text"]
+            for each in same
+            if each["role"] == "ai" and each["text"].partition(":")[0] not in tools
+        ]
         if answers:
-            return talk.say("recalled", language, question=asked[best]["text"], answer=talk.without_introduction(answers[-1]))
-        if len(looked) == 1:  # a search finds the words; the answer follows the last message that holds them
-            return (Call("recall_history", {"query": f"m{same[-1]['number']}-m{same[-1]['number'] + MOST_ROUNDS}"}),)
+            return talk.say(
+                "recalled",
+                language,
+                question=asked[best]["text"],
+                answer=talk.without_introduction(answers[-1]),
+            )
+        if len(looked) == 1:
+            # A search finds the words; the answer follows the last message that holds them.
+            return (
+                Call(
+                    "recall_history",
+                    {"query": f"m{same[-1]['number']}-m{same[-1]['number'] + MOST_ROUNDS}"},
+                ),
+            )
     raise talk.DeclineError("recall")
 
 
@@ -286,56 +388,93 @@ def _search(view: View, catalog: Catalog, tokens: list[Token]) -> tuple[Call, ..
     if catalog.pages <= 1 or len(catalog.tables) >= catalog.total:
         return ()
     lists = vocabulary().lists
-    words = [token.word for token in tokens if token.kind in ("word", "quoted") and token.word not in lists["grammar"] | lists["verbs"]]
+    words = [
+        token.word
+        for token in tokens
+        if token.kind in ("word", "quoted") and token.word not in lists["grammar"] | lists["verbs"]
+    ]
     search = " ".join(dict.fromkeys(word for word in words if (word,) not in vocabulary().phrases))
-    done = {str(result.args.get("search", "")) for result in view.results if result.name == "list_tables"}
+    done = {
+        str(result.args.get("search", ""))
+        for result in view.results
+        if result.name == "list_tables"
+    }
     return (Call("list_tables", {"search": search}),) if search and search not in done else ()
 
 
 def _describe(view: View, catalog: Catalog, name: str, language: str) -> Decision:
     named = name_meanings(catalog, tuple(token.word for token in _tokens(name, catalog, {})))
-    table = catalog.table(name) or catalog.table(next((each.table for each in named if each.kind == "table"), ""))
+    table = catalog.table(name) or catalog.table(
+        next((each.table for each in named if each.kind == "table"), "")
+    )
     if table is None:
         if more := _search(view, catalog, _tokens(name, catalog, {})):
             return more
         raise talk.DeclineError("unknown_table", name)
-    return (() if table.described else _described(view, catalog, [table.name])) or talk.describe_text(table, language)
+    return (
+        () if table.described else _described(view, catalog, [table.name])
+    ) or talk.describe_text(table, language)
 
 
 def _described(view: View, catalog: Catalog, names: list[str]) -> tuple[Call, ...]:
-    """Return the call that describes what of `names` is not known yet; fewer tables at a time when answers came back cut."""
-    missing = [name for name in names if (table := catalog.table(name)) and (not table.described or name.casefold() in catalog.carded)]
+    """Return the call that describes what of `names` is not known yet; fewer tables at a time when
+    answers came back cut.
+    """
+    missing = [
+        name
+        for name in names
+        if (table := catalog.table(name))
+        and (not table.described or name.casefold() in catalog.carded)
+    ]
     if not missing:
         return ()
     tries = view.now.of("describe_tables")
     cut = [result for result in tries if result.data is None and not result.error]
     _stop_at([result for result in tries if result.error] or cut, 4)
-    return (Call("describe_tables", {"names": missing[: max(1, _DESCRIBE_AT_ONCE // (3 ** len(cut)))]}),)
+    return (
+        Call("describe_tables", {"names": missing[: max(1, _DESCRIBE_AT_ONCE // (3 ** len(cut)))]}),
+    )
 
 
 def _tokens(question: str, catalog: Catalog, values: dict[str, tuple[Match, ...]]) -> list[Token]:
     if not is_chinese(question):
         return tokenize(question)
-    from longtable.analyst.zh import translate  # the Chinese lists are read for Chinese questions only
+    # The Chinese lists are read for Chinese questions only.
+    from longtable.analyst.zh import translate
 
-    found = [(text, *(str(match.value) for match in matches)) for text, matches in values.items() if matches]
-    return translate(question, catalog, [name for names in found for name in names if name.lower() in question.lower()])
+    found = [
+        (text, *(str(match.value) for match in matches))
+        for text, matches in values.items()
+        if matches
+    ]
+    return translate(
+        question,
+        catalog,
+        [name for names in found for name in names if name.lower() in question.lower()],
+    )
 
 
 def _relevant(catalog: Catalog, tokens: list[Token]) -> list[str]:
-    """Return the tables worth describing: all of a small schema, else those that the question's words name."""
+    """Return the tables worth describing: all of a small schema, else those that the question's
+    words name.
+    """
     if len(catalog.plain) <= _DESCRIBE_ALL:
         return [table.name for table in catalog.plain]
     words = [token.word for token in tokens]
     spans = [tuple(words[n : n + size]) for size in (3, 2, 1) for n in range(len(words) - size + 1)]
-    named = [each.table for span in spans for each in name_meanings(catalog, span)[:6] if each.cost < 0.6]
+    named = [
+        each.table for span in spans for each in name_meanings(catalog, span)[:6] if each.cost < 0.6
+    ]
     return list(dict.fromkeys(named))[:_DESCRIBE_AT_ONCE]
 
 
 def _answer(view: View, catalog: Catalog) -> Decision:
     question = view.now.question
     # A thread may go on with another database: what was found in the one before is nothing here.
-    values = {text: tuple(each for each in found if catalog.table(each.table)) for text, found in values_in(view).items()}
+    values = {
+        text: tuple(each for each in found if catalog.table(each.table))
+        for text, found in values_in(view).items()
+    }
     tokens = _tokens(question, catalog, values)
     if look := _search(view, catalog, tokens):
         return look
@@ -347,12 +486,29 @@ def _answer(view: View, catalog: Catalog) -> Decision:
         if len(view.now.of("find_values")) >= 2
         else [text for text in texts_to_look_up(tokens, catalog, MOST_TEXTS) if text not in values]
     )
-    lookup = (Call("find_values", {"text": texts if len(texts) > 1 else texts[0], "limit": MOST_MATCHES}),) if texts else ()
-    names = [] if catalog.carded else [*_relevant(catalog, tokens), *(prior.tables if prior is not None else ())]
+    lookup = (
+        (
+            Call(
+                "find_values",
+                {"text": texts if len(texts) > 1 else texts[0], "limit": MOST_MATCHES},
+            ),
+        )
+        if texts
+        else ()
+    )
+    names = (
+        []
+        if catalog.carded
+        else [*_relevant(catalog, tokens), *(prior.tables if prior is not None else ())]
+    )
     if calls := (*_described(view, catalog, names), *lookup):
         return calls
     reading = read_question(tokens, catalog, values, prior, chinese=is_chinese(question))
-    if catalog.carded and reading.query is not None and (calls := _described(view, catalog, list(reading.query.tables))):
+    if (
+        catalog.carded
+        and reading.query is not None
+        and (calls := _described(view, catalog, list(reading.query.tables)))
+    ):
         return calls  # what the card lacks, units and samples, may change the reading
     if reading.query is None or reading.cost > costs.GOOD:
         raise _declined(view, reading)
@@ -360,7 +516,9 @@ def _answer(view: View, catalog: Catalog) -> Decision:
 
 
 def _declined(view: View, reading: Reading) -> talk.DeclineError:
-    """Return why a question is declined, with the user's own words and the values that they may have meant."""
+    """Return why a question is declined, with the user's own words and the values that they may
+    have meant.
+    """
     words = [word for word in reading.blamed if word.strip()]
     near: list[str] = []
     for result in view.now.of("find_values"):
@@ -373,12 +531,19 @@ def _declined(view: View, reading: Reading) -> talk.DeclineError:
                 and any(text in word.lower() or word.lower() in text for word in words)
             ):
                 near.append(f"“{raw['value']}” ({raw['table']}.{raw['column']})")
-    return talk.DeclineError("words" if words else "nothing", *words, near=tuple(dict.fromkeys(near))[:3])
+    return talk.DeclineError(
+        "words" if words else "nothing", *words, near=tuple(dict.fromkeys(near))[:3]
+    )
 
 
 def _prior(view: View, catalog: Catalog) -> Query | None:
-    """Return the query before; None where the last question about the data got no answer: then there is nothing to go on from."""
-    last = next((turn for turn in reversed(view.turns[:-1]) if turn.answer and _asks_data(turn.question)), None)
+    """Return the query before; None where the last question about the data got no answer: then
+    there is nothing to go on from.
+    """
+    last = next(
+        (turn for turn in reversed(view.turns[:-1]) if turn.answer and _asks_data(turn.question)),
+        None,
+    )
     if last is not None and all(result.error for result in last.of("run_sql")):
         return None
     sql = last_sql(view)
@@ -386,11 +551,15 @@ def _prior(view: View, catalog: Catalog) -> Query | None:
 
 
 def _asks_data(question: str) -> bool:
-    return talk.kind_of(question) == "" and ((wish := talk.chart_wish(question)) is None or bool(wish.question))
+    return talk.kind_of(question) == "" and (
+        (wish := talk.chart_wish(question)) is None or bool(wish.question)
+    )
 
 
 def _parts_in(question: str, catalog: Catalog, query: Query) -> list[str]:
-    """Return the user's words that were only taken for a part of a name; none where the question asks for such parts itself."""
+    """Return the user's words that were only taken for a part of a name; none where the question
+    asks for such parts itself.
+    """
     tokens = _tokens(question, catalog, {})
     found: list[str] = []
     for cond in query.where if "like" not in operations_in(tokens) else ():
@@ -398,19 +567,29 @@ def _parts_in(question: str, catalog: Catalog, query: Query) -> list[str]:
             found += _parts_in(question, catalog, cond.query)
         elif cond.op == "contains":
             words = str(cond.value).lower().split()
-            found.append(" ".join(dict.fromkeys(token.text for token in tokens if token.word in words)) or str(cond.value))
+            found.append(
+                " ".join(dict.fromkeys(token.text for token in tokens if token.word in words))
+                or str(cond.value)
+            )
     return found
 
 
 def _finished(view: View, language: str) -> Decision | None:
-    """Word the newest query's result, or say why there is none; None while no query has run in this turn."""
+    """Word the newest query's result, or say why there is none; None while no query has run in this
+    turn.
+    """
     results = view.now.of("run_sql")
     if not results:
         return None
     last, catalog = results[-1], catalog_in(view)
     dialect = catalog.dialect if catalog else "sqlite"
-    query = read_sql(str((last.data if last.data and "edited" in last.data else last.args).get("sql", "")), dialect)
-    too_large = [result for result in results if result.error_class in ("too_many_rows", "result_too_large")]
+    query = read_sql(
+        str((last.data if last.data and "edited" in last.data else last.args).get("sql", "")),
+        dialect,
+    )
+    too_large = [
+        result for result in results if result.error_class in ("too_many_rows", "result_too_large")
+    ]
     if last in too_large and len(too_large) == 1 and query is not None and query.limit is None:
         return (Call("run_sql", {"sql": write_sql(replace(query, limit=_PEEK), dialect)}),)
     if last.error_class == "query_rejected":

@@ -1,11 +1,27 @@
-"""Read a question: alone, or as going on from the query before, whose slots are there at no cost; the cheapest reading wins."""
+"""Read a question: alone, or as going on from the query before, whose slots are there at no cost;
+the cheapest reading wins.
+"""
 
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from longtable.analyst.assemble import Builder, as_aggregate, as_scalar, assemble, identity, key_items, usual_order
-from longtable.analyst.conditions import fill_lateness, fill_negations, fill_numbers, fill_patterns, fill_values
+from longtable.analyst.assemble import (
+    Builder,
+    as_aggregate,
+    as_scalar,
+    assemble,
+    identity,
+    key_items,
+    usual_order,
+)
+from longtable.analyst.conditions import (
+    fill_lateness,
+    fill_negations,
+    fill_numbers,
+    fill_patterns,
+    fill_values,
+)
 from longtable.analyst.lattice import Draft, Measure, NoReadingError, Path, cheapest_paths
 from longtable.analyst.links import Values, all_meanings
 from longtable.analyst.measures import fill_functions, fill_groups, fill_ranks, fill_rest
@@ -31,14 +47,23 @@ _MOST_BLAMED = 3
 
 @dataclass(frozen=True)
 class Reading:
-    """A whole reading: its query, its price, and the user's words that the price is for, the dearest first."""
+    """A whole reading: its query, its price, and the user's words that the price is for, the
+    dearest first.
+    """
 
     query: Query | None
     cost: float
     blamed: tuple[str, ...] = ()
 
 
-def read_question(tokens: list[Token], catalog: Catalog, values: Values, prior: Query | None = None, *, chinese: bool = False) -> Reading:
+def read_question(
+    tokens: list[Token],
+    catalog: Catalog,
+    values: Values,
+    prior: Query | None = None,
+    *,
+    chinese: bool = False,
+) -> Reading:
     """Return the cheapest reading of a question; its query is None where no path makes one."""
     meanings = all_meanings(tokens, catalog, values)
     leads, elliptical = goes_on(tokens)
@@ -47,24 +72,40 @@ def read_question(tokens: list[Token], catalog: Catalog, values: Values, prior: 
         further = costs.PRIOR if prior is not None and elliptical else 0.0
         ways.append((None, further, cheapest_paths(meanings, len(tokens), catalog)))
     if prior is not None and catalog.table(prior.base) is not None:
-        paths = [path for base in ((prior.base,), ()) for path in cheapest_paths(meanings, len(tokens), catalog, frozenset(base))]
+        paths = [
+            path
+            for base in ((prior.base,), ())
+            for path in cheapest_paths(meanings, len(tokens), catalog, frozenset(base))
+        ]
         ways.append((prior, 0.0 if leads or elliptical else costs.PRIOR, paths))
     found = [
         _read(replace(path, cost=path.cost + further), tokens, catalog, before, chinese=chinese)
         for before, further, paths in ways
         for path in paths
     ]
-    return min(found, key=lambda each: (each.query is None, each.cost), default=Reading(None, costs.UNKNOWN_NAME))
+    return min(
+        found,
+        key=lambda each: (each.query is None, each.cost),
+        default=Reading(None, costs.UNKNOWN_NAME),
+    )
 
 
 def goes_on(tokens: list[Token]) -> tuple[bool, bool]:
-    """Return whether a question says that it goes on from the one before, and whether it is too short to stand alone."""
+    """Return whether a question says that it goes on from the one before, and whether it is too
+    short to stand alone.
+    """
     words = [token.word for token in tokens if token.kind not in ("comma", "stop")]
     phrases = vocabulary().phrases
-    pronouns = any(phrases.get((word,), ("",))[0] == "pron" and word not in ("its", "their", "his", "her", "ones", "it") for word in words)
+    pronouns = any(
+        phrases.get((word,), ("",))[0] == "pron"
+        and word not in ("its", "their", "his", "her", "ones", "it")
+        for word in words
+    )
     about = words[:2] in (["what", "about"], ["how", "about"])
     asks = operations_in(tokens) & {"count", "wh", "list", "howmuch", "howadj"}
-    return (pronouns or about or words[:1] in ([word] for word in vocabulary().lists["leads"])), not asks and len(words) <= 7
+    return (
+        pronouns or about or words[:1] in ([word] for word in vocabulary().lists["leads"])
+    ), not asks and len(words) <= 7
 
 
 def operations_in(tokens: list[Token]) -> set[str]:
@@ -74,7 +115,9 @@ def operations_in(tokens: list[Token]) -> set[str]:
     return {vocabulary().phrases[span][0] for span in spans if span in vocabulary().phrases}
 
 
-def _read(path: Path, tokens: list[Token], catalog: Catalog, prior: Query | None, *, chinese: bool) -> Reading:
+def _read(
+    path: Path, tokens: list[Token], catalog: Catalog, prior: Query | None, *, chinese: bool
+) -> Reading:
     draft = Draft(path, tokens, catalog, chinese=chinese, prior=prior)
     query: Query | None = None
     try:
@@ -88,12 +131,24 @@ def _read(path: Path, tokens: list[Token], catalog: Catalog, prior: Query | None
 
 
 def go_on(draft: Draft, prior: Query) -> Query:
-    """Return the query before, edited by the slots of the question; NoReadingError where nothing changes."""
+    """Return the query before, edited by the slots of the question; NoReadingError where nothing
+    changes.
+    """
     slots = draft.slots
     pointing = any(each.is_op("pron") for each in draft.meanings)
     counted = [each.table for each in slots.measures if each.func == "count" and not each.column]
-    if not pointing and (counted or not slots.measures) and (table := next(iter(counted or slots.heads), "")) and table != prior.base:
-        if not slots.measures and not slots.ranks and prior.aggregates == (Agg("count"),) and not prior.group:
+    if (
+        not pointing
+        and (counted or not slots.measures)
+        and (table := next(iter(counted or slots.heads), ""))
+        and table != prior.base
+    ):
+        if (
+            not slots.measures
+            and not slots.ranks
+            and prior.aggregates == (Agg("count"),)
+            and not prior.group
+        ):
             slots.measures.append(Measure("count", table))
             slots.heads = [name for name in slots.heads if name != table]
         elif not slots.measures and not slots.ranks and prior.aggregates:
@@ -106,7 +161,13 @@ def go_on(draft: Draft, prior: Query) -> Query:
     new += builder.unused_tables(new)
     pointed = any(each.roles for each in slots.where)
     for old, cond in itertools.product(prior.where, new):
-        if old.query and cond.query and old.query.base == cond.query.base and not pointed and _subject(old) != _subject(cond):
+        if (
+            old.query
+            and cond.query
+            and old.query.base == cond.query.base
+            and not pointed
+            and _subject(old) != _subject(cond)
+        ):
             raise NoReadingError  # from there, or to it?
     query = replace(prior, where=_merged(prior.where, new), joins=tuple(builder.joins))
     changed = bool(new)
@@ -114,19 +175,27 @@ def go_on(draft: Draft, prior: Query) -> Query:
         query, changed = _regrouped(draft, builder, query), True
     if slots.measures:
         query, changed = _remeasured(draft, query), True
-    elif slots.shown or (pointing and not slots.ranks and any(each.is_op("wh", "list") for each in draft.meanings) and prior.aggregates):
+    elif slots.shown or (
+        pointing
+        and not slots.ranks
+        and any(each.is_op("wh", "list") for each in draft.meanings)
+        and prior.aggregates
+    ):
         query, changed = _listed(draft, builder, query), True
     if slots.ranks:
         query, changed = _reordered(draft, builder, query), True
     if slots.limit is not None:
         query, changed = replace(query, limit=slots.limit), True
-    if not changed or slots.ratio or (slots.measures and slots.shown):  # what is shown beside a number is rather a condition
+    if not changed or slots.ratio or (slots.measures and slots.shown):
+        # What is shown beside a number is rather a condition.
         raise NoReadingError
     return query
 
 
 def _merged(old: Iterable[Condition], new: list[Condition]) -> tuple[Condition, ...]:
-    """Return old conditions and new ones; a new one takes the place of those on the same column or table."""
+    """Return old conditions and new ones; a new one takes the place of those on the same column or
+    table.
+    """
     replaced = {_subject(cond) for cond in new}
     return tuple(dict.fromkeys((*(cond for cond in old if _subject(cond) not in replaced), *new)))
 
@@ -135,7 +204,11 @@ def _subject(cond: Condition) -> object:
     """Return what a condition is about: a column, a part of a date, a column of another table."""
     if cond.query:
         inner = cond.query.where[-1] if cond.query.where else None
-        return (cond.left, cond.query.base, _subject(inner) if inner is not None and not cond.negated else None)
+        return (
+            cond.left,
+            cond.query.base,
+            _subject(inner) if inner is not None and not cond.negated else None,
+        )
     return cond.left
 
 
@@ -168,16 +241,34 @@ def _remeasured(draft: Draft, query: Query) -> Query:
         raise NoReadingError
     aggregates = tuple(as_aggregate(measure, query.base) for measure in measures)
     kept = tuple(item for item in query.select if not isinstance(item, Agg)) if query.group else ()
-    order = tuple(Order(aggregates[0], each.desc) if isinstance(each.by, Agg) else each for each in query.order) if query.group else ()
-    return replace(query, select=(*kept, *aggregates), order=order, distinct=False, joins=query.joins if query.group else ())
+    order = (
+        tuple(
+            Order(aggregates[0], each.desc) if isinstance(each.by, Agg) else each
+            for each in query.order
+        )
+        if query.group
+        else ()
+    )
+    return replace(
+        query,
+        select=(*kept, *aggregates),
+        order=order,
+        distinct=False,
+        joins=query.joins if query.group else (),
+    )
 
 
 def _listed(draft: Draft, builder: Builder, query: Query) -> Query:
     if query.group:
         shown = tuple(as_scalar(draft.catalog, key) for key in draft.slots.shown)
-        if not shown or not query.joins or any(key.table != query.joins[-1].table for key in draft.slots.shown):
+        if (
+            not shown
+            or not query.joins
+            or any(key.table != query.joins[-1].table for key in draft.slots.shown)
+        ):
             raise NoReadingError
-        return replace(query, select=(*query.select, *shown), group=(*query.group, *shown))  # more of the same things
+        # More of the same things.
+        return replace(query, select=(*query.select, *shown), group=(*query.group, *shown))
     items: list[Scalar] = (
         [Col(column.table, column.name) for column in identity(draft, draft.table(query.base))]
         if query.aggregates or not query.select
@@ -186,7 +277,12 @@ def _listed(draft: Draft, builder: Builder, query: Query) -> Query:
     for key in draft.slots.shown:
         builder.join(key.table)
         items.append(as_scalar(draft.catalog, key))
-    return replace(query, select=tuple(dict.fromkeys(items)), joins=tuple(builder.joins), distinct=query.distinct or builder.repeats)
+    return replace(
+        query,
+        select=tuple(dict.fromkeys(items)),
+        joins=tuple(builder.joins),
+        distinct=query.distinct or builder.repeats,
+    )
 
 
 def _reordered(draft: Draft, builder: Builder, query: Query) -> Query:
@@ -196,7 +292,9 @@ def _reordered(draft: Draft, builder: Builder, query: Query) -> Query:
     for rank in draft.slots.ranks:
         measure = rank.measure
         by: Scalar
-        if measure.func == "again" or (query.group and measure.func == "count" and not measure.column):
+        if measure.func == "again" or (
+            query.group and measure.func == "count" and not measure.column
+        ):
             if not query.aggregates or not query.group:
                 raise NoReadingError
             by = query.aggregates[0]
@@ -206,7 +304,13 @@ def _reordered(draft: Draft, builder: Builder, query: Query) -> Query:
             by = Col(measure.table, measure.column)
             if query.group:
                 by = next(
-                    (item for item in query.select if item == by or (isinstance(item, Agg | Bucket) and by in vars(item).values())), by
+                    (
+                        item
+                        for item in query.select
+                        if item == by
+                        or (isinstance(item, Agg | Bucket) and by in vars(item).values())
+                    ),
+                    by,
                 )
                 if by not in query.select:
                     raise NoReadingError
@@ -217,4 +321,6 @@ def _reordered(draft: Draft, builder: Builder, query: Query) -> Query:
                 select += [by] if by not in select else []
         order.append(Order(by, rank.desc))
         limit = rank.limit if rank.limit is not None else limit
-    return replace(query, order=tuple(order), limit=limit, select=tuple(select), joins=tuple(builder.joins))
+    return replace(
+        query, order=tuple(order), limit=limit, select=tuple(select), joins=tuple(builder.joins)
+    )

@@ -14,7 +14,20 @@ from longtable.analyst.words import Token, costs, lemma, stem, vocabulary
 WIDTH = 40
 BEST = 12
 
-Kind = Literal["table", "column", "value", "part", "flag", "number", "time", "unit", "op", "mark", "filler", "unknown"]
+Kind = Literal[
+    "table",
+    "column",
+    "value",
+    "part",
+    "flag",
+    "number",
+    "time",
+    "unit",
+    "op",
+    "mark",
+    "filler",
+    "unknown",
+]
 
 
 @dataclass(frozen=True)
@@ -59,8 +72,12 @@ class Path:
     tables: frozenset[str] = frozenset()
 
 
-def cheapest_paths(meanings: Iterable[Meaning], size: int, catalog: Catalog, prior: frozenset[str] = frozenset()) -> list[Path]:
-    """Return the cheapest ways to cut a question of `size` words into meanings; the tables of `prior` are there already."""
+def cheapest_paths(
+    meanings: Iterable[Meaning], size: int, catalog: Catalog, prior: frozenset[str] = frozenset()
+) -> list[Path]:
+    """Return the cheapest ways to cut a question of `size` words into meanings; the tables of
+    `prior` are there already.
+    """
     starts: dict[int, list[Meaning]] = defaultdict(list)
     for meaning in meanings:
         starts[meaning.start].append(meaning)
@@ -71,7 +88,9 @@ def cheapest_paths(meanings: Iterable[Meaning], size: int, catalog: Catalog, pri
             for meaning in starts[place]:
                 further = table_cost(catalog, known.tables, meaning.table) if meaning.table else 0.0
                 tables = known.tables | {meaning.table} if meaning.table else known.tables
-                beams[meaning.end].append(Path((*known.meanings, meaning), known.cost + meaning.cost + further, tables))
+                beams[meaning.end].append(
+                    Path((*known.meanings, meaning), known.cost + meaning.cost + further, tables)
+                )
     return _cheapest(beams[size], BEST)
 
 
@@ -84,7 +103,12 @@ def table_cost(catalog: Catalog, tables: frozenset[str], table: str) -> float:
     """Return what a further table costs beside those there are."""
     if not tables or table in tables:
         return 0.0
-    ways = [way for other in tables for way in (catalog.path(other, table), catalog.path(table, other)) if way is not None]
+    ways = [
+        way
+        for other in tables
+        for way in (catalog.path(other, table), catalog.path(table, other))
+        if way is not None
+    ]
     return costs.APART if not ways else min(costs.TABLE + path_cost(way) for way in ways)
 
 
@@ -98,12 +122,14 @@ class NoReadingError(Exception):
     """A path makes no query; its text is the user's words that stand against it."""
 
 
-# -- slots --------------------------------------------------------------------------------------------------------------
+# -- slots -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Where:
-    """A condition on rows of one table; `roles` tell which key leads to the table. `denied`: it does not hold."""
+    """A condition on rows of one table; `roles` tell which key leads to the table. `denied`: it
+    does not hold.
+    """
 
     table: str
     column: str
@@ -142,7 +168,9 @@ class Key:
 
 @dataclass(frozen=True)
 class Rank:
-    """An order by a measure or a column (no function), with a limit where only the first are wanted."""
+    """An order by a measure or a column (no function), with a limit where only the first are
+    wanted.
+    """
 
     measure: Measure
     desc: bool
@@ -166,12 +194,16 @@ class Slots:
     roles: frozenset[str] = frozenset()
     """Which key leads to what is counted: 'the most arrivals' are at the destination."""
     ratio: str = ""
-    """"percent": the share of rows for which the conditions hold; "average": of counts or sums for each key."""
+    """"percent": the share of rows for which the conditions hold; "average": of counts or sums for
+    each key.
+    """
 
 
 @dataclass
 class Draft:
-    """One path while its meanings are put into slots, with the questions that rules ask of neighbours."""
+    """One path while its meanings are put into slots, with the questions that rules ask of
+    neighbours.
+    """
 
     path: Path
     tokens: list[Token]
@@ -197,8 +229,12 @@ class Draft:
             self.blamed.append((cost, self.said(text)))
 
     def said(self, name: str) -> str:
-        """Return the user's words for a table or column, the text itself where it is no name of the schema."""
-        words = [each.text for each in self.path.meanings if name and name in (each.table, each.column)]
+        """Return the user's words for a table or column, the text itself where it is no name of the
+        schema.
+        """
+        words = [
+            each.text for each in self.path.meanings if name and name in (each.table, each.column)
+        ]
         return words[0] if words else "" if self.catalog.table(name) is not None else name
 
     @property
@@ -213,7 +249,11 @@ class Draft:
 
     def open(self, *kinds: str) -> list[tuple[int, Meaning]]:
         """Return the meanings of these kinds that nothing used, with their places."""
-        return [(n, each) for n, each in enumerate(self.meanings) if n not in self.used and each.kind in kinds]
+        return [
+            (n, each)
+            for n, each in enumerate(self.meanings)
+            if n not in self.used and each.kind in kinds
+        ]
 
     def use(self, *places: int, price: float = 0.0, text: str = "") -> None:
         """Mark meanings as used, and pay where their use is doubtful."""
@@ -225,7 +265,9 @@ class Draft:
         self.meanings[place] = replace(self.meanings[place], **changes)
 
     def after(self, place: int, *, over: tuple[str, ...] = (), most: int = 5) -> int:
-        """Return the place of the next meaning that says something, -1 where none is near; operations in `over` are passed."""
+        """Return the place of the next meaning that says something, -1 where none is near;
+        operations in `over` are passed.
+        """
         return self._look(range(place + 1, min(len(self.meanings), place + 1 + most)), over)
 
     def before(self, place: int, *, over: tuple[str, ...] = (), most: int = 5) -> int:
@@ -253,15 +295,27 @@ class Draft:
 
     def is_measure(self, place: int) -> bool:
         """Return whether the meaning at a place is a column of numbers to compute with."""
-        column = self.column(self.meanings[place]) if place >= 0 and self.meanings[place].kind == "column" else None
+        column = (
+            self.column(self.meanings[place])
+            if place >= 0 and self.meanings[place].kind == "column"
+            else None
+        )
         return column is not None and column.is_measure
 
     def is_unread_sale(self, verb: str) -> bool:
-        """Return whether a verb of buying speaks of a table of sales that the question does not use: 'sold the most tracks'."""
+        """Return whether a verb of buying speaks of a table of sales that the question does not
+        use: 'sold the most tracks'.
+        """
         lists = vocabulary().lists
-        if verb not in lists["events.order"] or any(each.is_op("money") or each.kind == "time" for each in self.meanings):
+        if verb not in lists["events.order"] or any(
+            each.is_op("money") or each.kind == "time" for each in self.meanings
+        ):
             return False
-        sales = [table.name for table in self.catalog.plain if set(map(lemma, table.words)) & lists["events.order"]]
+        sales = [
+            table.name
+            for table in self.catalog.plain
+            if set(map(lemma, table.words)) & lists["events.order"]
+        ]
         return bool(sales) and not set(sales) & {*self.spoken(), *self.slots.absent}
 
     def named(self) -> list[str]:
@@ -269,24 +323,46 @@ class Draft:
         return list(dict.fromkeys(each.table for each in self.meanings if each.kind == "table"))
 
     def spoken(self) -> list[str]:
-        """Return the tables of the question: its head, those named, those of columns and values, that of the query before."""
+        """Return the tables of the question: its head, those named, those of columns and values,
+        that of the query before.
+        """
         others = [each.table for each in self.meanings if each.table]
-        return [name for name in dict.fromkeys((self.head(), *self.named(), *others, self.base)) if name]
+        return [
+            name for name in dict.fromkeys((self.head(), *self.named(), *others, self.base)) if name
+        ]
 
     def asked(self) -> int:
         """Return the place of the meaning that the question asks for, -1 where no word asks."""
         for place, each in enumerate(self.meanings):
             if each.is_op("count", "wh", "list") or (each.is_op("agg") and not self.chinese):
-                following = self.after(place, over=("distinct", "most", "sup", "top", "wh", "list", "count", "neg", "late"), most=6)
-                while following >= 0 and self.meanings[following].kind in ("value", "part", "flag", "number"):
+                following = self.after(
+                    place,
+                    over=("distinct", "most", "sup", "top", "wh", "list", "count", "neg", "late"),
+                    most=6,
+                )
+                while following >= 0 and self.meanings[following].kind in (
+                    "value",
+                    "part",
+                    "flag",
+                    "number",
+                ):
                     following = self.after(following, most=3)
                 if following >= 0 and self.meanings[following].kind in ("table", "column", "unit"):
                     while (
-                        following + 1 < len(self.meanings) and self.meanings[following].kind == self.meanings[following + 1].kind == "table"
+                        following + 1 < len(self.meanings)
+                        and self.meanings[following].kind
+                        == self.meanings[following + 1].kind
+                        == "table"
                     ):
                         following += 1
                     return following
-                if self.chinese and (earlier := [n for n in range(place) if self.meanings[n].kind in ("table", "column", "unit")]):
+                if self.chinese and (
+                    earlier := [
+                        n
+                        for n in range(place)
+                        if self.meanings[n].kind in ("table", "column", "unit")
+                    ]
+                ):
                     return earlier[-1]
         return -1
 
@@ -296,7 +372,13 @@ class Draft:
         if asked >= 0 and self.meanings[asked].kind == "table":
             return self.meanings[asked].table
         if self.words[:1] in (["who"], ["whom"]):
-            people = [name for name in self.named() if any(lemma(word) in vocabulary().lists["people"] for word in self.table(name).words)]
+            people = [
+                name
+                for name in self.named()
+                if any(
+                    lemma(word) in vocabulary().lists["people"] for word in self.table(name).words
+                )
+            ]
             if people:
                 return people[0]
         named = self.named()
@@ -305,10 +387,14 @@ class Draft:
         return named[0] if named else ""
 
     def roles(self, place: int) -> frozenset[str]:
-        """Return the words that tell which key leads to the table of the meaning at `place`: from, to, arriving."""
+        """Return the words that tell which key leads to the table of the meaning at `place`: from,
+        to, arriving.
+        """
         lists = vocabulary().lists
         for other in range(place - 1, max(-1, place - 4), -1):
-            words = set(self.meanings[other].text.lower().split()) | set(self.words[self.meanings[other].start : self.meanings[other].end])
+            words = set(self.meanings[other].text.lower().split()) | set(
+                self.words[self.meanings[other].start : self.meanings[other].end]
+            )
             if words & lists["to_words"]:
                 return frozenset(map(stem, lists["to_names"]))
             if words & lists["from_words"]:

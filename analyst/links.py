@@ -1,4 +1,6 @@
-"""Link spans of words to what they may mean: names of the schema, values, operations, numbers, times."""
+"""Link spans of words to what they may mean: names of the schema, values, operations, numbers,
+times.
+"""
 
 import itertools
 import re
@@ -8,7 +10,17 @@ from functools import cache, lru_cache
 
 from longtable.analyst.lattice import Meaning, Period
 from longtable.analyst.schema import Catalog, Column, Table, Value
-from longtable.analyst.words import Token, abbreviates, costs, is_plural, lemma, likeness, split_name, stem, vocabulary
+from longtable.analyst.words import (
+    Token,
+    abbreviates,
+    costs,
+    is_plural,
+    lemma,
+    likeness,
+    split_name,
+    stem,
+    vocabulary,
+)
 
 LONGEST = 5
 LONGEST_VALUE = 7
@@ -17,7 +29,9 @@ _MOST_NAMES = 8
 
 @dataclass(frozen=True)
 class Match:
-    """A value found in the database for a text of the question; `how` is exact, case, plural or partial."""
+    """A value found in the database for a text of the question; `how` is exact, case, plural or
+    partial.
+    """
 
     table: str
     column: str
@@ -42,36 +56,62 @@ def all_meanings(tokens: list[Token], catalog: Catalog, values: Values) -> list[
             text = _text(part)
             if end - start <= LONGEST:
                 found += _operations(part, start, text)
-                counted = tokens[start - 1].kind == "number" or tokens[start - 1].word in ("a", "an")
+                counted = tokens[start - 1].kind == "number" or tokens[start - 1].word in (
+                    "a",
+                    "an",
+                )
                 after_number = start > 0 and counted and first.word in vocabulary().units
-                found += _names(part, start, text, catalog) if not (after_number and len(part) == 1) else []
-            found += _values(part, tokens[start - 1].word if start else "", start, text, values, catalog)
+                found += (
+                    _names(part, start, text, catalog)
+                    if not (after_number and len(part) == 1)
+                    else []
+                )
+            found += _values(
+                part, tokens[start - 1].word if start else "", start, text, values, catalog
+            )
         found += _numbers(tokens, start)
     found += [each for start in range(len(tokens)) for each in _plain(tokens, start, found)]
     return [*found, *_dated_verbs(tokens, catalog, found)]
 
 
 def _dated_verbs(tokens: list[Token], catalog: Catalog, found: list[Meaning]) -> Iterator[Meaning]:
-    """Pass over a verb that a date column is called by, where the question names a time: 'shipped in 2017'."""
+    """Pass over a verb that a date column is called by, where the question names a time: 'shipped
+    in 2017'.
+    """
     if any(each.kind == "time" for each in found):
         stems = _date_stems(catalog)
         for start, token in enumerate(tokens):
-            thing = any(each.start == start and each.end == start + 1 and each.kind == "table" for each in found)
-            if token.kind == "word" and len(token.word) > 3 and stem(token.word) in stems and not thing:
+            thing = any(
+                each.start == start and each.end == start + 1 and each.kind == "table"
+                for each in found
+            )
+            if (
+                token.kind == "word"
+                and len(token.word) > 3
+                and stem(token.word) in stems
+                and not thing
+            ):
                 yield Meaning(start, start + 1, "filler", costs.VERB, token.text)
 
 
 @lru_cache(maxsize=16)
 def _date_stems(catalog: Catalog) -> frozenset[str]:
     columns = [column for table in catalog.plain for column in table.columns if column.is_date]
-    return frozenset(stem(word) for column in columns for word in column.words if word not in ("date", "time", "day", "hour"))
+    return frozenset(
+        stem(word)
+        for column in columns
+        for word in column.words
+        if word not in ("date", "time", "day", "hour")
+    )
 
 
 def _text(part: list[Token]) -> str:
-    return ("" if any(not token.text.isascii() for token in part) else " ").join(dict.fromkeys(token.text for token in part))
+    return ("" if any(not token.text.isascii() for token in part) else " ").join(
+        dict.fromkeys(token.text for token in part)
+    )
 
 
-# -- grammar, numbers, times --------------------------------------------------------------------------------------------
+# -- grammar, numbers, times -----------------------------------------------------------------------
 
 
 def _operations(part: list[Token], start: int, text: str) -> Iterator[Meaning]:
@@ -79,47 +119,96 @@ def _operations(part: list[Token], start: int, text: str) -> Iterator[Meaning]:
         return
     found = vocabulary().phrases.get(tuple(token.word for token in part))
     if found is not None:
-        yield Meaning(start, start + len(part), "op", costs.GRAMMAR, text, op=found[0], arg=found[1])
-    if len(part) == 1 and lemma(part[0].word) in vocabulary().dimensions and part[0].word not in ("date", "sale", "money"):
-        yield Meaning(start, start + 1, "op", costs.VERB, text, op="dimension", arg=lemma(part[0].word))
+        yield Meaning(
+            start, start + len(part), "op", costs.GRAMMAR, text, op=found[0], arg=found[1]
+        )
+    if (
+        len(part) == 1
+        and lemma(part[0].word) in vocabulary().dimensions
+        and part[0].word not in ("date", "sale", "money")
+    ):
+        yield Meaning(
+            start, start + 1, "op", costs.VERB, text, op="dimension", arg=lemma(part[0].word)
+        )
 
 
 def _numbers(tokens: list[Token], start: int) -> Iterator[Meaning]:
     token, maps = tokens[start], vocabulary().maps
     before, word, number = tokens[start - 1].word if start else "", token.word, int(token.number)
     months = maps["months"]
-    sure = before in vocabulary().lists["year_before"] or before in months or token.text.endswith("年")
+    sure = (
+        before in vocabulary().lists["year_before"] or before in months or token.text.endswith("年")
+    )
     quarter = re.fullmatch(r"q([1-4])", word)
     beside = {each.word for each in tokens[max(0, start - 3) : start + 3]} & set(months)
     day = (token.kind == "number" and before in months) or (token.kind == "ordinal" and beside)
     periods = [
         Period(*map(int, word.split("-"))) if token.kind == "date" else None,
-        Period(year=number) if token.kind == "number" and 1900 <= token.number <= 2100 and len(word) == 4 else None,
+        (
+            Period(year=number)
+            if token.kind == "number" and 1900 <= token.number <= 2100 and len(word) == 4
+            else None
+        ),
         Period(day=number) if day and 0 < number <= 31 else None,
         Period(quarter=int(quarter[1])) if quarter else None,
         Period(month=int(months[word])) if word in months and _is_month(tokens, start) else None,
         Period(weekday=int(maps["weekdays"][word])) if word in maps["weekdays"] else None,
     ]
     for period in filter(None, periods):
-        price = 0.0 if token.kind != "number" or period.day else costs.YEAR if sure else costs.LOOSE_YEAR
+        price = (
+            0.0
+            if token.kind != "number" or period.day
+            else costs.YEAR
+            if sure
+            else costs.LOOSE_YEAR
+        )
         yield Meaning(start, start + 1, "time", price, token.text, period=period)
     following = tokens[start + 1].word if start + 1 < len(tokens) else ""
-    one = word in ("a", "an") and before in ("than", "over", "under", "above", "below", "least", "most") and following in vocabulary().units
+    one = (
+        word in ("a", "an")
+        and before in ("than", "over", "under", "above", "below", "least", "most")
+        and following in vocabulary().units
+    )
     value = token.number if token.kind == "number" else float(one or maps["numbers"].get(word, 0))
-    if value and not token.text.endswith("年") and not (word == "one" and before in ("which", "that", "the", "this")):
-        yield Meaning(start, start + 1, "number", costs.NUMBER, token.text, number=int(value) if value == int(value) else value)
+    if (
+        value
+        and not token.text.endswith("年")
+        and not (word == "one" and before in ("which", "that", "the", "this"))
+    ):
+        yield Meaning(
+            start,
+            start + 1,
+            "number",
+            costs.NUMBER,
+            token.text,
+            number=int(value) if value == int(value) else value,
+        )
     unit = vocabulary().units.get(word)
-    if unit is not None and start and (tokens[start - 1].kind == "number" or before in maps["numbers"] or before in ("a", "an")):
+    if (
+        unit is not None
+        and start
+        and (
+            tokens[start - 1].kind == "number" or before in maps["numbers"] or before in ("a", "an")
+        )
+    ):
         yield Meaning(start, start + 1, "unit", costs.GRAMMAR, token.text, arg=unit.name)
     elif word in maps["periods"]:
-        yield Meaning(start, start + 1, "unit", costs.GRAMMAR, token.text, arg=maps["periods"][word])
+        yield Meaning(
+            start, start + 1, "unit", costs.GRAMMAR, token.text, arg=maps["periods"][word]
+        )
 
 
 def _is_month(tokens: list[Token], start: int) -> bool:
     """Return whether a word that may be something else ('may', 'march') stands as a month."""
     token = tokens[start]
-    plain = token.word not in ("may", "march", "mar", "sep", "dec", "jan") or not token.text.isascii()
-    return plain or token.is_name or (start > 0 and tokens[start - 1].word in vocabulary().lists["year_before"])
+    plain = (
+        token.word not in ("may", "march", "mar", "sep", "dec", "jan") or not token.text.isascii()
+    )
+    return (
+        plain
+        or token.is_name
+        or (start > 0 and tokens[start - 1].word in vocabulary().lists["year_before"])
+    )
 
 
 def _plain(tokens: list[Token], start: int, found: list[Meaning]) -> Iterator[Meaning]:
@@ -128,44 +217,99 @@ def _plain(tokens: list[Token], start: int, found: list[Meaning]) -> Iterator[Me
     one = (start, start + 1)
     if token.kind in ("comma", "stop"):
         return
-    linked = [each for each in found if each.start == start and each.end == start + 1 and each.kind in ("table", "column")]
-    price = costs.UNKNOWN_NAME if token.is_name or token.kind not in ("word", "symbol") else costs.UNKNOWN
+    linked = [
+        each
+        for each in found
+        if each.start == start and each.end == start + 1 and each.kind in ("table", "column")
+    ]
+    price = (
+        costs.UNKNOWN_NAME
+        if token.is_name or token.kind not in ("word", "symbol")
+        else costs.UNKNOWN
+    )
     yield Meaning(*one, "unknown", price, token.text)
     if token.kind != "word":
         return
     if token.word == "may" and _is_month(tokens, start):
         return
     if token.word in lists["grammar"]:
-        shouted = token.text.isupper() and token.word in lists["shouted"] and not all(each.text.isupper() for each in tokens[:2])
+        shouted = (
+            token.text.isupper()
+            and token.word in lists["shouted"]
+            and not all(each.text.isupper() for each in tokens[:2])
+        )
         yield Meaning(*one, "filler", costs.STATE if shouted else costs.GRAMMAR, token.text)
-    elif token.word in lists["idle"] and not (is_plural(token.word) and any(each.cost < 0.2 for each in linked)):
-        longer = any(each.start < start < each.end and (each.op == "late" or (each.kind == "column" and each.cost < 0.1)) for each in found)
-        yield Meaning(*one, "filler", costs.STATE if longer else costs.IDLE_WORD, token.text)  # on time, departure time
+    elif token.word in lists["idle"] and not (
+        is_plural(token.word) and any(each.cost < 0.2 for each in linked)
+    ):
+        longer = any(
+            each.start < start < each.end
+            and (each.op == "late" or (each.kind == "column" and each.cost < 0.1))
+            for each in found
+        )
+        # On time, departure time.
+        yield Meaning(*one, "filler", costs.STATE if longer else costs.IDLE_WORD, token.text)
     elif token.word in lists["verbs"]:
-        own_table = any(each.kind == "table" and each.cost < 0.2 for each in linked) and is_plural(token.word)
-        yield Meaning(*one, "filler", costs.DROPPED_TABLE if own_table else _verb_price(tokens, start, found), token.text)
+        own_table = any(each.kind == "table" and each.cost < 0.2 for each in linked) and is_plural(
+            token.word
+        )
+        yield Meaning(
+            *one,
+            "filler",
+            costs.DROPPED_TABLE if own_table else _verb_price(tokens, start, found),
+            token.text,
+        )
 
 
 def _verb_price(tokens: list[Token], start: int, found: list[Meaning]) -> float:
-    """Return the price of a verb: dear where it is a state that no column explains, as in 'paid invoices', 'were paid'."""
+    """Return the price of a verb: dear where it is a state that no column explains, as in 'paid
+    invoices', 'were paid'.
+    """
     word = tokens[start].word
-    if not (word.endswith("ed") or word in ("sold", "bought", "paid", "sent", "left", "open", "made", "lost", "written", "spent")):
+    if not (
+        word.endswith("ed")
+        or word
+        in (
+            "sold",
+            "bought",
+            "paid",
+            "sent",
+            "left",
+            "open",
+            "made",
+            "lost",
+            "written",
+            "spent",
+        )
+    ):
         return costs.VERB
     earlier = next(
-        (token.word for token in reversed(tokens[:start]) if token.word not in ("still", "already", "ever", "yet", "never", "all")), ""
+        (
+            token.word
+            for token in reversed(tokens[:start])
+            if token.word not in ("still", "already", "ever", "yet", "never", "all")
+        ),
+        "",
     )
     closes = start + 1 >= len(tokens) or tokens[start + 1].kind in ("stop", "comma")
-    noun = any(each.start == start + 1 and each.kind == "table" and each.cost < 0.3 for each in found)
-    measured = any(each.end == start and each.kind == "column" and each.cost < 0.3 for each in found)
-    asked = measured or {"who", "did", "does", "has", "have", "had"} & {token.word for token in tokens[:start]}
+    noun = any(
+        each.start == start + 1 and each.kind == "table" and each.cost < 0.3 for each in found
+    )
+    measured = any(
+        each.end == start and each.kind == "column" and each.cost < 0.3 for each in found
+    )
+    asked = measured or {"who", "did", "does", "has", "have", "had"} & {
+        token.word for token in tokens[:start]
+    }
     return (
         costs.STATE
-        if (noun and not asked) or (closes and (earlier in vocabulary().lists["be"] or word == "open" or not asked))
+        if (noun and not asked)
+        or (closes and (earlier in vocabulary().lists["be"] or word == "open" or not asked))
         else costs.VERB
     )
 
 
-# -- names of the schema ------------------------------------------------------------------------------------------------
+# -- names of the schema ---------------------------------------------------------------------------
 
 
 def _names(part: list[Token], start: int, text: str, catalog: Catalog) -> Iterator[Meaning]:
@@ -173,14 +317,19 @@ def _names(part: list[Token], start: int, text: str, catalog: Catalog) -> Iterat
     if any(token.kind not in ("word", "quoted", "code") for token in part):
         return
     edges = {part[0].word, part[-1].word}
-    if len(part) > 1 and (edges & lists["dropped"] or edges & (lists["grammar"] - {"time", "number"})):
+    if len(part) > 1 and (
+        edges & lists["dropped"] or edges & (lists["grammar"] - {"time", "number"})
+    ):
         return
     spoken = tuple(piece for token in part for piece in token.word.replace("-", " ").split())
     words = tuple(word for word in spoken if word not in lists["dropped"])
     if not words or (len(words) == 1 and words[0] in lists["grammar"]):
         return
     end = start + len(part)
-    yield from (replace(each, start=start, end=end, text=text) for each in name_meanings(catalog, words, held="of" in spoken))
+    yield from (
+        replace(each, start=start, end=end, text=text)
+        for each in name_meanings(catalog, words, held="of" in spoken)
+    )
     if len(words) > 1 and words[-1] in lists["tails"]:
         for each in name_meanings(catalog, words[:-1]):
             if each.kind == "column" and each.cost < 0.3:
@@ -188,9 +337,15 @@ def _names(part: list[Token], start: int, text: str, catalog: Catalog) -> Iterat
 
 
 @lru_cache(maxsize=20_000)
-def name_meanings(catalog: Catalog, words: tuple[str, ...], *, held: bool = False) -> tuple[Meaning, ...]:
-    """Return the tables, columns and flags that words name, cheapest first; `held`: the first word owns the last ('price of tracks')."""
-    idle = len(words) == 1 and (words[0] in vocabulary().lists["idle"] or vocabulary().phrases.get(words, ("",))[0] == "sup")
+def name_meanings(
+    catalog: Catalog, words: tuple[str, ...], *, held: bool = False
+) -> tuple[Meaning, ...]:
+    """Return the tables, columns and flags that words name, cheapest first; `held`: the first word
+    owns the last ('price of tracks').
+    """
+    idle = len(words) == 1 and (
+        words[0] in vocabulary().lists["idle"] or vocabulary().phrases.get(words, ("",))[0] == "sup"
+    )
     scored: list[tuple[float, Table, Column | None]] = []
     for table in catalog.plain:
         if (score := _table_score(words, table)) >= costs.LEAST_LIKENESS:
@@ -201,33 +356,79 @@ def name_meanings(catalog: Catalog, words: tuple[str, ...], *, held: bool = Fals
     scored.sort(key=lambda each: -each[0])
     if not scored:
         return ()
-    own_name = len(words) == 1 and any(score >= 0.99 and named is None for score, _, named in scored)
+    own_name = len(words) == 1 and any(
+        score >= 0.99 and named is None for score, _, named in scored
+    )
     found: list[Meaning] = []
-    for score, table, column in [each for each in scored if each[0] >= scored[0][0] - costs.KEPT_NAME][:_MOST_NAMES]:
+    for score, table, column in [
+        each for each in scored if each[0] >= scored[0][0] - costs.KEPT_NAME
+    ][:_MOST_NAMES]:
         if (idle or own_name) and score < 0.97:
             continue
-        price = costs.LINK + costs.MISFIT * (1 - score) + (costs.VERB if idle and score < 0.99 and column is None else 0.0)
+        price = (
+            costs.LINK
+            + costs.MISFIT * (1 - score)
+            + (costs.VERB if idle and score < 0.99 and column is None else 0.0)
+        )
         if column is None:
             found.append(Meaning(0, 0, "table", price, "", table.name))
             continue
-        alike = sum(1 for other, owner, rival in scored if rival is not None and owner is table and other > score - 0.011)
+        alike = sum(
+            1
+            for other, owner, rival in scored
+            if rival is not None and owner is table and other > score - 0.011
+        )
         if score < 0.97 and alike > 1:
             price += costs.RIVAL_NAME
         if words[-1].endswith("ed") and score < 0.97:
             continue  # a verb
-        if column.is_date and not vocabulary().lists["date_words"] & {lemma(word) for word in words}:
+        if column.is_date and not vocabulary().lists["date_words"] & {
+            lemma(word) for word in words
+        }:
             price += 0.4 if len(words) == 1 else 0.1
             if len(words) == 1 and words[0].endswith("ed"):
                 continue  # a verb: periods find its date
         if not table.names:
             price += 0.02  # rather a column of things that have names
-        if column.is_id and (column.is_number or "id" in column.words) and not {lemma(word) for word in words} & vocabulary().lists["keys"]:
-            pointed = next((key.one for key in catalog.references if (key.many, key.column) == (table.name, column.name)), table.name)
+        if (
+            column.is_id
+            and (column.is_number or "id" in column.words)
+            and not {lemma(word) for word in words} & vocabulary().lists["keys"]
+        ):
+            pointed = next(
+                (
+                    key.one
+                    for key in catalog.references
+                    if (key.many, key.column) == (table.name, column.name)
+                ),
+                table.name,
+            )
             found.append(Meaning(0, 0, "table", price + 0.05, "", pointed))
             continue  # a number that is a key stands for the thing
-        found.append(Meaning(0, 0, "column", price + (0.01 if column.references else 0.0), "", table.name, column.name))
+        found.append(
+            Meaning(
+                0,
+                0,
+                "column",
+                price + (0.01 if column.references else 0.0),
+                "",
+                table.name,
+                column.name,
+            )
+        )
         if column.truth is not None:
-            found.append(Meaning(0, 0, "flag", price - costs.LINK + costs.FLAG, "", table.name, column.name, column.truth))
+            found.append(
+                Meaning(
+                    0,
+                    0,
+                    "flag",
+                    price - costs.LINK + costs.FLAG,
+                    "",
+                    table.name,
+                    column.name,
+                    column.truth,
+                )
+            )
     return tuple(dict.fromkeys(found))
 
 
@@ -240,7 +441,9 @@ def _table_score(words: tuple[str, ...], table: Table) -> float:
     if min(scores) < 0.8:
         return 0.0
     unsaid = sum(1 for name in table.words if max(likeness(word, name) for word in words) < 0.8)
-    return sum(scores) / len(scores) - 0.07 * unsaid - (0.05 if len(words) > len(table.words) else 0.0)
+    return (
+        sum(scores) / len(scores) - 0.07 * unsaid - (0.05 if len(words) > len(table.words) else 0.0)
+    )
 
 
 def _column_score(words: tuple[str, ...], column: Column, table: Table, *, held: bool) -> float:
@@ -266,25 +469,40 @@ def _column_score(words: tuple[str, ...], column: Column, table: Table, *, held:
     if not scores or (function and context) or (held and context == 0 and len(words) > 1):
         return 0.0
     table_words = {lemma(word) for word in table.words}
-    if all(lemma(word) in table_words for word in words) and not column.is_name and not column.primary:
+    if (
+        all(lemma(word) in table_words for word in words)
+        and not column.is_name
+        and not column.primary
+    ):
         return 0.0  # the name of the table is no column of it
     unsaid = [name for name in column.words if max(likeness(word, name) for word in words) < 0.78]
     light = [
         name
         for name in unsaid
-        if lemma(name) in table_words or name in lists["names"] or name in ("id", "code", "number", "is", "date", "flag")
+        if lemma(name) in table_words
+        or name in lists["names"]
+        or name in ("id", "code", "number", "is", "date", "flag")
     ]
     # A bare name is each table's own name; a key's number is not what its word stands for.
-    return sum(scores) / len(scores) - (0.06 * (len(unsaid) - len(light)) + 0.03 * len(light)) - 0.01 * context
+    return (
+        sum(scores) / len(scores)
+        - (0.06 * (len(unsaid) - len(light)) + 0.03 * len(light))
+        - 0.01 * context
+    )
 
 
-# -- values -------------------------------------------------------------------------------------------------------------
+# -- values ----------------------------------------------------------------------------------------
 
 
-def _values(part: list[Token], before: str, start: int, text: str, values: Values, catalog: Catalog) -> Iterator[Meaning]:
+def _values(
+    part: list[Token], before: str, start: int, text: str, values: Values, catalog: Catalog
+) -> Iterator[Meaning]:
     spoken = " ".join(token.word for token in part)
     written = "".join(token.text for token in part) if not text.isascii() else ""
-    name = any(token.is_name or token.kind in ("quoted", "code") for token in part) or not text.isascii()
+    name = (
+        any(token.is_name or token.kind in ("quoted", "code") for token in part)
+        or not text.isascii()
+    )
     end = start + len(part)
     parts: dict[tuple[str, str], list[Match]] = {}
     names = (spoken, written.lower(), *vocabulary().aliases.get(spoken, ()))
@@ -293,13 +511,34 @@ def _values(part: list[Token], before: str, start: int, text: str, values: Value
     exact = {each for each in matches if each.how in ("exact", "case")}
     named = {each for each in exact if _names_a_row(each, catalog) and not placed}
     for match in matches:
-        price = costs.VALUE + (0.0 if name else costs.COMMON_WORD if isinstance(match.value, str) and match.value[:1].isupper() else 0.05)
+        price = costs.VALUE + (
+            0.0
+            if name
+            else (
+                costs.COMMON_WORD
+                if isinstance(match.value, str) and match.value[:1].isupper()
+                else 0.05
+            )
+        )
         price += costs.RIVAL if named and match not in named and name else 0.0
         if match in exact:
             yield Meaning(start, end, "value", price, text, match.table, match.column, match.value)
-        elif match.how == "plural" or "".join(spoken.split()) == "".join(str(match.value).lower().split()):
-            yield Meaning(start, end, "value", price + costs.VALUE_FORM, text, match.table, match.column, match.value)
-        elif match.how == "partial" and re.search(rf"(?<!\w){re.escape(spoken)}(?!\w)", str(match.value).lower()):
+        elif match.how == "plural" or "".join(spoken.split()) == "".join(
+            str(match.value).lower().split()
+        ):
+            yield Meaning(
+                start,
+                end,
+                "value",
+                price + costs.VALUE_FORM,
+                text,
+                match.table,
+                match.column,
+                match.value,
+            )
+        elif match.how == "partial" and re.search(
+            rf"(?<!\w){re.escape(spoken)}(?!\w)", str(match.value).lower()
+        ):
             parts.setdefault((match.table, match.column), []).append(match)
     for (table, column), found in parts.items():
         first = any(str(match.value).lower().startswith(spoken) for match in found)
@@ -307,9 +546,12 @@ def _values(part: list[Token], before: str, start: int, text: str, values: Value
             costs.VALUE_PART
             + (costs.RIVAL if named else 0.0)
             + (0.0 if name else costs.COMMON_WORD)
-            - (0.2 if first and len(found) == 1 and not exact else 0.0)  # the whole value is meant, not a longer one
+            # The whole value is meant, not a longer one.
+            - (0.2 if first and len(found) == 1 and not exact else 0.0)
         )
-        yield Meaning(start, end, "part", price, text, table, column, text if text.isascii() else spoken)
+        yield Meaning(
+            start, end, "part", price, text, table, column, text if text.isascii() else spoken
+        )
 
 
 def _names_a_row(match: Match, catalog: Catalog) -> bool:
@@ -318,7 +560,9 @@ def _names_a_row(match: Match, catalog: Catalog) -> bool:
 
 
 def texts_to_look_up(tokens: list[Token], catalog: Catalog, most: int) -> list[str]:
-    """Return the texts of a question that may be values: names and quoted texts first, then words that nothing else explains."""
+    """Return the texts of a question that may be values: names and quoted texts first, then words
+    that nothing else explains.
+    """
     found: list[tuple[bool, str]] = []
 
     def run_of(place: int) -> tuple[bool, str]:
@@ -329,9 +573,14 @@ def texts_to_look_up(tokens: list[Token], catalog: Catalog, most: int) -> list[s
     for (explained, alone), places in itertools.groupby(range(len(tokens)), key=run_of):
         run = [tokens[place] for place in places]
         plain = not any(token.is_name or not token.text.isascii() for token in run)
-        texts = [" ".join(token.word for token in run), *([alone.lower()] if alone else [token.word for token in run])]
+        texts = [
+            " ".join(token.word for token in run),
+            *([alone.lower()] if alone else [token.word for token in run]),
+        ]
         found += [] if explained else [(plain, text) for text in texts]
-    found += [(plain, other) for plain, text in found for other in vocabulary().aliases.get(text, ())[:4]]
+    found += [
+        (plain, other) for plain, text in found for other in vocabulary().aliases.get(text, ())[:4]
+    ]
     return list(dict.fromkeys(text for _, text in sorted(found, key=lambda each: each[0])))[:most]
 
 
@@ -345,10 +594,22 @@ def _is_explained(tokens: list[Token], place: int, catalog: Catalog) -> bool:
     token, lists, maps = tokens[place], vocabulary().lists, vocabulary().maps
     if token.kind in ("code", "quoted"):
         return False
-    name = token.is_name and place > 0 and token.word not in maps["months"] and token.word not in maps["weekdays"]
-    within = token.word in ("of", "the", "and") and 0 < place < len(tokens) - 1 and tokens[place - 1].is_name and tokens[place + 1].is_name
+    name = (
+        token.is_name
+        and place > 0
+        and token.word not in maps["months"]
+        and token.word not in maps["weekdays"]
+    )
+    within = (
+        token.word in ("of", "the", "and")
+        and 0 < place < len(tokens) - 1
+        and tokens[place - 1].is_name
+        and tokens[place + 1].is_name
+    )
     if token.kind != "word" or name or within:
         return token.kind != "word"
-    small = token.word in lists["grammar"] | lists["idle"] | lists["verbs"] or any(token.word in table for table in maps.values())
+    small = token.word in lists["grammar"] | lists["idle"] | lists["verbs"] or any(
+        token.word in table for table in maps.values()
+    )
     known = small or token.word in vocabulary().units or token.word in _phrase_words()
     return known or any(each.cost < 0.3 for each in name_meanings(catalog, (token.word,)))

@@ -14,7 +14,9 @@ _ASKING = ("wh", "list", "distinct")
 
 
 def _column_measure(draft: Draft, func: str, column: Column, text: str) -> Measure:
-    """Return a function of a column; sums and averages of dates and keys are refused, sums of prices and ages are dear."""
+    """Return a function of a column; sums and averages of dates and keys are refused, sums of
+    prices and ages are dear.
+    """
     if func in ("sum", "avg") and (column.is_year or column.is_clock or not column.is_measure):
         raise NoReadingError(text)
     words = {lemma(word) for word in column.words}
@@ -25,25 +27,43 @@ def _column_measure(draft: Draft, func: str, column: Column, text: str) -> Measu
 
 
 def _measure_at(draft: Draft, place: int) -> Measure | None:
-    """Read the measure that begins at a place: a count, 'average delay', 'total', 'sales', or a table; mark it used."""
+    """Read the measure that begins at a place: a count, 'average delay', 'total', 'sales', or a
+    table; mark it used.
+    """
     if not 0 <= place < len(draft.meanings):
         return None
     each = draft.meanings[place]
     column = draft.column(each) if each.kind == "column" else None
     if each.is_op("agg", "sup", "most"):
         target = draft.after(place, over=(*_ASKING, "count"), most=5)
-        inner = draft.column(draft.meanings[target]) if target >= 0 and draft.meanings[target].kind == "column" else None
+        inner = (
+            draft.column(draft.meanings[target])
+            if target >= 0 and draft.meanings[target].kind == "column"
+            else None
+        )
         if inner is None:
             return None
-        draft.use(place, target, *(n for n in range(place + 1, target) if draft.meanings[n].is_op("count", *_ASKING)))
+        draft.use(
+            place,
+            target,
+            *(n for n in range(place + 1, target) if draft.meanings[n].is_op("count", *_ASKING)),
+        )
         return _column_measure(draft, each.arg if each.op == "agg" else "", inner, each.text)
     if each.is_op("count"):
         target = draft.after(place, over=_ASKING, most=5)
-        found = _measure_at(draft, target) if target >= 0 and draft.meanings[target].kind in ("table", "column") else None
+        found = (
+            _measure_at(draft, target)
+            if target >= 0 and draft.meanings[target].kind in ("table", "column")
+            else None
+        )
         if found is None:
             return None
         draft.use(place)
-        return found if draft.is_measure(target) or not found.column else Measure("count", found.table, found.column, distinct=True)
+        return (
+            found
+            if draft.is_measure(target) or not found.column
+            else Measure("count", found.table, found.column, distinct=True)
+        )
     if not (each.is_op("money", "dimension") or each.kind in ("column", "table")):
         return None
     draft.use(place)
@@ -51,15 +71,26 @@ def _measure_at(draft: Draft, place: int) -> Measure | None:
         return money_measure(draft, draft.head() or draft.base, each.text)
     if each.is_op("dimension"):
         column = best_dimension(draft, each.arg, draft.spoken()[:2], each.text)[0]
-    return Measure("", column.table, column.name) if column is not None else Measure("count", each.table)
+    return (
+        Measure("", column.table, column.name)
+        if column is not None
+        else Measure("count", each.table)
+    )
 
 
-# -- ranks and orders ---------------------------------------------------------------------------------------------------
+# -- ranks and orders ------------------------------------------------------------------------------
 
 
 def fill_ranks(draft: Draft) -> None:
     """Read superlatives, 'most', 'top 5 ... by' and 'sorted by'."""
-    rules = {"order": _order, "top": _top, "first": _first, "most": _most, "frequent": _frequent, "sup": _superlative}
+    rules = {
+        "order": _order,
+        "top": _top,
+        "first": _first,
+        "most": _most,
+        "frequent": _frequent,
+        "sup": _superlative,
+    }
     for place, each in draft.open("op"):
         if each.op in rules and place not in draft.used:
             draft.use(place)
@@ -74,7 +105,11 @@ def fill_ranks(draft: Draft) -> None:
 def _limit(draft: Draft, place: int) -> int | None:
     """Take the number beside a superlative: top 5, the 3 longest."""
     for other in (place + 1, place - 1):
-        number = draft.meanings[other].number if 0 <= other < len(draft.meanings) and other not in draft.used else 0
+        number = (
+            draft.meanings[other].number
+            if 0 <= other < len(draft.meanings) and other not in draft.used
+            else 0
+        )
         compared = draft.before(other, most=1)
         if (
             isinstance(number, int)
@@ -90,7 +125,10 @@ def _limit(draft: Draft, place: int) -> int | None:
 def _by(draft: Draft, place: int) -> Measure | None:
     """Read the measure after 'by' or 'in terms of', behind a top or a popularity."""
     for other in range(place + 1, len(draft.meanings)):
-        if draft.meanings[other].is_op("by", "order") and (found := _measure_at(draft, draft.after(other, most=3))) is not None:
+        if (
+            draft.meanings[other].is_op("by", "order")
+            and (found := _measure_at(draft, draft.after(other, most=3))) is not None
+        ):
             draft.use(other)
             return found
     return None
@@ -103,7 +141,9 @@ def _order(draft: Draft, place: int, _: Meaning) -> list[Rank]:
     pronoun = target >= 0 and draft.meanings[target].is_op("pron")
     draft.use(direction, target if pronoun else -1)
     again = pronoun and draft.meanings[target].text.lower() in ("that", "it")
-    found = None if again else _measure_at(draft, draft.after(target, most=2) if pronoun else target)
+    found = (
+        None if again else _measure_at(draft, draft.after(target, most=2) if pronoun else target)
+    )
     return [Rank(found or Measure("again"), desc if found or direction >= 0 else True)]
 
 
@@ -116,7 +156,11 @@ def _top(draft: Draft, place: int, each: Meaning) -> list[Rank]:
     if draft.slots.ranks:  # 消费最多的前5位
         draft.slots.ranks[-1] = replace(draft.slots.ranks[-1], limit=limit)
         return []
-    target = following if thing is not None and (draft.is_measure(following) or thing.is_op("agg", "money")) else -1
+    target = (
+        following
+        if thing is not None and (draft.is_measure(following) or thing.is_op("agg", "money"))
+        else -1
+    )
     money = next((n for n, op in draft.open("op") if op.is_op("money")), -1)
     measure = _by(draft, place) or _measure_at(draft, target) or _measure_at(draft, money)
     if measure is None:
@@ -129,13 +173,19 @@ def _top(draft: Draft, place: int, each: Meaning) -> list[Rank]:
 
 def _is_desc(each: Meaning, column: Column | None) -> bool:
     """Return whether the highest values come first; of delays the lowest ones are the best."""
-    worse = set(map(lemma, column.words)) & vocabulary().lists["worse"] if column is not None else ()
+    worse = (
+        set(map(lemma, column.words)) & vocabulary().lists["worse"] if column is not None else ()
+    )
     return (each.arg == "max") != (bool(worse) and each.text.lower() in ("best", "worst"))
 
 
 def _cuts(draft: Draft) -> bool:
     """Return whether 'the first 3' only cuts the answer before."""
-    return bool(draft.base) and not draft.named() and not any(each.is_op("by", "sup") for each in draft.meanings)
+    return (
+        bool(draft.base)
+        and not draft.named()
+        and not any(each.is_op("by", "sup") for each in draft.meanings)
+    )
 
 
 def _cut(draft: Draft, prior: Query, each: Meaning, limit: int) -> list[Rank]:
@@ -143,12 +193,22 @@ def _cut(draft: Draft, prior: Query, each: Meaning, limit: int) -> list[Rank]:
     if not prior.group and each.text.lower() == "top":
         draft.slots.limit = limit
         return []
-    by = prior.aggregates[0] if prior.group and prior.aggregates else prior.order[0].by if prior.order else None
+    by = (
+        prior.aggregates[0]
+        if prior.group and prior.aggregates
+        else prior.order[0].by
+        if prior.order
+        else None
+    )
     col = by.arg if isinstance(by, Agg) else by
     column = draft.catalog.column(col.table, col.name) if isinstance(col, Col) else None
     if (column is None and not prior.group) or (prior.group and len(prior.aggregates) != 1):
         raise NoReadingError(each.text)
-    measure = Measure("", column.table, column.name) if column is not None and not prior.group else Measure("again")
+    measure = (
+        Measure("", column.table, column.name)
+        if column is not None and not prior.group
+        else Measure("again")
+    )
     return [Rank(measure, _is_desc(each, column), limit)]
 
 
@@ -156,14 +216,26 @@ def _first(draft: Draft, place: int, each: Meaning) -> list[Rank]:
     """'which of them was hired first', 'the last invoice': by the date of the rows asked about."""
     limit = _limit(draft, place) or 1
     target = draft.after(place, most=2)
-    if _cuts(draft) and each.arg == "asc" and not (target >= 0 and draft.meanings[target].kind == "column"):
+    if (
+        _cuts(draft)
+        and each.arg == "asc"
+        and not (target >= 0 and draft.meanings[target].kind == "column")
+    ):
         draft.slots.limit = limit
         return []
     head = draft.head()
-    target = draft.after(target, most=2) if target >= 0 and draft.meanings[target].kind == "number" else target
+    target = (
+        draft.after(target, most=2)
+        if target >= 0 and draft.meanings[target].kind == "number"
+        else target
+    )
     dates = [column for column in draft.table(head).columns if column.is_date] if head else []
     verbs = {stem(word) for word in draft.words}
-    named = [column for column in dates if {stem(word) for word in column.words if word not in ("date", "time")} & verbs]
+    named = [
+        column
+        for column in dates
+        if {stem(word) for word in column.words if word not in ("date", "time")} & verbs
+    ]
     found = named if len(named) == 1 else dates
     if len(found) != 1 or (target >= 0 and draft.meanings[target].table != head):
         raise NoReadingError(each.text)
@@ -173,26 +245,45 @@ def _first(draft: Draft, place: int, each: Meaning) -> list[Rank]:
 
 def _most(draft: Draft, place: int, each: Meaning) -> list[Rank]:
     limit = _limit(draft, place) or 1
-    behind = draft.chinese and "的" in (each.text[-1:], draft.meanings[min(place + 1, len(draft.meanings) - 1)].text)
-    target = -1 if behind else draft.after(place, over=("late", "distinct"), most=4)  # 航班最多的机场
+    behind = draft.chinese and "的" in (
+        each.text[-1:],
+        draft.meanings[min(place + 1, len(draft.meanings) - 1)].text,
+    )
+    target = (
+        -1 if behind else draft.after(place, over=("late", "distinct"), most=4)
+    )  # 航班最多的机场
     while target >= 0 and draft.meanings[target].kind in ("value", "part", "flag", "number"):
         target = draft.after(target, over=("late", "distinct"), most=3)
     counted = draft.meanings[target] if target >= 0 and target not in draft.used else None
-    if counted is None or not (counted.kind in ("table", "column") or counted.is_op("money", "agg", "dimension")):
+    if counted is None or not (
+        counted.kind in ("table", "column") or counted.is_op("money", "agg", "dimension")
+    ):
         target = draft.before(place, over=("wh", "list"), most=4)
         counted = draft.meanings[target] if target >= 0 and target not in draft.used else None
-        if counted is None or (counted.kind == "table" and counted.table == draft.head() and not draft.chinese):
+        if counted is None or (
+            counted.kind == "table" and counted.table == draft.head() and not draft.chinese
+        ):
             raise NoReadingError(each.text)
     column = draft.column(counted)
     if column is None:
         measure = _measure_at(draft, target)
-    elif column.is_measure and counted.cost > costs.LOOSE_MEASURE and is_plural(counted.text.lower()):
+    elif (
+        column.is_measure and counted.cost > costs.LOOSE_MEASURE and is_plural(counted.text.lower())
+    ):
         draft.pay(costs.IMPLIED, counted.text)  # the most departures: the rows, not their delays
         draft.slots.roles = draft.roles(target + 1)
         measure = Measure("count", column.table)
     elif column.is_measure:
-        draft.pay(costs.ODD if counted.cost > costs.LOOSE_MEASURE and not draft.chinese else 0.0, counted.text)
-        measure = _column_measure(draft, "" if column.table == draft.head() or not draft.head() else "sum", column, counted.text)
+        draft.pay(
+            costs.ODD if counted.cost > costs.LOOSE_MEASURE and not draft.chinese else 0.0,
+            counted.text,
+        )
+        measure = _column_measure(
+            draft,
+            "" if column.table == draft.head() or not draft.head() else "sum",
+            column,
+            counted.text,
+        )
     else:
         measure = Measure("count", column.table, column.name, distinct=True)
     draft.use(target)
@@ -202,7 +293,9 @@ def _most(draft: Draft, place: int, each: Meaning) -> list[Rank]:
 
 
 def _frequent(draft: Draft, place: int, each: Meaning) -> list[Rank]:
-    """'the most popular genre', 'busiest month for flights': by the rows that point at it, or those named."""
+    """'the most popular genre', 'busiest month for flights': by the rows that point at it, or those
+    named.
+    """
     limit = _limit(draft, place) or 1
     measure = _by(draft, place)
     target = draft.after(place, most=3)
@@ -219,7 +312,11 @@ def _frequent(draft: Draft, place: int, each: Meaning) -> list[Rank]:
         raise NoReadingError(each.text)
     measure = measure or Measure("count", others[0])
     draft.use(target)
-    draft.slots.keys.append(unit_key(draft, thing.arg, [measure.table])[0] if thing.kind == "unit" else Key(thing.table, thing.column))
+    draft.slots.keys.append(
+        unit_key(draft, thing.arg, [measure.table])[0]
+        if thing.kind == "unit"
+        else Key(thing.table, thing.column)
+    )
     return [Rank(measure, each.arg == "max", limit)]
 
 
@@ -232,7 +329,11 @@ def _superlative(draft: Draft, place: int, each: Meaning) -> list[Rank]:
     measure: Measure | None = None
     if thing is not None and thing.is_op("agg", "money", "count"):
         measure = _measure_at(draft, target)
-    elif column is not None and (column.is_measure or column.is_date or column.is_year) and _is_of(column, dimension):
+    elif (
+        column is not None
+        and (column.is_measure or column.is_date or column.is_year)
+        and _is_of(column, dimension)
+    ):
         draft.use(target)
         measure = _averaged(draft, place, column)
         if not limit and not measure.func and not _ranked(draft, place, target):
@@ -242,17 +343,30 @@ def _superlative(draft: Draft, place: int, each: Meaning) -> list[Rank]:
         measure = _measure_before(draft, place, dimension, each)
     if measure is not None:
         return [Rank(measure, sign == "max", limit or 1)]
-    if not dimension and (thing.is_op("agg") if thing is not None else any(m.is_op("agg", "count") for m in draft.meanings[:place])):
+    if not dimension and (
+        thing.is_op("agg")
+        if thing is not None
+        else any(m.is_op("agg", "count") for m in draft.meanings[:place])
+    ):
         return [Rank(Measure("again"), sign == "max", limit or 1)]
     tables = [thing.table] if thing is not None and thing.kind == "table" else draft.spoken()[:1]
-    names = [name for name in ((dimension,) if dimension else ("size", "height", "price")) if dimension_columns(draft, name, tables)]
+    names = [
+        name
+        for name in ((dimension,) if dimension else ("size", "height", "price"))
+        if dimension_columns(draft, name, tables)
+    ]
     if dimension and not names:
-        tables = [table.name for table in draft.catalog.plain if dimension_columns(draft, dimension, [table.name])]
+        tables = [
+            table.name
+            for table in draft.catalog.plain
+            if dimension_columns(draft, dimension, [table.name])
+        ]
         names = [dimension] if len(tables) == 1 else []
     if not names or column is not None:
         raise NoReadingError(each.text)
     found, way = best_dimension(draft, names[0], tables, each.text)
-    if thing is not None and thing.kind == "unit":  # the calmest month: not the month itself is more or less
+    if thing is not None and thing.kind == "unit":
+        # The calmest month: not the month itself is more or less.
         key, price = unit_key(draft, thing.arg, [found.table])
         draft.use(target, price=price, text=thing.text)
         draft.slots.keys.append(key)
@@ -260,7 +374,8 @@ def _superlative(draft: Draft, place: int, each: Meaning) -> list[Rank]:
         return [Rank(_column_measure(draft, func, found, each.text), sign == "max", limit or 1)]
     number = draft.prior is not None and draft.prior.aggregates and not draft.prior.group
     if not draft.head() and (number or found.table not in draft.spoken()) and not limit:
-        draft.slots.measures.append(_column_measure(draft, sign, found, each.text))  # the hottest it ever got
+        # The hottest it ever got.
+        draft.slots.measures.append(_column_measure(draft, sign, found, each.text))
         return []
     # The oldest was born first: what grows with a date gets less with its age.
     return [Rank(_averaged(draft, place, found), (sign == "max") == (way > 0), limit or 1)]
@@ -268,7 +383,14 @@ def _superlative(draft: Draft, place: int, each: Meaning) -> list[Rank]:
 
 def _averaged(draft: Draft, place: int, column: Column) -> Measure:
     """Return a column to rank by; its average where the question closes with 'on average'."""
-    average = next((n for n, each in draft.open("op") if n > place and each.is_op("agg") and each.arg == "avg"), -1)
+    average = next(
+        (
+            n
+            for n, each in draft.open("op")
+            if n > place and each.is_op("agg") and each.arg == "avg"
+        ),
+        -1,
+    )
     if average < 0 or draft.after(average, most=2) >= 0:
         return Measure("", column.table, column.name)
     draft.use(average)
@@ -277,7 +399,10 @@ def _averaged(draft: Draft, place: int, column: Column) -> Measure:
 
 def _is_of(column: Column, dimension: str) -> bool:
     """Return whether a column may be measured by a dimension; any may without one."""
-    return not dimension or bool(set(map(lemma, column.words)) & {word.lstrip("-") for word in vocabulary().dimensions.get(dimension, ())})
+    return not dimension or bool(
+        set(map(lemma, column.words))
+        & {word.lstrip("-") for word in vocabulary().dimensions.get(dimension, ())}
+    )
 
 
 def _measure_before(draft: Draft, place: int, dimension: str, each: Meaning) -> Measure | None:
@@ -286,23 +411,35 @@ def _measure_before(draft: Draft, place: int, dimension: str, each: Meaning) -> 
     column = draft.column(draft.meanings[earlier]) if earlier >= 0 else None
     if earlier >= 0 and draft.meanings[earlier].is_op("dimension", "money"):
         return _measure_at(draft, earlier)
-    if column is None or not (column.is_measure or column.is_date) or not (draft.chinese or not dimension):
+    if (
+        column is None
+        or not (column.is_measure or column.is_date)
+        or not (draft.chinese or not dimension)
+    ):
         return None
     function = draft.before(earlier, most=2)
     averaged = function >= 0 and draft.meanings[function].is_op("agg")
     draft.use(earlier, function if averaged else -1)
-    return _column_measure(draft, draft.meanings[function].arg if averaged else "", column, each.text)
+    return _column_measure(
+        draft, draft.meanings[function].arg if averaged else "", column, each.text
+    )
 
 
 def _ranked(draft: Draft, place: int, target: int) -> bool:
     """Return whether rows with the highest value are asked for, not the value itself."""
-    words = {word for each in [draft.meanings[n] for n in range(place)] for word in each.text.lower().split()}
+    words = {
+        word
+        for each in [draft.meanings[n] for n in range(place)]
+        for word in each.text.lower().split()
+    }
     asked = draft.asked()
     things = 0 <= asked < place and draft.meanings[asked].kind in ("table", "column", "unit")
-    return (things and (bool(words & vocabulary().lists["shown_by"]) or draft.chinese)) or (draft.chinese and asked > target)
+    return (things and (bool(words & vocabulary().lists["shown_by"]) or draft.chinese)) or (
+        draft.chinese and asked > target
+    )
 
 
-# -- functions and counts -----------------------------------------------------------------------------------------------
+# -- functions and counts --------------------------------------------------------------------------
 
 
 def fill_functions(draft: Draft) -> None:
@@ -322,12 +459,20 @@ def fill_functions(draft: Draft) -> None:
     for place, each in draft.open("op"):
         if each.is_op("howadj") and place not in draft.used:
             draft.use(place)
-            draft.slots.shown.append(_dimension_key(draft, each.arg, draft.named()[:1] or draft.spoken()[:1], each.text.split()[-1]))
+            draft.slots.shown.append(
+                _dimension_key(
+                    draft, each.arg, draft.named()[:1] or draft.spoken()[:1], each.text.split()[-1]
+                )
+            )
 
 
 def _function(draft: Draft, place: int, each: Meaning) -> None:
     func = each.arg
-    target = draft.after(place, over=(*_ASKING, "present", "each") if not draft.chinese else (*_ASKING, "present"), most=5)
+    target = draft.after(
+        place,
+        over=(*_ASKING, "present", "each") if not draft.chinese else (*_ASKING, "present"),
+        most=5,
+    )
     while target >= 0 and draft.meanings[target].is_op("agg", "sup") and target not in draft.used:
         target = draft.after(target, most=4)  # the lowest and the highest weight
     thing = draft.meanings[target] if target >= 0 else None
@@ -347,10 +492,16 @@ def _function(draft: Draft, place: int, each: Meaning) -> None:
     options = [target, draft.before(place, over=("wh",), most=4)]
     options += [n for n, _ in draft.open("column") if draft.is_measure(n) and abs(n - place) <= 7]
     for option in options:
-        if option < 0 or (option in draft.used and not draft.meanings[option].op) or draft.meanings[option].kind != "column":
+        if (
+            option < 0
+            or (option in draft.used and not draft.meanings[option].op)
+            or draft.meanings[option].kind != "column"
+        ):
             continue
         column = draft.column(draft.meanings[option])
-        if column is not None and (column.is_measure or (func in ("min", "max") and column.is_date) or option == target):
+        if column is not None and (
+            column.is_measure or (func in ("min", "max") and column.is_date) or option == target
+        ):
             draft.use(place, price=costs.FAR * max(0, abs(option - place) - 4), text=each.text)
             _compute(draft, func, option)
             return
@@ -365,7 +516,11 @@ def _function(draft: Draft, place: int, each: Meaning) -> None:
     if thing is not None and thing.kind == "table":
         _over_table(draft, func, place, target, each)
         return
-    known = next((agg.arg for agg in draft.prior.aggregates if isinstance(agg.arg, Col)), None) if draft.prior is not None else None
+    known = (
+        next((agg.arg for agg in draft.prior.aggregates if isinstance(agg.arg, Col)), None)
+        if draft.prior is not None
+        else None
+    )
     if known is not None:
         draft.use(place)
         draft.slots.measures.append(Measure(func, known.table, known.name))
@@ -380,7 +535,9 @@ def _compute(draft: Draft, func: str, place: int) -> None:
 
 
 def _over_dimension(draft: Draft, func: str, place: int, other: int, op: Meaning) -> None:
-    """'average length', 'total sales', 'how old on average': no table beside those that the question names."""
+    """'average length', 'total sales', 'how old on average': no table beside those that the
+    question names.
+    """
     draft.use(place, other)
     if op.is_op("money"):
         measure = money_measure(draft, draft.head() or draft.base, op.text)
@@ -393,12 +550,16 @@ def _over_dimension(draft: Draft, func: str, place: int, other: int, op: Meaning
 
 
 def _over_table(draft: Draft, func: str, place: int, target: int, each: Meaning) -> None:
-    """'average invoice', 'total payments': the one amount of the table; 'total flights': how many."""
+    """'average invoice', 'total payments': the one amount of the table; 'total flights': how
+    many.
+    """
     name = draft.meanings[target].table
     amounts = [
         column
         for column in draft.table(name).columns
-        if column.is_measure and {"amount", "total", "payment"} & {lemma(word) for word in column.words} and not column.is_year
+        if column.is_measure
+        and {"amount", "total", "payment"} & {lemma(word) for word in column.words}
+        and not column.is_year
     ]
     draft.use(place)
     if len(amounts) == 1:
@@ -412,7 +573,9 @@ def _over_table(draft: Draft, func: str, place: int, target: int, each: Meaning)
 
 
 def _dimension_key(draft: Draft, dimension: str, tables: list[str], text: str) -> Key:
-    """Return the column that a dimension is measured by, where that is a number that grows with it."""
+    """Return the column that a dimension is measured by, where that is a number that grows with
+    it.
+    """
     column, sign = best_dimension(draft, dimension, tables, text)
     if sign < 0 or not column.is_measure:
         raise NoReadingError(text)
@@ -434,7 +597,11 @@ def _count(draft: Draft, place: int, each: Meaning) -> None:
     distinct = any(draft.meanings[n].is_op("distinct") for n in range(place, max(place, target)))
     while target >= 0 and draft.meanings[target].kind in ("value", "part", "flag"):
         target = draft.after(target, over=("distinct", "late"), most=3)
-    while target >= 0 and target + 1 < len(draft.meanings) and draft.meanings[target].kind == draft.meanings[target + 1].kind == "table":
+    while (
+        target >= 0
+        and target + 1 < len(draft.meanings)
+        and draft.meanings[target].kind == draft.meanings[target + 1].kind == "table"
+    ):
         target += 1
     thing = draft.meanings[target] if target >= 0 and target not in draft.used else None
     draft.use(place)
@@ -442,10 +609,22 @@ def _count(draft: Draft, place: int, each: Meaning) -> None:
     if each.arg and draft.slots.measures:
         return  # the share of the revenue
     about = draft.base or draft.head()
-    had = thing is not None and thing.kind == "column" and bool(vocabulary().lists["shown_by"] & set(draft.words[each.end : thing.start]))
+    had = (
+        thing is not None
+        and thing.kind == "column"
+        and bool(vocabulary().lists["shown_by"] & set(draft.words[each.end : thing.start]))
+    )
     if thing is not None and had:  # how many have a tail number
-        draft.use(target, price=costs.UNKNOWN if thing.table != about or thing.cost > costs.LOOSE_MEASURE else 0.0, text=thing.text)
-        draft.slots.where.append(Where(thing.table, thing.column, filled(Col(thing.table, thing.column))))
+        draft.use(
+            target,
+            price=(
+                costs.UNKNOWN if thing.table != about or thing.cost > costs.LOOSE_MEASURE else 0.0
+            ),
+            text=thing.text,
+        )
+        draft.slots.where.append(
+            Where(thing.table, thing.column, filled(Col(thing.table, thing.column)))
+        )
     if about and (had or any(each.is_op("pron") for each in draft.meanings[place + 1 : place + 3])):
         draft.slots.measures.append(Measure("count", about))  # how many of them
         return
@@ -455,7 +634,8 @@ def _count(draft: Draft, place: int, each: Meaning) -> None:
         draft.use(target)
         draft.change(target, op="count")
         draft.slots.measures.append(Measure("count", thing.table))
-        dated = any(each.kind == "time" for each in draft.meanings)  # different planes flew in 2013: not those of 2013
+        # Different planes flew in 2013: not those of 2013.
+        dated = any(each.kind == "time" for each in draft.meanings)
         draft.pay((costs.IDLE if dated else costs.ODD / 2) if distinct else 0.0, thing.text)
         return
     column = draft.column(thing) if thing is not None and thing.kind == "column" else None
@@ -463,7 +643,14 @@ def _count(draft: Draft, place: int, each: Meaning) -> None:
         draft.use(target)
         draft.change(target, op="count")
         if column.is_measure:
-            draft.pay(costs.GUESSED if thing is not None and thing.cost <= costs.LOOSE_MEASURE else costs.UNKNOWN, each.text)
+            draft.pay(
+                (
+                    costs.GUESSED
+                    if thing is not None and thing.cost <= costs.LOOSE_MEASURE
+                    else costs.UNKNOWN
+                ),
+                each.text,
+            )
             draft.slots.measures.append(_column_measure(draft, "sum", column, each.text))
         else:
             draft.slots.measures.append(Measure("count", column.table, column.name, distinct=True))
@@ -472,12 +659,16 @@ def _count(draft: Draft, place: int, each: Meaning) -> None:
         raise NoReadingError(thing.text)
     counted = _counted(draft, place)
     draft.slots.measures.append(Measure("count", counted))
-    if not counted or not (draft.named() or draft.base or vocabulary().lists["rows"] & set(draft.words)):
+    if not counted or not (
+        draft.named() or draft.base or vocabulary().lists["rows"] & set(draft.words)
+    ):
         draft.pay(costs.UNKNOWN if not counted else costs.IDLE, each.text)
 
 
 def _counted(draft: Draft, place: int) -> str:
-    """Return the table whose rows are counted where none follows: named last, of the values, of the query before, or the only one."""
+    """Return the table whose rows are counted where none follows: named last, of the values, of the
+    query before, or the only one.
+    """
     before = [n for n, each in enumerate(draft.meanings[:place]) if each.kind == "table"]
     if before:
         draft.use(before[-1])
@@ -486,7 +677,7 @@ def _counted(draft: Draft, place: int) -> str:
     return draft.base or next(iter([*draft.spoken(), *only]), "")
 
 
-# -- groups, and the rest -----------------------------------------------------------------------------------------------
+# -- groups, and the rest --------------------------------------------------------------------------
 
 
 def fill_groups(draft: Draft) -> None:
@@ -512,8 +703,12 @@ def _group(draft: Draft, place: int) -> bool:
     if place in draft.used or each.kind not in ("unit", "table", "column"):
         return False
     if each.kind == "unit":
-        counted = [measure.table for measure in draft.slots.measures] + [rank.measure.table for rank in draft.slots.ranks]
-        found = unit_key(draft, each.arg, [name for name in dict.fromkeys((*counted, *draft.spoken())) if name])
+        counted = [measure.table for measure in draft.slots.measures] + [
+            rank.measure.table for rank in draft.slots.ranks
+        ]
+        found = unit_key(
+            draft, each.arg, [name for name in dict.fromkeys((*counted, *draft.spoken())) if name]
+        )
         draft.slots.keys.append(found[0])
         draft.pay(found[1], each.text)
     else:
@@ -544,7 +739,9 @@ _DEAR = (
 
 
 def fill_rest(draft: Draft) -> None:
-    """Settle what nothing used: tables and columns are shown, operations without a place are paid for."""
+    """Settle what nothing used: tables and columns are shown, operations without a place are paid
+    for.
+    """
     asked = draft.asked()
     slots = draft.slots
     for place, each in draft.open("unit"):
@@ -561,20 +758,41 @@ def fill_rest(draft: Draft) -> None:
         draft.use(place)
     for place, each in draft.open("table"):
         draft.use(place)
-        pointed = draft.tokens[each.start - 1].word in ("that", "this") and not is_plural(each.text.lower())
+        pointed = draft.tokens[each.start - 1].word in ("that", "this") and not is_plural(
+            each.text.lower()
+        )
         if pointed and not draft.base:
             raise NoReadingError(each.text)  # that department: which?
         slots.heads.append(each.table)
-    events = [each.text for each in draft.meanings if each.kind == "filler" and draft.is_unread_sale(each.text.lower())]
+    events = [
+        each.text
+        for each in draft.meanings
+        if each.kind == "filler" and draft.is_unread_sale(each.text.lower())
+    ]
     draft.pay(costs.ODD if events else 0.0, events[0] if events else "")
     for place, each in draft.open("column"):
         draft.use(place)
         slots.shown.append(Key(each.table, each.column))
-        draft.pay(costs.ODD if draft.tokens[each.start - 1].word == "by" and is_plural(draft.words[0]) else 0.0, each.text)
-        if (column := draft.column(each)) is not None and column.truth is not None and place != asked:
+        draft.pay(
+            (
+                costs.ODD
+                if draft.tokens[each.start - 1].word == "by" and is_plural(draft.words[0])
+                else 0.0
+            ),
+            each.text,
+        )
+        if (
+            (column := draft.column(each)) is not None
+            and column.truth is not None
+            and place != asked
+        ):
             draft.pay(costs.ODD, each.text)  # rather a condition
         function = vocabulary().phrases.get((each.text.lower(),), ("",))[0] == "agg"
-        if function and place + 1 < len(draft.meanings) and draft.meanings[place + 1].kind in ("column", "table"):
+        if (
+            function
+            and place + 1 < len(draft.meanings)
+            and draft.meanings[place + 1].kind in ("column", "table")
+        ):
             raise NoReadingError(each.text)
     for place, each in draft.open("op"):
         draft.use(place)
@@ -587,6 +805,10 @@ def fill_rest(draft: Draft) -> None:
         elif (
             each.is_op("beyond", "money", "howmuch")
             or each.is_op(*_DEAR)
-            or (each.is_op("wh") and each.text.lower() in ("when", "where") and not (slots.shown or slots.measures))
+            or (
+                each.is_op("wh")
+                and each.text.lower() in ("when", "where")
+                and not (slots.shown or slots.measures)
+            )
         ):
             raise NoReadingError(each.text)  # 'when' and 'where' ask for what nothing shows

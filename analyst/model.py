@@ -1,4 +1,6 @@
-"""Offer the built-in analyst as a LangChain chat model: tool calls, streaming, usage numbers; no weights, no network."""
+"""Offer the built-in analyst as a LangChain chat model: tool calls, streaming, usage numbers; no
+weights, no network.
+"""
 
 import hashlib
 import json
@@ -28,9 +30,11 @@ _WORDS = re.compile(r"\S+\s*|\s+")
 
 
 class BuiltInAnalyst(BaseChatModel):
-    """Answer questions about a database by rules; it knows the database only through the tools bound to it.
+    """Answer questions about a database by rules; it knows the database only through the tools
+    bound to it.
 
-    The same messages get the same answer. Its usage numbers are what the graph counts: it has no tokenizer of its own.
+    The same messages get the same answer. Its usage numbers are what the graph counts: it has no
+    tokenizer of its own.
     """
 
     writes_summaries: ClassVar[bool] = False
@@ -38,7 +42,9 @@ class BuiltInAnalyst(BaseChatModel):
 
     model_name: str = MODEL_NAME
     encoding: str = "o200k_base"  # what the graph counts its messages with
-    profile: ModelProfile | None = Field(default_factory=lambda: ModelProfile(max_input_tokens=INPUT_LIMIT))
+    profile: ModelProfile | None = Field(
+        default_factory=lambda: ModelProfile(max_input_tokens=INPUT_LIMIT)
+    )
 
     @property
     def _llm_type(self) -> str:
@@ -63,7 +69,9 @@ class BuiltInAnalyst(BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         del stop, run_manager
-        return ChatResult(generations=[ChatGeneration(message=self.answer(messages, kwargs.get("tools") or ()))])
+        return ChatResult(
+            generations=[ChatGeneration(message=self.answer(messages, kwargs.get("tools") or ()))]
+        )
 
     def _stream(
         self,
@@ -79,24 +87,41 @@ class BuiltInAnalyst(BaseChatModel):
             yield chunk
 
     def answer(self, messages: Sequence[BaseMessage], tools: Sequence[Any] = ()) -> AIMessage:
-        """Return the message that follows `messages`: tool calls or the worded answer, with usage."""
+        """Return the message that follows `messages`: tool calls or the worded answer, with
+        usage.
+        """
         names = frozenset(tool["function"]["name"] for tool in tools)
-        decision = as_colleague(messages, names) or decide(read_view(without_colleagues(messages)), names)
+        decision = as_colleague(messages, names) or decide(
+            read_view(without_colleagues(messages)), names
+        )
         text, made = (decision, ()) if isinstance(decision, str) else ("", decision)
-        calls = [tool_call(name=call.name, args=call.args, id=_call_id(messages, call, place)) for place, call in enumerate(made)]
+        calls = [
+            tool_call(name=call.name, args=call.args, id=_call_id(messages, call, place))
+            for place, call in enumerate(made)
+        ]
         count = counter(self.encoding)
         sent = count.messages(messages) + count.tools(tools)
         spent = count.text(text) + sum(count.text(compact_json(call["args"])) for call in calls)
         usage = UsageMetadata(input_tokens=sent, output_tokens=spent, total_tokens=sent + spent)
-        metadata = {"model_name": self.model_name, "finish_reason": "tool_calls" if calls else "stop"}
-        return AIMessage(content=text, tool_calls=calls, usage_metadata=usage, response_metadata=metadata)
+        metadata = {
+            "model_name": self.model_name,
+            "finish_reason": "tool_calls" if calls else "stop",
+        }
+        return AIMessage(
+            content=text, tool_calls=calls, usage_metadata=usage, response_metadata=metadata
+        )
 
     def _chunks(self, message: AIMessage) -> Iterator[ChatGenerationChunk]:
         """Cut a message into word-wise chunks; tool calls and usage come with the last."""
         for word in _WORDS.findall(str(message.content)):
             yield ChatGenerationChunk(message=AIMessageChunk(content=word))
         calls = [
-            tool_call_chunk(name=call["name"], args=json.dumps(call["args"], ensure_ascii=False), id=call["id"], index=place)
+            tool_call_chunk(
+                name=call["name"],
+                args=json.dumps(call["args"], ensure_ascii=False),
+                id=call["id"],
+                index=place,
+            )
             for place, call in enumerate(message.tool_calls)
         ]
         last = AIMessageChunk(

@@ -43,7 +43,9 @@ class Agg:
 
 @dataclass(frozen=True)
 class Ratio:
-    """One aggregate by another, times a number; `where` restricts the rows of the first. It is written only, never read back."""
+    """One aggregate by another, times a number; `where` restricts the rows of the first. It is
+    written only, never read back.
+    """
 
     name: str
     above: Agg
@@ -59,8 +61,9 @@ Scalar = Col | Bucket | Agg | Ratio
 class Condition:
     """`left op value`, or not so where `negated`.
 
-    With = <> < <= > >= the value is one value, or an aggregate over the table of `left`; with "between" a pair, both included; with
-    "in" some values or a query; with "contains", "starts" and "ends" a text whose case does not count; with "null" there is none.
+    With = <> < <= > >= the value is one value, or an aggregate over the table of `left`; with
+    "between" a pair, both included; with "in" some values or a query; with "contains", "starts" and
+    "ends" a text whose case does not count; with "null" there is none.
     """
 
     left: Scalar
@@ -86,7 +89,9 @@ def filled(left: Scalar) -> Condition:
 
 @dataclass(frozen=True)
 class Join:
-    """A table joined where a column already there equals one of its own; rows without a partner stay when `outer`."""
+    """A table joined where a column already there equals one of its own; rows without a partner
+    stay when `outer`.
+    """
 
     table: str
     left: Col
@@ -129,11 +134,17 @@ class Query:
         return tuple(item for item in self.select if isinstance(item, Agg))
 
 
-# -- writing ------------------------------------------------------------------------------------------------------------
+# -- writing ---------------------------------------------------------------------------------------
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 PATTERNS = {"contains": "%{}%", "starts": "{}%", "ends": "%{}"}
-_PARTS = {"year": "year", "month_of_year": "month", "quarter": "quarter", "hour": "hour", "weekday": "dow"}
+_PARTS = {
+    "year": "year",
+    "month_of_year": "month",
+    "quarter": "quarter",
+    "hour": "hour",
+    "weekday": "dow",
+}
 _FORMATS = {"year": "%Y", "month_of_year": "%m", "hour": "%H", "weekday": "%w"}
 
 
@@ -141,12 +152,20 @@ _FORMATS = {"year": "%Y", "month_of_year": "%m", "hour": "%H", "weekday": "%w"}
 def _bucket_forms(dialect: str) -> dict[Unit, str]:
     """Return how a dialect writes each part of the date {}."""
     if dialect == "sqlite":
-        forms = {unit: f"CAST(STRFTIME('{form}', {{}}) AS INTEGER)" for unit, form in _FORMATS.items()}
+        forms = {
+            unit: f"CAST(STRFTIME('{form}', {{}}) AS INTEGER)" for unit, form in _FORMATS.items()
+        }
         forms |= {"month": "STRFTIME('%Y-%m', {})", "day": "STRFTIME('%Y-%m-%d', {})"}
         forms["quarter"] = f"CAST(CAST(({forms['month_of_year']} + 2) AS REAL) / 3 AS INTEGER)"
     else:
-        forms = {unit: f"DATE_PART('{part}', CAST({{}} AS TIMESTAMP))" for unit, part in _PARTS.items()}
-        month = "TO_CHAR(CAST({} AS TIMESTAMP), 'YYYY-MM')" if dialect == "postgres" else "STRFTIME(CAST({} AS TIMESTAMP), '%Y-%m')"
+        forms = {
+            unit: f"DATE_PART('{part}', CAST({{}} AS TIMESTAMP))" for unit, part in _PARTS.items()
+        }
+        month = (
+            "TO_CHAR(CAST({} AS TIMESTAMP), 'YYYY-MM')"
+            if dialect == "postgres"
+            else "STRFTIME(CAST({} AS TIMESTAMP), '%Y-%m')"
+        )
         forms |= {"month": month, "day": "CAST({} AS DATE)"}
     return cast(dict[Unit, str], forms)
 
@@ -184,22 +203,35 @@ class _Writer:
         return '"' + name.replace('"', '""') + '"' if special or folded else name
 
     def order(self, order: Order) -> str:
-        """Return a sort key with missing values last: SQLite has them first of rising ones, PostgreSQL of falling ones."""
+        """Return a sort key with missing values last: SQLite has them first of rising ones,
+        PostgreSQL of falling ones.
+        """
         unusual = self.dialect == ("postgres" if order.desc else "sqlite")
         return f"{self.scalar(order.by)} {'DESC' if order.desc else 'ASC'}{' NULLS LAST' * unusual}"
 
     def scalar(self, item: Scalar) -> str:
         match item:
             case Col():
-                return f"{self.name(item.table)}.{self.name(item.name)}" if self.qualified else self.name(item.name)
+                return (
+                    f"{self.name(item.table)}.{self.name(item.name)}"
+                    if self.qualified
+                    else self.name(item.name)
+                )
             case Bucket():
                 return _bucket_forms(self.dialect)[item.unit].format(self.scalar(item.col))
             case Agg():
                 inner = self.scalar(item.arg) if item.arg is not None else "*"
                 return f"{item.func.upper()}({'DISTINCT ' * item.distinct}{inner})"
             case Ratio():
-                rows = f" FILTER (WHERE {' AND '.join(map(self.condition, item.where))})" if item.where else ""
-                return f"{item.times} * {self.scalar(item.above)}{rows} / NULLIF({self.scalar(item.below)}, 0) AS {item.name}"
+                rows = (
+                    f" FILTER (WHERE {' AND '.join(map(self.condition, item.where))})"
+                    if item.where
+                    else ""
+                )
+                return (
+                    f"{item.times} * {self.scalar(item.above)}{rows} /"
+                    f" NULLIF({self.scalar(item.below)}, 0) AS {item.name}"
+                )
 
     def condition(self, cond: Condition) -> str:
         left, value = self.scalar(cond.left), cond.value
@@ -208,12 +240,22 @@ class _Writer:
         elif cond.op in PATTERNS:
             escaped = re.sub(r"([\\%_])", r"\\\1", str(value))
             like = "LIKE" if self.dialect == "sqlite" else "ILIKE"  # SQLite's LIKE disregards case
-            text = f"{left} {like} {_literal(PATTERNS[cond.op].format(escaped))}" + (" ESCAPE '\\'" if escaped != value else "")
+            text = f"{left} {like} {_literal(PATTERNS[cond.op].format(escaped))}" + (
+                " ESCAPE '\\'" if escaped != value else ""
+            )
         elif isinstance(value, tuple):
             values = list(map(_literal, value))
-            text = f"{left} BETWEEN {values[0]} AND {values[1]}" if cond.op == "between" else f"{left} IN ({', '.join(values)})"
+            text = (
+                f"{left} BETWEEN {values[0]} AND {values[1]}"
+                if cond.op == "between"
+                else f"{left} IN ({', '.join(values)})"
+            )
         elif isinstance(value, Query | Agg):
-            inner = value if isinstance(value, Query) else Query(cast(Col, cond.left).table, select=(value,))
+            inner = (
+                value
+                if isinstance(value, Query)
+                else Query(cast(Col, cond.left).table, select=(value,))
+            )
             text = f"{left} {cond.op.upper()} ({write_sql(inner, self.dialect)})"
         else:
             text = f"{left} {cond.op} {_literal(value)}"
@@ -226,9 +268,16 @@ def _literal(value: Value | None) -> str:
     return str(value).upper() if isinstance(value, bool) else str(value)
 
 
-# -- reading ------------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
 
-_COMPARED: dict[type[exp.Expr], str] = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
+_COMPARED: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
 
 
 class NotReadableError(Exception):
@@ -246,13 +295,18 @@ def read_sql(sql: str, dialect: str) -> Query | None:
 @cache
 def _buckets(dialect: str) -> dict[str, Unit]:
     """Return the units by how `_bare` writes each part of a date."""
-    forms = {unit: statement(f"SELECT {form.format('x')}", dialect) for unit, form in _bucket_forms(dialect).items()}
+    forms = {
+        unit: statement(f"SELECT {form.format('x')}", dialect)
+        for unit, form in _bucket_forms(dialect).items()
+    }
     return {_bare(tree.expressions[0]): unit for unit, tree in forms.items()}
 
 
 def _bare(node: exp.Expr) -> str:
     """Return the text of a node with every column called x."""
-    return written(node.transform(lambda each: exp.column("x") if isinstance(each, exp.Column) else each), "")
+    return written(
+        node.transform(lambda each: exp.column("x") if isinstance(each, exp.Column) else each), ""
+    )
 
 
 @dataclass
@@ -267,16 +321,26 @@ class _Reader:
             raise NotReadableError
         self.base = self.table(source.this)
         joins = tuple(self.join(join) for join in select.args.get("joins") or ())
-        where, having = (self.conditions(select.args[name].this) if select.args.get(name) else () for name in ("where", "having"))
-        group, order = (select.args[name].expressions if select.args.get(name) else () for name in ("group", "order"))
+        where, having = (
+            self.conditions(select.args[name].this) if select.args.get(name) else ()
+            for name in ("where", "having")
+        )
+        group, order = (
+            select.args[name].expressions if select.args.get(name) else ()
+            for name in ("group", "order")
+        )
         return Query(
             base=self.base,
             joins=joins,
-            select=tuple(self.scalar(item) for item in select.expressions if not isinstance(item, exp.Star)),
+            select=tuple(
+                self.scalar(item) for item in select.expressions if not isinstance(item, exp.Star)
+            ),
             where=where,
             group=tuple(map(self.scalar, group)),
             having=having,
-            order=tuple(Order(self.scalar(each.this), bool(each.args.get("desc"))) for each in order),
+            order=tuple(
+                Order(self.scalar(each.this), bool(each.args.get("desc"))) for each in order
+            ),
             limit=_whole(select.args.get("limit")),
             offset=_whole(select.args.get("offset")),
             distinct=select.args.get("distinct") is not None,
@@ -299,7 +363,10 @@ class _Reader:
     def column(self, node: exp.Expr) -> Col:
         if not isinstance(node, exp.Column):
             raise NotReadableError
-        return Col(self.names.get(node.table.casefold(), node.table) if node.table else self.base, node.name)
+        return Col(
+            self.names.get(node.table.casefold(), node.table) if node.table else self.base,
+            node.name,
+        )
 
     def scalar(self, node: exp.Expr) -> Scalar:
         node = node.unalias() if isinstance(node, exp.Alias | exp.Paren) else node
@@ -309,7 +376,11 @@ class _Reader:
             case exp.Count():
                 distinct = isinstance(node.this, exp.Distinct)
                 arg = node.this.expressions[0] if distinct else node.this
-                return Agg("count") if isinstance(arg, exp.Star) else Agg("count", self.column(arg), distinct)
+                return (
+                    Agg("count")
+                    if isinstance(arg, exp.Star)
+                    else Agg("count", self.column(arg), distinct)
+                )
             case exp.Sum() | exp.Avg() | exp.Min() | exp.Max():
                 return Agg(cast(Func, node.key), self.column(node.this))
         column, unit = node.find(exp.Column), _buckets(self.dialect).get(_bare(node))
@@ -320,7 +391,11 @@ class _Reader:
     def conditions(self, node: exp.Expr) -> tuple[Condition, ...]:
         if isinstance(node, exp.Paren):
             return self.conditions(node.this)
-        return (*self.conditions(node.this), *self.conditions(node.expression)) if isinstance(node, exp.And) else (self.condition(node),)
+        return (
+            (*self.conditions(node.this), *self.conditions(node.expression))
+            if isinstance(node, exp.And)
+            else (self.condition(node),)
+        )
 
     def condition(self, node: exp.Expr, *, negated: bool = False) -> Condition:
         if isinstance(node, exp.Paren | exp.Escape | exp.Not):
@@ -328,18 +403,34 @@ class _Reader:
         right = node.args.get("query") or node.args.get("expression")
         match node:
             case exp.In() if right is not None:
-                return Condition(self.column(node.this), "in", _Reader(self.dialect).query(right.unnest()), negated)
+                return Condition(
+                    self.column(node.this),
+                    "in",
+                    _Reader(self.dialect).query(right.unnest()),
+                    negated,
+                )
             case exp.In():
-                return Condition(self.scalar(node.this), "in", tuple(map(_value, node.expressions)), negated)
+                return Condition(
+                    self.scalar(node.this), "in", tuple(map(_value, node.expressions)), negated
+                )
             case exp.Is() if isinstance(right, exp.Null):
                 return Condition(self.column(node.this), "null", negated=negated)
             case exp.Like() | exp.ILike():
                 pattern = str(_value(node.expression))
                 starts, ends = pattern.startswith("%"), pattern.endswith("%")
                 text = re.sub(r"\\([\\%_])", r"\1", pattern[starts : len(pattern) - ends])
-                return Condition(self.column(node.this), "contains" if starts and ends else "ends" if starts else "starts", text, negated)
+                return Condition(
+                    self.column(node.this),
+                    "contains" if starts and ends else "ends" if starts else "starts",
+                    text,
+                    negated,
+                )
             case exp.Between() if not negated:
-                return Condition(self.scalar(node.this), "between", (_value(node.args["low"]), _value(node.args["high"])))
+                return Condition(
+                    self.scalar(node.this),
+                    "between",
+                    (_value(node.args["low"]), _value(node.args["high"])),
+                )
         if type(node) not in _COMPARED or negated or right is None:
             raise NotReadableError
         if not isinstance(right, exp.Subquery):

@@ -47,19 +47,26 @@ class Column:
         return (
             True
             if _DATE_TYPE.search(self.type)
-            else bool(self.seen) and all(isinstance(value, str) and _DATE_TEXT.match(value) for value in self.seen)
+            else bool(self.seen)
+            and all(isinstance(value, str) and _DATE_TEXT.match(value) for value in self.seen)
         )
 
     @cached_property
     def is_number(self) -> bool:
         """Return whether it holds numbers."""
         numbers = bool(self.seen) and all(isinstance(value, int | float) for value in self.seen)
-        return not (self.is_date or self.type.upper().startswith("BOOL")) and (numbers or bool(_NUMBER_TYPE.search(self.type)))
+        return not (self.is_date or self.type.upper().startswith("BOOL")) and (
+            numbers or bool(_NUMBER_TYPE.search(self.type))
+        )
 
     @cached_property
     def is_id(self) -> bool:
         """Return whether it is a key rather than a measure."""
-        return self.primary or bool(self.references) or self.words[-1:] in (("id",), ("identifier",), ("code",), ("key",))
+        return (
+            self.primary
+            or bool(self.references)
+            or self.words[-1:] in (("id",), ("identifier",), ("code",), ("key",))
+        )
 
     @cached_property
     def is_measure(self) -> bool:
@@ -69,12 +76,16 @@ class Column:
     @cached_property
     def is_year(self) -> bool:
         """Return whether it holds years as numbers."""
-        years = bool(self.seen) and all(str(value).isdigit() and 1500 <= int(str(value)) <= 2100 for value in self.seen)
+        years = bool(self.seen) and all(
+            str(value).isdigit() and 1500 <= int(str(value)) <= 2100 for value in self.seen
+        )
         return self.is_number and not self.is_id and ("year" in self.words or years)
 
     @cached_property
     def is_clock(self) -> bool:
-        """Return whether its numbers only say which month, day, hour or minute it was, or a time of day as HHMM."""
+        """Return whether its numbers only say which month, day, hour or minute it was, or a time of
+        day as HHMM.
+        """
         return self.is_number and (
             self.name.casefold() in ("month", "week", "weekday", "day", "hour", "minute", "second")
             or ("time" in self.words and not self.unit)
@@ -83,7 +94,10 @@ class Column:
     @cached_property
     def is_name(self) -> bool:
         """Return whether it names its row."""
-        return not self.is_number and (bool(vocabulary().lists["names"] & {*self.words}) or self.name.lower().endswith(("name", "名")))
+        return not self.is_number and (
+            bool(vocabulary().lists["names"] & {*self.words})
+            or self.name.lower().endswith(("name", "名"))
+        )
 
     @cached_property
     def is_binary(self) -> bool:
@@ -98,8 +112,14 @@ class Column:
             return None if self.is_id else True
         seen = {str(value).strip() for value in self.seen}
         parts = split_name(self.name)
-        flagged = bool(set(parts) & {"is", "has", "flag", "was", "can"}) or (parts[-1:] and parts[-1].endswith(("ed", "ive", "able")))
-        if not seen or not seen <= lists["yes"] | lists["no"] or (seen <= {"0", "1"} and not flagged):
+        flagged = bool(set(parts) & {"is", "has", "flag", "was", "can"}) or (
+            parts[-1:] and parts[-1].endswith(("ed", "ive", "able"))
+        )
+        if (
+            not seen
+            or not seen <= lists["yes"] | lists["no"]
+            or (seen <= {"0", "1"} and not flagged)
+        ):
             return None
         yes = next((value for value in seen if value in lists["yes"]), "")
         pairs = {
@@ -122,8 +142,16 @@ class Column:
     def unit(self) -> str:
         """Return the unit that its name or comment gives, "" where none does."""
         units = vocabulary().units
-        named = [units[word].name for word in (*split_name(self.name), *self.words) if len(word) > 1 and word in units]
-        commented = [units[word].name for word in _UNIT_COMMENT.findall(self.comment.lower()) if word in units]
+        named = [
+            units[word].name
+            for word in (*split_name(self.name), *self.words)
+            if len(word) > 1 and word in units
+        ]
+        commented = [
+            units[word].name
+            for word in _UNIT_COMMENT.findall(self.comment.lower())
+            if word in units
+        ]
         return next(iter((*named, *commented)), "")
 
 
@@ -141,7 +169,9 @@ class Table:
     @cached_property
     def words(self) -> tuple[str, ...]:
         """Return the words of its name."""
-        words = tuple(word for word in expanded(self.name) if word not in ("tbl", "dim", "fact", "table"))
+        words = tuple(
+            word for word in expanded(self.name) if word not in ("tbl", "dim", "fact", "table")
+        )
         return words or expanded(self.name)
 
     @cached_property
@@ -154,26 +184,51 @@ class Table:
         """Return the primary key, or the column that looks like one."""
         declared = tuple(column for column in self.columns if column.primary)
         own = {lemma(word) for word in self.words}
-        return declared or tuple(c for c in self.columns[:1] if c.words[-1:] == ("id",) and (len(c.words) == 1 or lemma(c.words[0]) in own))
+        return declared or tuple(
+            c
+            for c in self.columns[:1]
+            if c.words[-1:] == ("id",) and (len(c.words) == 1 or lemma(c.words[0]) in own)
+        )
 
     @cached_property
     def names(self) -> tuple[Column, ...]:
         """Return the columns that name a row: first and last name, or the best name."""
-        found = [column for column in self.columns if column.is_name and not column.references and not column.is_date]
-        people = [column for column in found if {"first", "last", "given", "family", "surname", "forename"} & set(split_name(column.name))]
-        own = {lemma(word) for word in self.words} | vocabulary().lists["names"] | {"company", "full", "display", "short", "legal"}
+        found = [
+            column
+            for column in self.columns
+            if column.is_name and not column.references and not column.is_date
+        ]
+        people = [
+            column
+            for column in found
+            if {"first", "last", "given", "family", "surname", "forename"}
+            & set(split_name(column.name))
+        ]
+        own = (
+            {lemma(word) for word in self.words}
+            | vocabulary().lists["names"]
+            | {"company", "full", "display", "short", "legal"}
+        )
         named = [column for column in found if {lemma(word) for word in column.words} <= own]
         called = [
             c
             for c in self.columns
-            if {lemma(word) for word in c.words} <= own | {"description"} and c.type and not (c.is_id or c.is_number)
+            if {lemma(word) for word in c.words} <= own | {"description"}
+            and c.type
+            and not (c.is_id or c.is_number)
         ]
         return tuple(people[:2] if len(people) > 1 else (named or called)[:1])
 
     def part(self, unit: str) -> Column | None:
         """Return the column of numbers that is called by a part of a date: month, hour."""
         column = self.by_name.get(unit)
-        return column if column is not None and (column.is_number or not column.type) and not column.references else None
+        return (
+            column
+            if column is not None
+            and (column.is_number or not column.type)
+            and not column.references
+            else None
+        )
 
 
 @dataclass(frozen=True)
@@ -223,17 +278,25 @@ class Catalog:
     @cached_property
     def plain(self) -> tuple[Table, ...]:
         """Return the tables that are no views; the views where there is nothing else."""
-        return tuple(table for table in self.tables.values() if table.kind == "table") or tuple(self.tables.values())
+        return tuple(table for table in self.tables.values() if table.kind == "table") or tuple(
+            self.tables.values()
+        )
 
     @cached_property
     def references(self) -> tuple[Reference, ...]:
-        """Return every key that points at another table: declared ones, then those inferred from names."""
+        """Return every key that points at another table: declared ones, then those inferred from
+        names.
+        """
         declared = [reference for table in self.plain for reference in self._declared(table)]
         known = {(each.many, each.column) for each in declared}
         pairs = {(each.many, each.one) for each in declared}
         paired = [each for each in self._paired(declared) if (each.many, each.column) not in known]
         inferred = [
-            each for many in self.plain for one in self.plain for each in self._inferred(many, one) if (many.name, one.name) not in pairs
+            each
+            for many in self.plain
+            for one in self.plain
+            for each in self._inferred(many, one)
+            if (many.name, one.name) not in pairs
         ]
         return (*declared, *paired, *inferred)
 
@@ -246,18 +309,25 @@ class Catalog:
                     yield Reference(table.name, column.name, other.name, name.strip('"'))
 
     def _paired(self, declared: list[Reference]) -> Iterator[Reference]:
-        """Let a destination point where the origin of the same table points, though no key says so."""
+        """Let a destination point where the origin of the same table points, though no key says
+        so.
+        """
         ends = [vocabulary().lists[name] for name in ("from_names", "to_names")]
         for each, (mine, others) in itertools.product(declared, (ends, ends[::-1])):
             table = self.tables[each.many.casefold()]
             known = table.by_name[each.column.casefold()]
             for column in table.columns if set(known.words) & mine else ():
-                alike = set(column.words) & others and set(column.words) - others == set(known.words) - mine
+                alike = (
+                    set(column.words) & others
+                    and set(column.words) - others == set(known.words) - mine
+                )
                 if alike and column.is_number == known.is_number:
                     yield Reference(each.many, column.name, each.one, each.target, sure=False)
 
     def _inferred(self, many: Table, one: Table) -> Iterator[Reference]:
-        """Infer a key by names: x.country_id points at country.id, a shared name at the key of another table."""
+        """Infer a key by names: x.country_id points at country.id, a shared name at the key of
+        another table.
+        """
         if many.name == one.name or len(one.key) != 1:
             return
         [key] = one.key
@@ -266,8 +336,17 @@ class Catalog:
             words = [lemma(word) for word in column.words]
             if column.references or (column.primary and len(many.key) == 1):
                 continue
-            points = words[-1:] == ["id"] and words[:-1] and words[:-1] == own[-len(words[:-1]) :] and key.words[-1:] == ("id",)
-            shared = column.name.casefold() == key.name.casefold() and key.words not in (("id",), ("name",), ("code",))
+            points = (
+                words[-1:] == ["id"]
+                and words[:-1]
+                and words[:-1] == own[-len(words[:-1]) :]
+                and key.words[-1:] == ("id",)
+            )
+            shared = column.name.casefold() == key.name.casefold() and key.words not in (
+                ("id",),
+                ("name",),
+                ("code",),
+            )
             if points or shared:
                 yield Reference(many.name, column.name, one.name, key.name, sure=False)
 
@@ -277,18 +356,27 @@ class Catalog:
         for each in self.references:
             many = self.table(each.many)
             single = many is not None and [column.name for column in many.key] == [each.column]
-            found.setdefault(each.many, []).append((Step(each.many, each.column, each.one, each.target, up=True), each))
-            found.setdefault(each.one, []).append((Step(each.one, each.target, each.many, each.column, up=single), each))
+            found.setdefault(each.many, []).append(
+                (Step(each.many, each.column, each.one, each.target, up=True), each)
+            )
+            found.setdefault(each.one, []).append(
+                (Step(each.one, each.target, each.many, each.column, up=single), each)
+            )
         return found
 
     @lru_cache(maxsize=2_000)  # noqa: B019 - the catalogues kept are few, and this is what makes a question quick
-    def path(self, source: str, target: str, roles: frozenset[str] = frozenset()) -> tuple[Step, ...] | None:
+    def path(
+        self, source: str, target: str, roles: frozenset[str] = frozenset()
+    ) -> tuple[Step, ...] | None:
         """Return the cheapest joins from one table to another, None when there are none.
 
-        Down after up is dear: two tables that point at the same third one have nothing to do with each other.
+        Down after up is dear: two tables that point at the same third one have nothing to do with
+        each other.
         """
         order = itertools.count()
-        queue: list[tuple[float, int, str, bool, tuple[Step, ...]]] = [(0.0, next(order), source, False, ())]
+        queue: list[tuple[float, int, str, bool, tuple[Step, ...]]] = [
+            (0.0, next(order), source, False, ())
+        ]
         done: set[tuple[str, bool]] = set()
         while queue:
             cost, _, here, climbed, steps = heapq.heappop(queue)
@@ -297,28 +385,47 @@ class Catalog:
             if (here, climbed) in done or len(steps) >= 6:
                 continue
             done.add((here, climbed))
-            options = [(self._step_cost(reference, roles), step) for step, reference in self._steps.get(here, ())]
+            options = [
+                (self._step_cost(reference, roles), step)
+                for step, reference in self._steps.get(here, ())
+            ]
             for price, step in options:
                 if any(step.there == known.here for known in steps):
                     continue
-                rivals = sum(1 for other, alike in options if alike.there == step.there and abs(other - price) < 0.01) - 1
+                rivals = (
+                    sum(
+                        1
+                        for other, alike in options
+                        if alike.there == step.there and abs(other - price) < 0.01
+                    )
+                    - 1
+                )
                 price += (3.0 if climbed and not step.up else 0.0) + (0.05 if not step.up else 0.0)
-                further = Step(step.here, step.here_column, step.there, step.there_column, step.up, rivals)
-                heapq.heappush(queue, (cost + price, next(order), step.there, step.up, (*steps, further)))
+                further = Step(
+                    step.here, step.here_column, step.there, step.there_column, step.up, rivals
+                )
+                heapq.heappush(
+                    queue, (cost + price, next(order), step.there, step.up, (*steps, further))
+                )
         return None
 
     def _step_cost(self, reference: Reference, roles: frozenset[str]) -> float:
         words = set(expanded(reference.column)) | set(split_name(reference.column))
         fits = {stem(word) for word in words} & roles
-        return (1.0 if reference.sure else 1.1) - (0.4 if fits else 0.0) - (0.05 if words & vocabulary().lists["default_roles"] else 0.0)
+        return (
+            (1.0 if reference.sure else 1.1)
+            - (0.4 if fits else 0.0)
+            - (0.05 if words & vocabulary().lists["default_roles"] else 0.0)
+        )
 
 
-# -- what the tools' answers say ----------------------------------------------------------------------------------------
+# -- what the tools' answers say -------------------------------------------------------------------
 
 
 @lru_cache(maxsize=16)
 def read_catalog(answers: tuple[tuple[str, str], ...], card: str = "") -> Catalog | None:
-    """Return the catalogue that answers of list_tables ("list" for a whole page, "search") and describe_tables tell, else the card.
+    """Return the catalogue that answers of list_tables ("list" for a whole page, "search") and
+    describe_tables tell, else the card.
 
     The same answers give the same object, so that what is derived from it is computed once.
     """
@@ -334,7 +441,12 @@ def read_catalog(answers: tuple[tuple[str, str], ...], card: str = "") -> Catalo
                 tables[str(raw["name"]).casefold()] = _table(raw, described=kind == "describe")
     known = read_card(card) if card else None
     if not dialect and known is not None:
-        return Catalog(known.dialect, {**known.tables, **tables}, total=known.total, carded=known.carded - set(tables))
+        return Catalog(
+            known.dialect,
+            {**known.tables, **tables},
+            total=known.total,
+            carded=known.carded - set(tables),
+        )
     return Catalog(dialect, tables, pages, total or len(tables)) if dialect else None
 
 
@@ -350,35 +462,69 @@ def _table(raw: dict[str, Any], *, described: bool) -> Table:
         points = str(column.get("references") or column.get("inferred_reference") or "")
         primary = bool(column.get("primary_key"))
         columns.append(
-            Column(name, str(column["name"]), str(column.get("type") or ""), primary, points, str(column.get("comment") or ""), seen)
+            Column(
+                name,
+                str(column["name"]),
+                str(column.get("type") or ""),
+                primary,
+                points,
+                str(column.get("comment") or ""),
+                seen,
+            )
         )
     rows = raw.get("rows", raw.get("rows_at_least", raw.get("rows_estimate")))
     count = int(rows) if isinstance(rows, int | float) else None
-    return Table(name, str(raw.get("kind", "table")), count, tuple(columns), described, str(raw.get("comment") or ""))
+    return Table(
+        name,
+        str(raw.get("kind", "table")),
+        count,
+        tuple(columns),
+        described,
+        str(raw.get("comment") or ""),
+    )
 
 
 _NAME = r'(?:"(?:[^"]|"")+"|[^\W\d]\w*(?:\.\w+)*)'
 _CARD = re.compile(
-    r"^Database: .* \((?P<dialect>\w+) dialect\)\.$.*?^Schema \((?P<count>[\d,]+) tables?;[^\n]*\n(?P<lines>.*?)(?:\n\n|\Z)", re.M | re.S
+    r"^Database: .* \((?P<dialect>\w+) dialect\)\.$.*?^Schema \((?P<count>[\d,]+)"
+    r" tables?;[^\n]*\n(?P<lines>.*?)(?:\n\n|\Z)",
+    re.M | re.S,
 )
-_CARD_LINE = re.compile(rf"(?P<name>{_NAME})(?: \((?:(?P<view>view)|~?(?P<rows>[\d,]+) rows?)\))?: (?P<columns>.+)")
-_CARD_COLUMN = re.compile(rf"(?P<name>{_NAME})(?P<key>\*)? (?P<type>\S.*?)(?: (?:->|~>) (?P<target>{_NAME}(?:\.{_NAME})*))?")
-_CARD_PART = re.compile(r'(?:"[^"]*"|[(\[](?:[^()\[\]]|[(\[][^()\[\]]*[)\]])*[)\]]|[^,"(\[])+')  # commas in quotes or brackets are no ends
+_CARD_LINE = re.compile(
+    rf"(?P<name>{_NAME})(?: \((?:(?P<view>view)|~?(?P<rows>[\d,]+) rows?)\))?: (?P<columns>.+)"
+)
+_CARD_COLUMN = re.compile(
+    rf"(?P<name>{_NAME})(?P<key>\*)? (?P<type>\S.*?)(?: (?:->|~>)"
+    rf" (?P<target>{_NAME}(?:\.{_NAME})*))?"
+)
+# Commas in quotes or brackets are no ends.
+_CARD_PART = re.compile(r'(?:"[^"]*"|[(\[](?:[^()\[\]]|[(\[][^()\[\]]*[)\]])*[)\]]|[^,"(\[])+')
 _CUT = re.compile(r"…|, and [\d,]+ more$")
 
 
 def read_card(text: str) -> Catalog | None:
-    """Return the tables on the schema's card of a system prompt, None unless it has every column of every table."""
+    """Return the tables on the schema's card of a system prompt, None unless it has every column of
+    every table.
+    """
     found = _CARD.search(text)
     tables: dict[str, Table] = {}
     for line in found["lines"].splitlines() if found else ():
         if (match := _CARD_LINE.fullmatch(line)) and not _CUT.search(line):
             name = _bare(match["name"])
-            parts = [_CARD_COLUMN.fullmatch(part.strip()) for part in _CARD_PART.findall(match["columns"])]
-            columns = tuple(Column(name, _bare(c["name"]), c["type"], bool(c["key"]), c["target"] or "") for c in parts if c)
+            parts = [
+                _CARD_COLUMN.fullmatch(part.strip())
+                for part in _CARD_PART.findall(match["columns"])
+            ]
+            columns = tuple(
+                Column(name, _bare(c["name"]), c["type"], bool(c["key"]), c["target"] or "")
+                for c in parts
+                if c
+            )
             rows = int(match["rows"].replace(",", "")) if match["rows"] else None
             if len(columns) == len(parts):
-                tables[name.casefold()] = Table(name, "view" if match["view"] else "table", rows, columns, described=True)
+                tables[name.casefold()] = Table(
+                    name, "view" if match["view"] else "table", rows, columns, described=True
+                )
     if found is None or len(tables) != int(found["count"].replace(",", "")):
         return None
     return Catalog(found["dialect"], tables, total=len(tables), carded=frozenset(tables))

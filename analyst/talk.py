@@ -1,4 +1,6 @@
-"""Say everything that is said: greetings, help, what was recalled, charts, declines, and results in words. Read what is small talk."""
+"""Say everything that is said: greetings, help, what was recalled, charts, declines, and results in
+words. Read what is small talk.
+"""
 
 import re
 import tomllib
@@ -41,13 +43,15 @@ def say(name: str, language: str, **values: object) -> str:
 
 
 def without_introduction(answer: str) -> str:
-    """Return an answer without the note on what this model is, which the first answer of a conversation carries."""
+    """Return an answer without the note on what this model is, which the first answer of a
+    conversation carries.
+    """
     for text in _texts()["said"]["introduction"]:
         answer = answer.replace(text, "")
     return answer.strip()
 
 
-# -- small talk ---------------------------------------------------------------------------------------------------------
+# -- small talk ------------------------------------------------------------------------------------
 
 
 @cache
@@ -78,16 +82,29 @@ _RECALL_CHINESE = re.compile(
 
 
 def best_match(question: str, asked: Sequence[str]) -> int | None:
-    """Return the place of the earlier question most like `question` by its words of weight; the later one of equals."""
+    """Return the place of the earlier question most like `question` by its words of weight; the
+    later one of equals.
+    """
     wanted = content_words(question)
     best: tuple[float, int] | None = None
     for place, text in enumerate(asked):
         have = content_words(text)
         if not have or not wanted:
             continue
-        likes = [max((likeness(word, other) if word.isascii() else float(word == other)) for other in have) for word in wanted]
+        likes = [
+            max(
+                (likeness(word, other) if word.isascii() else float(word == other))
+                for other in have
+            )
+            for word in wanted
+        ]
         extra = sum(
-            1 for other in have if all((likeness(word, other) if word.isascii() else float(word == other)) < 0.75 for word in wanted)
+            1
+            for other in have
+            if all(
+                (likeness(word, other) if word.isascii() else float(word == other)) < 0.75
+                for word in wanted
+            )
         )
         score = sum(likes) / len(wanted)
         if score >= 0.55 and (best is None or score - 0.04 * extra >= best[0] - 1e-9):
@@ -96,18 +113,33 @@ def best_match(question: str, asked: Sequence[str]) -> int | None:
 
 
 def content_words(text: str) -> list[str]:
-    """Return the words of weight: no words of grammar or about asking; Chinese as pairs of characters."""
+    """Return the words of weight: no words of grammar or about asking; Chinese as pairs of
+    characters.
+    """
     lists = vocabulary().lists
     words = [
-        token.word for token in tokenize(re.sub(r"([\u3400-\u9fff]+)", r" \1 ", text)) if token.kind not in ("comma", "stop", "symbol")
+        token.word
+        for token in tokenize(re.sub(r"([\u3400-\u9fff]+)", r" \1 ", text))
+        if token.kind not in ("comma", "stop", "symbol")
     ]
     small = lists["grammar"] | lists["verbs"] | lists["recall"]
-    english = [word for word in words if word.isascii() and word not in small and lemma(word) not in small and stem(word) not in small]
+    english = [
+        word
+        for word in words
+        if word.isascii()
+        and word not in small
+        and lemma(word) not in small
+        and stem(word) not in small
+    ]
     runs = re.findall(r"[\u3400-\u9fff]+", _RECALL_CHINESE.sub(" ", text))
-    return list(dict.fromkeys([*english, *(run[n : n + 2] for run in runs for n in range(max(1, len(run) - 1)))]))
+    return list(
+        dict.fromkeys(
+            [*english, *(run[n : n + 2] for run in runs for n in range(max(1, len(run) - 1)))]
+        )
+    )
 
 
-# -- charts -------------------------------------------------------------------------------------------------------------
+# -- charts ----------------------------------------------------------------------------------------
 
 
 @cache
@@ -120,7 +152,9 @@ def _charts() -> dict[str, re.Pattern[str]]:
 
 @dataclass(frozen=True)
 class ChartWish:
-    """A chart that was asked for. `question`: what to find out first, "" to draw the newest result."""
+    """A chart that was asked for. `question`: what to find out first, "" to draw the newest
+    result.
+    """
 
     text: str
     question: str
@@ -131,39 +165,68 @@ def chart_wish(question: str) -> ChartWish | None:
     text = " ".join(question.split())[:MOST_WISH]
     charts = _charts()
     rest: str | None = None
-    if (charts["draw_it"].match(question) and charts["drawing"].search(question)) or charts["zh_it"].match(question):
+    if (charts["draw_it"].match(question) and charts["drawing"].search(question)) or charts[
+        "zh_it"
+    ].match(question):
         return ChartWish(text, "")
     for name, lead, sign in (("before", "Show ", "drawing"), ("zh_before", "", "any_picture")):
-        if rest is None and (match := charts[name].match(question)) and match.end() and charts[sign].search(question):
-            rest = lead + charts["zh_after"].sub("", charts["after"].sub("", question[match.end() :])).strip()
+        if (
+            rest is None
+            and (match := charts[name].match(question))
+            and match.end()
+            and charts[sign].search(question)
+        ):
+            rest = (
+                lead
+                + charts["zh_after"]
+                .sub("", charts["after"].sub("", question[match.end() :]))
+                .strip()
+            )
     for name in ("after", "zh_after"):
         if rest is None and (match := charts[name].search(question)) and match.start():
             rest = question[: match.start()].strip()
-    return None if rest is None else ChartWish(text, "" if charts["it"].fullmatch(rest.removeprefix("Show ")) else rest)
+    return (
+        None
+        if rest is None
+        else ChartWish(text, "" if charts["it"].fullmatch(rest.removeprefix("Show ")) else rest)
+    )
 
 
 def chart_text(data: dict[str, Any] | None, error: str, handle: str, language: str) -> str:
     """Say what became of a chart."""
     name = "drawn" if data is not None else "not_drawn" if error else "not_kept"
-    return say(name, language, handle=(data or {}).get("handle", handle), reason=error.partition("\n")[0][:200])
+    return say(
+        name,
+        language,
+        handle=(data or {}).get("handle", handle),
+        reason=error.partition("\n")[0][:200],
+    )
 
 
-# -- the schema, help and declines --------------------------------------------------------------------------------------
+# -- the schema, help and declines -----------------------------------------------------------------
 
 
 def help_text(catalog: Catalog, language: str) -> str:
     """Say what can be asked, with examples of this schema."""
-    return "\n".join([say("help", language), *(f"- {line}" for line in examples(catalog, language))])
+    return "\n".join(
+        [say("help", language), *(f"- {line}" for line in examples(catalog, language))]
+    )
 
 
 def tables_text(catalog: Catalog, language: str) -> str:
     """List the tables."""
     named = sorted(catalog.tables.values(), key=lambda table: table.name.lower())[:_TABLES_SHOWN]
     lines = [
-        f"- {t.name}{_rows(t, language)}: {', '.join(c.name for c in t.columns[:12])}{' …' if len(t.columns) > 12 else ''}" for t in named
+        f"- {t.name}{_rows(t, language)}:"
+        f" {', '.join(c.name for c in t.columns[:12])}{' …' if len(t.columns) > 12 else ''}"
+        for t in named
     ]
     total = max(catalog.total, len(named))
-    more = [f"- {say('more_tables', language, count=total - len(named))}"] if total > len(named) else []
+    more = (
+        [f"- {say('more_tables', language, count=total - len(named))}"]
+        if total > len(named)
+        else []
+    )
     head = say({0: "no_tables", 1: "one_table"}.get(total, "tables"), language, count=total)
     return "\n".join([head, *lines, *more])
 
@@ -177,10 +240,22 @@ def describe_text(table: Table, language: str) -> str:
     """Describe one table."""
     lines = [
         "- "
-        + " ".join(part for part in (c.name, c.type, "(primary key)" * c.primary, c.references and f"-> {c.references}", c.comment) if part)
+        + " ".join(
+            part
+            for part in (
+                c.name,
+                c.type,
+                "(primary key)" * c.primary,
+                c.references and f"-> {c.references}",
+                c.comment,
+            )
+            if part
+        )
         for c in table.columns
     ]
-    return "\n".join([f"{table.name}{_rows(table, language)}{'：' if language == 'zh' else ':'}", *lines])
+    return "\n".join(
+        [f"{table.name}{_rows(table, language)}{'：' if language == 'zh' else ':'}", *lines]
+    )
 
 
 def sql_text(sql: str, language: str) -> str:
@@ -189,11 +264,19 @@ def sql_text(sql: str, language: str) -> str:
 
 
 def decline(error: DeclineError, catalog: Catalog | None, language: str) -> str:
-    """Say what could not be used, in the user's words, and three questions that can be answered here."""
+    """Say what could not be used, in the user's words, and three questions that can be answered
+    here.
+    """
     zh = language == "zh"
     words = ("、" if zh else ", ").join(f"“{word}”" for word in error.words if word)
     reason = _texts()["declines"][error.reason][zh].format(words=words)
-    parts = [f"{reason}，所以我没有回答，以免答错。" if zh else f"{reason}, so I give no answer rather than a wrong one."]
+    parts = [
+        (
+            f"{reason}，所以我没有回答，以免答错。"
+            if zh
+            else f"{reason}, so I give no answer rather than a wrong one."
+        )
+    ]
     if catalog is not None and catalog.tables:
         parts += [say("examples", language), *(f"- {line}" for line in examples(catalog, language))]
     if error.near:
@@ -209,22 +292,35 @@ def examples(catalog: Catalog, language: str) -> list[str]:
     for table in tables:
         name = " ".join(table.words) if zh else plural_of(table.name)
         measures = [c for c in table.columns if c.is_measure and not (c.is_year or c.is_clock)]
-        keys = [c for c in table.columns if table.described and not (c.is_number or c.is_date or c.primary or c.is_binary)]
+        keys = [
+            c
+            for c in table.columns
+            if table.described and not (c.is_number or c.is_date or c.primary or c.is_binary)
+        ]
         found.append(f"有多少 {name}？" if zh else f"How many {name} are there?")
         if measures and (table.rows or 0) > 1:
             measure = " ".join(measures[0].words)
-            found.append(f"{name} 的平均 {measure} 是多少？" if zh else f"What is the average {measure} of the {name}?")
+            found.append(
+                f"{name} 的平均 {measure} 是多少？"
+                if zh
+                else f"What is the average {measure} of the {name}?"
+            )
         if keys and (table.rows or 0) > 1:
             key = " ".join(keys[0].words)
-            found.append(f"每个 {key} 有多少 {name}？" if zh else f"How many {name} are there per {key}?")
+            found.append(
+                f"每个 {key} 有多少 {name}？" if zh else f"How many {name} are there per {key}?"
+            )
     return found[:3]
 
 
-# -- results in words ---------------------------------------------------------------------------------------------------
+# -- results in words ------------------------------------------------------------------------------
 
 
-def result_text(query: Query | None, data: dict[str, Any], language: str, *, whole: bool = True) -> str:
-    """Return the answer's text. `data` is run_sql's answer; `query` what its SQL says, None when that cannot be read.
+def result_text(
+    query: Query | None, data: dict[str, Any], language: str, *, whole: bool = True
+) -> str:
+    """Return the answer's text. `data` is run_sql's answer; `query` what its SQL says, None when
+    that cannot be read.
 
     Without `whole` the rows are only a part of what was asked for.
     """
@@ -232,23 +328,34 @@ def result_text(query: Query | None, data: dict[str, Any], language: str, *, who
     rows = [list(row) for row in data.get("rows", [])]
     total = int(data.get("row_count") or len(rows))
     same = query is not None and len(query.select) == len(columns)
-    heads = [label(item, language) for item in query.select] if same and query is not None else columns
+    heads = (
+        [label(item, language) for item in query.select] if same and query is not None else columns
+    )
     if not rows:
         return say("no_rows", language, filters=_filters(query, language))
     return (
-        _one(query, heads, rows[0], language) if len(rows) == 1 and total == 1 else _many(query, heads, rows, total, language, whole=whole)
+        _one(query, heads, rows[0], language)
+        if len(rows) == 1 and total == 1
+        else _many(query, heads, rows, total, language, whole=whole)
     )
 
 
 def withheld_text(data: dict[str, Any], language: str) -> str:
-    """Return the answer's text where values are withheld from this model: rows, columns and handle, never a value."""
+    """Return the answer's text where values are withheld from this model: rows, columns and handle,
+    never a value.
+    """
     count, handle, zh = int(data.get("row_count") or 0), data.get("handle"), language == "zh"
     if not count:
         return say("no_rows", language, filters="")
     columns = ("、" if zh else ", ").join(map(str, data.get("columns", ())))
     place = say("as_result", language, handle=handle) if handle else ""
     return say(
-        "withheld", language, rows="1 row" if count == 1 and not zh else f"{count:,} rows", count=count, columns=columns, place=place
+        "withheld",
+        language,
+        rows="1 row" if count == 1 and not zh else f"{count:,} rows",
+        count=count,
+        columns=columns,
+        place=place,
     )
 
 
@@ -258,41 +365,71 @@ def _one(query: Query | None, heads: list[str], row: list[Any], language: str) -
     item = query.select[0] if query is not None and query.select else None
     if query is not None and len(row) == 1 and item == Agg("count") and not query.group:
         name = plain(query.base)
-        noun = f"is {number(row[0])} {_singular(name)}" if row[0] == 1 else f"are {number(row[0])} {plural_of(query.base)}"
-        return f"共有 {number(row[0])} 条 {name} 记录{filters}。" if zh else f"There {noun}{filters}."
+        noun = (
+            f"is {number(row[0])} {_singular(name)}"
+            if row[0] == 1
+            else f"are {number(row[0])} {plural_of(query.base)}"
+        )
+        return (
+            f"共有 {number(row[0])} 条 {name} 记录{filters}。" if zh else f"There {noun}{filters}."
+        )
     if len(row) == 1 and isinstance(item, Agg):
         value = number(row[0]) if row[0] is not None else "没有值" if zh else "not there to compute"
         return f"{heads[0]}是 {value}{filters}。" if zh else f"The {heads[0]} is {value}{filters}."
-    pairs = ("，" if zh else ", ").join(f"{head}: {cell(value)}" for head, value in zip(heads, row, strict=False))
+    pairs = ("，" if zh else ", ").join(
+        f"{head}: {cell(value)}" for head, value in zip(heads, row, strict=False)
+    )
     if query is None or query.limit != 1 or not query.order:
         return f"{pairs}{filters}。" if zh else f"{pairs}{filters}."
     what, desc = label(query.order[0].by, language), query.order[0].desc
     if zh:
-        return f"{what}{'最大' if desc else '最小'}的是：{pairs}{filters}。可能有并列：可以问前 5 个。"
+        return (
+            f"{what}{'最大' if desc else '最小'}的是：{pairs}{filters}。可能有并列：可以问前 5 个。"
+        )
     lead = f"With the {'highest' if desc else 'lowest'} {what}: "
     return f"{lead}{pairs}{filters}. Others may share this value: ask for the top 5 to see them."
 
 
-def _many(query: Query | None, heads: list[str], rows: list[list[Any]], total: int, language: str, *, whole: bool) -> str:
+def _many(
+    query: Query | None,
+    heads: list[str],
+    rows: list[list[Any]],
+    total: int,
+    language: str,
+    *,
+    whole: bool,
+) -> str:
     """Word a result of several rows: what it is, a table of the first rows, how many there are."""
     zh, shown = language == "zh", rows[:SHOWN_ROWS]
     cells = [" | ".join(cell(value).replace("|", "\\|") for value in row) for row in shown]
-    table = "\n".join(f"| {line} |" for line in (" | ".join(heads), " | ".join(["---"] * len(heads)), *cells))
+    table = "\n".join(
+        f"| {line} |" for line in (" | ".join(heads), " | ".join(["---"] * len(heads)), *cells)
+    )
     lead = "结果" if zh else "The result"
     if query is not None and query.aggregates and query.group:
         what = label(query.aggregates[0], language)
         if query.aggregates[0] == Agg("count"):
             what = f"{plain(query.base)} 数量" if zh else f"number of {plural_of(query.base)}"
-        keys = list(dict.fromkeys(label(item, language) for item in query.select if not isinstance(item, Agg)))
+        keys = list(
+            dict.fromkeys(
+                label(item, language) for item in query.select if not isinstance(item, Agg)
+            )
+        )
         keys = [key for key in keys if not key.endswith(" id")] or keys
         lead = f"按{'、'.join(keys)}统计的{what}" if zh else f"The {what} per {' and '.join(keys)}"
     elif query is not None:
         lead = f"找到的 {plain(query.base)} 记录" if zh else f"Here are the {plural_of(query.base)}"
     if query is not None and query.order and (query.order[0].desc or query.limit is not None):
         what, desc = label(query.order[0].by, language), query.order[0].desc
-        lead += f"，按{what}{'降序' if desc else '升序'}" if zh else f", by {what} {'descending' if desc else 'ascending'}"
+        lead += (
+            f"，按{what}{'降序' if desc else '升序'}"
+            if zh
+            else f", by {what} {'descending' if desc else 'ascending'}"
+        )
     if zh:
-        tail = f"{'共' if whole else '取出'} {total:,} 行" + (f"，以上为前 {len(shown)} 行。" if total > len(shown) else "。")
+        tail = f"{'共' if whole else '取出'} {total:,} 行" + (
+            f"，以上为前 {len(shown)} 行。" if total > len(shown) else "。"
+        )
         return f"{lead}{_filters(query, language)}：\n\n{table}\n\n{tail}"
     tail = f"{total:,} rows {'in all' if whole else 'were fetched'}" + (
         f"; the first {len(shown)} are shown." if total > len(shown) else "."
@@ -301,12 +438,20 @@ def _many(query: Query | None, heads: list[str], rows: list[list[Any]], total: i
 
 
 def number(value: object) -> str:
-    """Return a number as people read it: separators from 1,000 on, at most two decimals unless it is small."""
+    """Return a number as people read it: separators from 1,000 on, at most two decimals unless it
+    is small.
+    """
     if isinstance(value, str) and re.fullmatch(r"-?\d+\.\d+", value):
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return cell(value)
-    return f"{int(value):,}" if value == int(value) else f"{value:,.2f}" if abs(value) >= 0.1 else f"{value:.4g}"
+    return (
+        f"{int(value):,}"
+        if value == int(value)
+        else f"{value:,.2f}"
+        if abs(value) >= 0.1
+        else f"{value:.4g}"
+    )
 
 
 def cell(value: object) -> str:
@@ -326,12 +471,20 @@ def label(item: Scalar, language: str) -> str:
         case Col():
             return phrase(item)
         case Bucket(col=col, unit=unit):
-            return _texts()["units"][unit][0] if zh else f"{unit.replace('_of_year', '')} of {phrase(col)}"
+            return (
+                _texts()["units"][unit][0]
+                if zh
+                else f"{unit.replace('_of_year', '')} of {phrase(col)}"
+            )
         case Agg(func="count", arg=None):
             return "数量" if zh else "count"
         case Agg(func=func, arg=arg) if arg is not None:
             word, words = _texts()["functions"][func][zh], label(arg, language)
-            return words if words.split()[0] == word else f"{word}{' ' if zh and words.isascii() else '' if zh else ' '}{words}"
+            return (
+                words
+                if words.split()[0] == word
+                else f"{word}{' ' if zh and words.isascii() else '' if zh else ' '}{words}"
+            )
     return str(item)
 
 
@@ -339,26 +492,50 @@ def condition_text(cond: Condition, language: str) -> str:
     """Return a condition in words."""
     zh, value, name = language == "zh", cond.value, label(cond.left, language)
     if cond.op == "null":
-        return f"{name} {('不为空' if cond.negated else '为空') if zh else 'is given' if cond.negated else 'is missing'}"
+        return (
+            f"{name}"
+            f" {('不为空' if cond.negated else '为空') if zh else 'is given' if cond.negated else 'is missing'}"
+        )
     if cond.query is not None:
         return _within_text(cond.query, language, negated=cond.negated)
-    if isinstance(value, int) and 1 <= value <= 12 and (name == "month" or getattr(cond.left, "unit", "") == "month_of_year"):
+    if (
+        isinstance(value, int)
+        and 1 <= value <= 12
+        and (name == "month" or getattr(cond.left, "unit", "") == "month_of_year")
+    ):
         text = f"{value} 月" if zh else month_name[value]
     elif isinstance(value, tuple):
         text = ("、" if zh else ", ") if cond.op == "in" else (" 和 " if zh else " and ")
         text = text.join(map(str, value))
     else:
-        text = label(value, language) if isinstance(value, Agg) else f"“{value}”" if cond.op in PATTERNS else str(value)
-    return f"{name} {('不' if zh else 'not ') * cond.negated}{_texts()['operators'][cond.op][zh]} {text}"
+        text = (
+            label(value, language)
+            if isinstance(value, Agg)
+            else f"“{value}”"
+            if cond.op in PATTERNS
+            else str(value)
+        )
+    return (
+        f"{name} {('不' if zh else 'not ') * cond.negated}{_texts()['operators'][cond.op][zh]}"
+        f" {text}"
+    )
 
 
 def _within_text(query: Query, language: str, *, negated: bool) -> str:
     """Return in words that rows of another table are there, or are not."""
     zh = language == "zh"
-    parts = [condition_text(each, language) for each in (*query.where, *query.having) if not each.is_filled]
+    parts = [
+        condition_text(each, language)
+        for each in (*query.where, *query.having)
+        if not each.is_filled
+    ]
     about = (" 且 " if zh else " and ").join(parts)
     if about and not negated and not query.having:
-        return f"{plain(query.base)}: {about}" if len(query.where) > 1 or not about.startswith(plain(query.base)) else about
+        return (
+            f"{plain(query.base)}: {about}"
+            if len(query.where) > 1 or not about.startswith(plain(query.base))
+            else about
+        )
     word = ("没有" if negated else "有") if zh else "without" if negated else "with"
     return f"{word} {plain(query.base)}{f' ({about})' if about else ''}"
 

@@ -18,7 +18,9 @@ def fill_periods(draft: Draft) -> None:
         low, end = _period(draft, place)
         high: Period | None = None
         joined = draft.after(end - 1, most=3)
-        link = next((draft.meanings[n] for n in range(end, min(end + 2, len(draft.meanings)))), None)
+        link = next(
+            (draft.meanings[n] for n in range(end, min(end + 2, len(draft.meanings)))), None
+        )
         opener = draft.before(place, most=3)
         ranged = opener >= 0 and draft.meanings[opener].is_op("between")
         words = draft.words[max(0, draft.meanings[place].start - 1) : draft.meanings[place].start]
@@ -26,11 +28,14 @@ def fill_periods(draft: Draft) -> None:
             joined >= 0
             and draft.meanings[joined].kind == "time"
             and link is not None
-            and link.text.lower() in ("and", "to", "through", "until", "-", "or", "至", "到", "和", "或")
+            and link.text.lower()
+            in ("and", "to", "through", "until", "-", "or", "至", "到", "和", "或")
         ):
             high, end = _period(draft, joined)
             apart = high.month - low.month != 1 or low.day or high.day or low.year
-            until = link.text.lower() in ("through", "to", "到", "至") or (words == ["from"] and link.text.lower() == "until")
+            until = link.text.lower() in ("through", "to", "到", "至") or (
+                words == ["from"] and link.text.lower() == "until"
+            )
             if not (ranged or until) and apart:
                 raise NoReadingError(draft.meanings[joined].text)
             draft.use(opener if ranged else -1)
@@ -51,8 +56,15 @@ def _period(draft: Draft, place: int) -> tuple[Period, int]:
             draft.use(end)
         else:
             following = draft.meanings[end + 1] if end + 1 < len(draft.meanings) else None
-            joins = each.text in (",", "of", "in", "the", "年", "月") or (each.kind == "unit" and each.arg == "year")
-            if not joins or following is None or following.kind != "time" or set(parts) & set(_stated(following.period)):
+            joins = each.text in (",", "of", "in", "the", "年", "月") or (
+                each.kind == "unit" and each.arg == "year"
+            )
+            if (
+                not joins
+                or following is None
+                or following.kind != "time"
+                or set(parts) & set(_stated(following.period))
+            ):
                 break
             draft.use(end)
         end += 1
@@ -61,14 +73,20 @@ def _period(draft: Draft, place: int) -> tuple[Period, int]:
 
 def _stated(period: Period | None) -> dict[str, int]:
     """Return the parts of a period that the question says."""
-    return {f.name: getattr(period, f.name) for f in fields(Period) if period is not None and getattr(period, f.name) != f.default}
+    return {
+        f.name: getattr(period, f.name)
+        for f in fields(Period)
+        if period is not None and getattr(period, f.name) != f.default
+    }
 
 
 def _bear(draft: Draft, start: int, end: int, low: Period, high: Period | None) -> None:
     op = "="
     for other in range(start - 1, max(-1, start - 4), -1):
         each = draft.meanings[other]
-        if each.is_op("time") or (each.is_op("cmp") and not each.arg[1:].strip("=").startswith(":")):
+        if each.is_op("time") or (
+            each.is_op("cmp") and not each.arg[1:].strip("=").startswith(":")
+        ):
             op = each.arg.partition(":")[0]
             draft.use(other)
             break
@@ -81,9 +99,16 @@ def _bear(draft: Draft, start: int, end: int, low: Period, high: Period | None) 
     column, price = date_for(draft, start, low)
     draft.pay(price, text)
     for cond in _conditions(draft.table(column.table), column, op, low, high):
-        name = cond.left.col.name if isinstance(cond.left, Bucket) else cond.left.name if isinstance(cond.left, Col) else column.name
+        name = (
+            cond.left.col.name
+            if isinstance(cond.left, Bucket)
+            else cond.left.name
+            if isinstance(cond.left, Col)
+            else column.name
+        )
         if op == "=" and any(
-            each.cond.left == cond.left and each.cond != cond and each.cond.op in ("=", "between") for each in draft.slots.where
+            each.cond.left == cond.left and each.cond != cond and each.cond.op in ("=", "between")
+            for each in draft.slots.where
         ):
             raise NoReadingError(text)  # no row is of two months
         draft.slots.where.append(Where(column.table, name, cond))
@@ -91,30 +116,56 @@ def _bear(draft: Draft, start: int, end: int, low: Period, high: Period | None) 
 
 def date_for(draft: Draft, place: int, period: Period) -> tuple[Column, float]:
     """Return the column that a period at `place` is of, and the price of the choice."""
-    for other in (draft.before(place, over=("time", "cmp", "between"), most=4), draft.after(place, most=2)):
-        column = draft.column(draft.meanings[other]) if other >= 0 and draft.meanings[other].kind == "column" else None
+    for other in (
+        draft.before(place, over=("time", "cmp", "between"), most=4),
+        draft.after(place, most=2),
+    ):
+        column = (
+            draft.column(draft.meanings[other])
+            if other >= 0 and draft.meanings[other].kind == "column"
+            else None
+        )
         if column is not None and (column.is_date or (column.is_year and period.year)):
             draft.use(other)
             return column, 0.0
-    verbs = [token.word for token in draft.tokens[max(0, draft.meanings[place].start - 5) : draft.meanings[place].start + 5]]
-    measured = [each.table for each in draft.meanings if each.kind == "column" and (c := draft.column(each)) is not None and c.is_measure]
+    verbs = [
+        token.word
+        for token in draft.tokens[
+            max(0, draft.meanings[place].start - 5) : draft.meanings[place].start + 5
+        ]
+    ]
+    measured = [
+        each.table
+        for each in draft.meanings
+        if each.kind == "column" and (c := draft.column(each)) is not None and c.is_measure
+    ]
     order = list(dict.fromkeys([*draft.named()[:1], *measured, *draft.spoken()]))
     if not order:
         paid = any(each.is_op("money") for each in draft.meanings) and money_measures(draft, "")
-        order = [paid[0][1].table] if paid else [table.name for table in draft.catalog.plain if len(draft.catalog.plain) == 1]
+        order = (
+            [paid[0][1].table]
+            if paid
+            else [table.name for table in draft.catalog.plain if len(draft.catalog.plain) == 1]
+        )
     beside = draft.before(place, over=("time", "cmp", "between"), most=3)
     options: list[tuple[float, int, Column]] = []
     for rank, name in enumerate(order):
         table = draft.table(name)
         for column in table.columns:
             if (price := _fit(table, column, period, verbs)) is not None:
-                near = beside >= 0 and draft.meanings[beside].kind == "table" and draft.meanings[beside].table == name
+                near = (
+                    beside >= 0
+                    and draft.meanings[beside].kind == "table"
+                    and draft.meanings[beside].table == name
+                )
                 options.append((price + 0.2 * rank - (0.3 if near else 0.0), len(options), column))
     if not options:
         raise NoReadingError(draft.meanings[place].text)
     options.sort(key=lambda option: option[:2])
     best = options[0]
-    close = len(options) > 1 and options[1][0] - best[0] < 0.09 and options[1][2].table == best[2].table
+    close = (
+        len(options) > 1 and options[1][0] - best[0] < 0.09 and options[1][2].table == best[2].table
+    )
     return best[2], max(0.0, best[0]) + (costs.GUESSED if close else 0.0)
 
 
@@ -123,7 +174,11 @@ def _fit(table: Table, column: Column, period: Period, verbs: list[str]) -> floa
     vocab = vocabulary()
     part = "year" if period.year else "month" if period.month else "day" if period.day else ""
     plain = part and table.part(part) is column and _has_parts(table, period)
-    if not (column.is_date or plain or (column.is_year and period.year and not (period.month or period.day))):
+    if not (
+        column.is_date
+        or plain
+        or (column.is_year and period.year and not (period.month or period.day))
+    ):
         return None
     kinds = {kind for word in column.words for kind in vocab.events_of(word)}
     said = {kind for word in verbs for kind in vocab.events_of(word)}
@@ -132,7 +187,11 @@ def _fit(table: Table, column: Column, period: Period, verbs: list[str]) -> floa
     price -= 0.3 if roots & {stem(word) for word in verbs} else 0.2 if kinds & said else 0.0
     price += 0.5 if "events.birth" in kinds and "events.birth" not in said else 0.0
     price -= (
-        0.1 if set(column.words) & {*table.words, *map(stem, table.words)} or len(column.words) == 1 or "events.order" in kinds else 0.0
+        0.1
+        if set(column.words) & {*table.words, *map(stem, table.words)}
+        or len(column.words) == 1
+        or "events.order" in kinds
+        else 0.0
     )
     return price
 
@@ -140,7 +199,12 @@ def _fit(table: Table, column: Column, period: Period, verbs: list[str]) -> floa
 def _has_parts(table: Table, period: Period) -> bool:
     """Return whether a table has a column of its own for each part of a period."""
     wanted = [part for part in ("year", "month", "day") if getattr(period, part)]
-    return bool(wanted) and all(table.part(part) is not None for part in wanted) and not period.quarter and period.weekday < 0
+    return (
+        bool(wanted)
+        and all(table.part(part) is not None for part in wanted)
+        and not period.quarter
+        and period.weekday < 0
+    )
 
 
 def _item(table: Table, column: Column, unit: Unit) -> Scalar:
@@ -151,20 +215,39 @@ def _item(table: Table, column: Column, unit: Unit) -> Scalar:
     return Col(table.name, part.name if part is not None else column.name)
 
 
-def _conditions(table: Table, column: Column, op: str, low: Period, high: Period | None) -> list[Condition]:
+def _conditions(
+    table: Table, column: Column, op: str, low: Period, high: Period | None
+) -> list[Condition]:
     """Return the conditions that put a date into a period."""
     if high is not None:
-        high = Period(high.year, high.month, high.day) if high.year or not low.year else Period(low.year, high.month, high.day)
+        high = (
+            Period(high.year, high.month, high.day)
+            if high.year or not low.year
+            else Period(low.year, high.month, high.day)
+        )
         if low.year and not low.month and high.year and not high.month:
             return [Condition(_item(table, column, "year"), "between", (low.year, high.year))]
-        if low.month and not low.day and not high.day and not low.year and not high.year and low.month <= high.month:
-            return [Condition(_item(table, column, "month_of_year"), "between", (low.month, high.month))]
+        if (
+            low.month
+            and not low.day
+            and not high.day
+            and not low.year
+            and not high.year
+            and low.month <= high.month
+        ):
+            return [
+                Condition(_item(table, column, "month_of_year"), "between", (low.month, high.month))
+            ]
         low = low if low.year else Period(high.year, low.month, low.day)
         return [Condition(_day(column), "between", (_days(low)[0], _days(high)[1]))]
     if op != "=" and ((low.year and low.month) or low.day):
         return [Condition(_day(column), op, _days(low)[op not in ("<", ">=")])]
     conditions: list[Condition] = []
-    units: tuple[tuple[Unit, int], ...] = (("year", low.year), ("month_of_year", low.month), ("quarter", low.quarter))
+    units: tuple[tuple[Unit, int], ...] = (
+        ("year", low.year),
+        ("month_of_year", low.month),
+        ("quarter", low.quarter),
+    )
     if low.day and low.year and column.is_date and not _has_parts(table, low):
         return [Condition(_day(column), op, _days(low)[0])]
     for unit, value in units:
@@ -177,7 +260,9 @@ def _conditions(table: Table, column: Column, op: str, low: Period, high: Period
     if low.weekday >= 0:
         if not column.is_date:
             raise NoReadingError
-        conditions.append(Condition(Bucket(Col(table.name, column.name), "weekday"), op, low.weekday))
+        conditions.append(
+            Condition(Bucket(Col(table.name, column.name), "weekday"), op, low.weekday)
+        )
     return conditions
 
 
@@ -194,12 +279,16 @@ def _days(period: Period) -> tuple[str, str]:
     if not period.year:
         raise NoReadingError
     month = period.month or 12
-    last = f"{period.year:04}-{month:02}-{period.day or calendar.monthrange(period.year, month)[1]:02}"
+    last = (
+        f"{period.year:04}-{month:02}-{period.day or calendar.monthrange(period.year, month)[1]:02}"
+    )
     return f"{period.year:04}-{period.month or 1:02}-{period.day or 1:02}", last
 
 
 def unit_key(draft: Draft, unit: str, tables: list[str]) -> tuple[Key, float]:
-    """Return what 'per month' groups by: a column of that name, or the date of the first of `tables` that has one, and its price."""
+    """Return what 'per month' groups by: a column of that name, or the date of the first of
+    `tables` that has one, and its price.
+    """
     vocab = vocabulary()
     said = {kind for word in draft.words for kind in vocab.events_of(word)}
     for rank, name in enumerate(tables):
@@ -208,12 +297,16 @@ def unit_key(draft: Draft, unit: str, tables: list[str]) -> tuple[Key, float]:
         if part is not None and unit != "day":
             return Key(name, part.name), 0.2 * rank
         dates = sorted(
-            (price, n) for n, c in enumerate(table.columns) if c.is_date and (price := _fit(table, c, Period(), draft.words)) is not None
+            (price, n)
+            for n, c in enumerate(table.columns)
+            if c.is_date and (price := _fit(table, c, Period(), draft.words)) is not None
         )
         if dates:
             price, place = dates[0]
             close = len(dates) > 1 and dates[1][0] - price < 0.09 and not said
-            return Key(name, table.columns[place].name, unit), max(0.0, price) + 0.2 * rank + (costs.GUESSED if close else 0.0)
+            return Key(name, table.columns[place].name, unit), max(0.0, price) + 0.2 * rank + (
+                costs.GUESSED if close else 0.0
+            )
         if part is not None:
             return Key(name, part.name), 0.2 * rank
     raise NoReadingError(unit)

@@ -1,4 +1,6 @@
-"""Split a question into tokens, compare words with names, and hold the general vocabulary of `data/`, read on first use."""
+"""Split a question into tokens, compare words with names, and hold the general vocabulary of
+`data/`, read on first use.
+"""
 
 import re
 import tomllib
@@ -52,7 +54,9 @@ _ENDINGS = (
 
 @dataclass(frozen=True)
 class Token:
-    """One word, number, quoted text or mark. `text` as the user wrote it, `word` in lower case and in English."""
+    """One word, number, quoted text or mark. `text` as the user wrote it, `word` in lower case and
+    in English.
+    """
 
     text: str
     word: str
@@ -63,7 +67,11 @@ class Token:
     @property
     def is_name(self) -> bool:
         """Return whether it is written like a proper name or a code."""
-        capital = self.text.isupper() and len(self.text) > 1 if self.start == 0 else self.text[:1].isupper()
+        capital = (
+            self.text.isupper() and len(self.text) > 1
+            if self.start == 0
+            else self.text[:1].isupper()
+        )
         return self.kind in ("quoted", "code") or (self.kind == "word" and capital)
 
 
@@ -81,7 +89,14 @@ def tokenize(text: str) -> list[Token]:
             tokens.append(Token(quoted.strip(), quoted.strip().lower(), "quoted", match.start()))
         elif match.group("number"):
             tokens.append(_number(match))
-        elif kind := next((kind for kind in ("date", "code", "symbol", "word", "comma", "stop") if match.group(kind)), ""):
+        elif kind := next(
+            (
+                kind
+                for kind in ("date", "code", "symbol", "word", "comma", "stop")
+                if match.group(kind)
+            ),
+            "",
+        ):
             found = match.group(kind)
             tokens.append(Token(found, found.lower().replace("’", "'"), kind, match.start()))
     return tokens
@@ -93,10 +108,12 @@ def _number(match: re.Match[str]) -> Token:
     value: float | int = float(plain) if "." in plain else int(plain)
     value *= {"k": 1_000, "m": 1_000_000}.get(suffix, 1)
     kind = "ordinal" if suffix in ("st", "nd", "rd", "th") else "number"
-    return Token(match.group(0), plain, kind, match.start(), int(value) if value == int(value) else value)
+    return Token(
+        match.group(0), plain, kind, match.start(), int(value) if value == int(value) else value
+    )
 
 
-# -- vocabulary ---------------------------------------------------------------------------------------------------------
+# -- vocabulary ------------------------------------------------------------------------------------
 
 
 def _read(name: str) -> str:
@@ -114,7 +131,9 @@ costs = _Costs(tomllib.loads(_read("prices.toml")))
 
 def read_lines(name: str) -> list[list[str]]:
     """Return the lines of a data file as their fields; lines that begin with # are comments."""
-    return [line.split("\t") for line in _read(name).splitlines() if line and not line.startswith("#")]
+    return [
+        line.split("\t") for line in _read(name).splitlines() if line and not line.startswith("#")
+    ]
 
 
 @dataclass(frozen=True)
@@ -142,16 +161,28 @@ class Vocabulary:
 
     def events_of(self, word: str) -> set[str]:
         """Return the kinds of events that a word speaks of: birth, start, order ..."""
-        return {name for name, words in self.lists.items() if name.startswith("events.") and (word in words or lemma(word) in words)}
+        return {
+            name
+            for name, words in self.lists.items()
+            if name.startswith("events.") and (word in words or lemma(word) in words)
+        }
 
 
 @cache
 def vocabulary() -> Vocabulary:
     """Read the data files once."""
     raw: dict[str, str] = tomllib.loads(_read("words.toml"))
-    maps = {name: dict(pair.split("=") for pair in words.split()) for name, words in raw.items() if "=" in words}
+    maps = {
+        name: dict(pair.split("=") for pair in words.split())
+        for name, words in raw.items()
+        if "=" in words
+    }
     rows = [line[0].split() for line in read_lines("synonyms.tsv")]
-    synonyms = {word: frozenset(other for row in rows if word in row for other in row) - {word} for row in rows for word in row}
+    synonyms = {
+        word: frozenset(other for row in rows if word in row for other in row) - {word}
+        for row in rows
+        for word in row
+    }
     units = {
         form: Unit(name, dimension, float(factor))
         for name, dimension, factor, forms in read_lines("units.tsv")
@@ -176,16 +207,28 @@ def _phrases() -> dict[tuple[str, ...], tuple[str, str]]:
         for sign, (plain, more, most) in (("max", forms[:3]), ("min", forms[3:])):
             high, low = (">", "<") if sign == "max" else ("<", ">")
             other = "min" if sign == "max" else "max"
-            table |= {(most,): ("sup", f"{sign}:{dimension}"), (more, "than"): ("cmp", f"{high}:{dimension}")}
-            table |= {("most", plain): ("sup", f"{sign}:{dimension}"), ("least", plain): ("sup", f"{other}:{dimension}")}
-            table |= {("more", plain, "than"): ("cmp", f"{high}:{dimension}"), ("less", plain, "than"): ("cmp", f"{low}:{dimension}")}
-            table |= {("how", plain): ("howadj", dimension), (more,): ("cmp", f"{high}:{dimension}")}
+            table |= {
+                (most,): ("sup", f"{sign}:{dimension}"),
+                (more, "than"): ("cmp", f"{high}:{dimension}"),
+            }
+            table |= {
+                ("most", plain): ("sup", f"{sign}:{dimension}"),
+                ("least", plain): ("sup", f"{other}:{dimension}"),
+            }
+            table |= {
+                ("more", plain, "than"): ("cmp", f"{high}:{dimension}"),
+                ("less", plain, "than"): ("cmp", f"{low}:{dimension}"),
+            }
+            table |= {
+                ("how", plain): ("howadj", dimension),
+                (more,): ("cmp", f"{high}:{dimension}"),
+            }
     for op, arg, phrases in read_lines("phrases.tsv"):
         table |= {tuple(phrase.split()): (op, arg) for phrase in phrases.split(",")}
     return {words: meaning for words, meaning in table.items() if "-" not in words}
 
 
-# -- words --------------------------------------------------------------------------------------------------------------
+# -- words -----------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=20_000)
@@ -198,7 +241,9 @@ def lemma(word: str) -> str:
         return word
     if word.endswith("ies"):
         return word[:-3] + "y" if len(word) > 4 else word[:-1]
-    if word.endswith(("sses", "shes", "ches", "xes", "zes")) or (word.endswith("uses") and len(word) > 5 and word[-5] not in "aoe"):
+    if word.endswith(("sses", "shes", "ches", "xes", "zes")) or (
+        word.endswith("uses") and len(word) > 5 and word[-5] not in "aoe"
+    ):
         return word[:-2]
     return word[:-1] if word.endswith("s") else word
 
@@ -225,7 +270,9 @@ def stem(word: str) -> str:
 
 @lru_cache(maxsize=20_000)
 def split_name(name: str) -> tuple[str, ...]:
-    """Split an identifier into lower-case words as they are written: camelCase, underscores, blanks, digits."""
+    """Split an identifier into lower-case words as they are written: camelCase, underscores,
+    blanks, digits.
+    """
     spaced = re.sub(r"([a-z\d])([A-Z])", r"\1 \2", name)
     spaced = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1 \2", spaced)
     return tuple(word.lower() for word in re.findall(r"[^\W\d_]+|\d+", spaced))
@@ -233,7 +280,9 @@ def split_name(name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=20_000)
 def expanded(name: str) -> tuple[str, ...]:
-    """Split an identifier into words and spell out what is abbreviated: dep_dt is (departure, date)."""
+    """Split an identifier into words and spell out what is abbreviated: dep_dt is (departure,
+    date).
+    """
     table = vocabulary().abbreviations
     return tuple(word for part in split_name(name) for word in table.get(part, (part,))[0].split())
 
@@ -245,10 +294,23 @@ def likeness(word: str, name: str) -> float:
     first, second = lemma(word), lemma(name)
     tests = (
         (first == second, 1.0),
-        (first in vocab.abbreviations.get(second, ()) or second in vocab.abbreviations.get(first, ()), 0.97),
-        (len(first) - 2 >= len(second) >= 3 and second == re.sub(r"(.)\1", r"\1", first[:1] + re.sub(r"[aeiou]", "", first[1:])), 0.95),
+        (
+            first in vocab.abbreviations.get(second, ())
+            or second in vocab.abbreviations.get(first, ()),
+            0.97,
+        ),
+        (
+            len(first) - 2 >= len(second) >= 3
+            and second == re.sub(r"(.)\1", r"\1", first[:1] + re.sub(r"[aeiou]", "", first[1:])),
+            0.95,
+        ),
         # dest, precip, temp: the schema abbreviates
-        (len(first) - 2 >= len(second) >= 4 and first.startswith(second) and second not in vocab.synonyms, 0.93),
+        (
+            len(first) - 2 >= len(second) >= 4
+            and first.startswith(second)
+            and second not in vocab.synonyms,
+            0.93,
+        ),
         (stem(first) == stem(second) and len(stem(first)) >= 4, 0.9),
         (second in vocab.synonyms.get(first, ()), 0.88),
         (len(first) >= 4 and second.startswith(first) and len(first) >= 0.5 * len(second), 0.8),
@@ -257,20 +319,31 @@ def likeness(word: str, name: str) -> float:
 
 
 def abbreviates(words: tuple[str, ...], compact: str) -> bool:
-    """Return whether `compact` is made of beginnings of all `words` in order: tailnum of (tail, number)."""
-    if len(words) < 2 or any(word.startswith(compact) or word in vocabulary().lists["grammar"] for word in words):
+    """Return whether `compact` is made of beginnings of all `words` in order: tailnum of (tail,
+    number).
+    """
+    if len(words) < 2 or any(
+        word.startswith(compact) or word in vocabulary().lists["grammar"] for word in words
+    ):
         return False
     return _cut(words, compact, whole=False, short=2)
 
 
 def _cut(words: tuple[str, ...], compact: str, *, whole: bool, short: int) -> bool:
-    """Return whether beginnings of the words make up `compact`, with a whole word or at least two letters of each."""
+    """Return whether beginnings of the words make up `compact`, with a whole word or at least two
+    letters of each.
+    """
     return (
         compact == "" and (whole or short >= 2)
         if not words
         else any(
             compact.startswith(words[0][:size])
-            and _cut(words[1:], compact[size:], whole=whole or size == len(words[0]), short=min(short, size))
+            and _cut(
+                words[1:],
+                compact[size:],
+                whole=whole or size == len(words[0]),
+                short=min(short, size),
+            )
             for size in range(1, len(words[0]) + 1)
         )
     )

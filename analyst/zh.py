@@ -21,16 +21,20 @@ _LONGEST = 12
 def lexicon() -> dict[str, tuple[str, ...]]:
     """Return the English words that each Chinese word may stand for, read once."""
     return {
-        chinese: tuple(english.replace("~", "").strip() for english in rest[0].split("|")) for chinese, *rest in read_lines("chinese.tsv")
+        chinese: tuple(english.replace("~", "").strip() for english in rest[0].split("|"))
+        for chinese, *rest in read_lines("chinese.tsv")
     }
 
 
 def translate(question: str, catalog: Catalog | None, names: Iterable[str] = ()) -> list[Token]:
     """Return the tokens of a question: each keeps its Chinese text and has an English word.
 
-    `names` are values and names in Chinese that stand for themselves. Of several English words the one that the schema has is taken.
+    `names` are values and names in Chinese that stand for themselves. Of several English words the
+    one that the schema has is taken.
     """
-    known = frozenset(name for name in (*names, *_own_names(catalog)) if re.search(r"[\u3400-\u9fff]", name))
+    known = frozenset(
+        name for name in (*names, *_own_names(catalog)) if re.search(r"[\u3400-\u9fff]", name)
+    )
     tokens: list[Token] = []
     place = 0
     for match in _PIECE.finditer(question):
@@ -44,7 +48,11 @@ def translate(question: str, catalog: Catalog | None, names: Iterable[str] = ())
 @lru_cache(maxsize=16)
 def _own_names(catalog: Catalog | None) -> frozenset[str]:
     tables = catalog.plain if catalog is not None else ()
-    return frozenset(name for table in tables for name in (table.name, *(column.name for column in table.columns)))
+    return frozenset(
+        name
+        for table in tables
+        for name in (table.name, *(column.name for column in table.columns))
+    )
 
 
 def _piece(match: re.Match[str], catalog: Catalog | None, known: frozenset[str]) -> list[Token]:
@@ -64,7 +72,8 @@ def _piece(match: re.Match[str], catalog: Catalog | None, known: frozenset[str])
     for word, is_known in _segments(text, known):
         if is_known and word not in known:
             found += [
-                Token(word, each.word, each.kind, match.start() + 1, each.number) for each in tokenize(_fitting(lexicon()[word], catalog))
+                Token(word, each.word, each.kind, match.start() + 1, each.number)
+                for each in tokenize(_fitting(lexicon()[word], catalog))
             ]
         else:
             found.append(Token(word, word.lower(), "word", match.start() + 1))
@@ -72,7 +81,9 @@ def _piece(match: re.Match[str], catalog: Catalog | None, known: frozenset[str])
 
 
 def _segments(run: str, known: frozenset[str]) -> list[tuple[str, bool]]:
-    """Cut a run into the fewest words, long ones first; what stands in no list is joined into unknown words."""
+    """Cut a run into the fewest words, long ones first; what stands in no list is joined into
+    unknown words.
+    """
     words = lexicon()
     best: list[tuple[float, int]] = [(0.0, 0)]
     for end in range(1, len(run) + 1):
@@ -82,7 +93,11 @@ def _segments(run: str, known: frozenset[str]) -> list[tuple[str, bool]]:
             if word in known:
                 ways.append((best[start][0] + 0.5 - 0.01 * len(word), start))
             elif word in words:
-                price = 1.3 if len(word) == 1 else 1.0 - 0.01 * len(word) ** 2 + (0.15 if word[-1] in "的了过" else 0.0)
+                price = (
+                    1.3
+                    if len(word) == 1
+                    else 1.0 - 0.01 * len(word) ** 2 + (0.15 if word[-1] in "的了过" else 0.0)
+                )
                 ways.append((best[start][0] + price, start))
         best.append(min(ways))
     cuts: list[tuple[str, bool]] = []
@@ -106,7 +121,12 @@ def _fitting(options: tuple[str, ...], catalog: Catalog | None) -> str:
     if catalog is None or len(options) == 1:
         return options[0]
     prices = [
-        min((each.cost for each in name_meanings(catalog, tuple(option.lower().split()))), default=9.0) for option in options if option
+        min(
+            (each.cost for each in name_meanings(catalog, tuple(option.lower().split()))),
+            default=9.0,
+        )
+        for option in options
+        if option
     ]
     best = min(range(len(prices)), key=lambda place: prices[place], default=0)
     return options[best] if prices and prices[best] < costs.CHINESE_FITS else options[0]

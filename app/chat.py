@@ -18,7 +18,9 @@ from longtable.base.errors import THE_MESSAGE, ContextTooLargeError
 from longtable.base.events import ActionRequest, Event
 
 _YES = re.compile(r"(?:y|yes|是|好|批准)[.!。！]?", re.IGNORECASE)
-_NO = re.compile(r"(?:no?|否|不|拒绝)(?:[\s,:;.!，：；。！]+(?P<reason>.*))?", re.IGNORECASE | re.DOTALL)
+_NO = re.compile(
+    r"(?:no?|否|不|拒绝)(?:[\s,:;.!，：；。！]+(?P<reason>.*))?", re.IGNORECASE | re.DOTALL
+)
 _EDIT = re.compile(r"(?:e|edit|改|修改)(?:[\s:：]+(?P<sql>.*))?", re.IGNORECASE | re.DOTALL)
 
 
@@ -42,7 +44,9 @@ class Approval:
         return len(self.decisions) == len(self.actions)
 
     def take(self, line: str) -> bool:
-        """Take a line as a decision, and return whether it is one: anything else is another message."""
+        """Take a line as a decision, and return whether it is one: anything else is another
+        message.
+        """
         if self.editing:
             self._edit(line)
         elif _YES.fullmatch(line):
@@ -60,7 +64,12 @@ class Approval:
 
     def _edit(self, sql: str) -> None:
         action = self.actions[len(self.decisions)]
-        self.decisions.append({"type": "edit", "edited_action": {"name": action["name"], "args": {**action["args"], "sql": sql}}})
+        self.decisions.append(
+            {
+                "type": "edit",
+                "edited_action": {"name": action["name"], "args": {**action["args"], "sql": sql}},
+            }
+        )
         self.editing = False
 
 
@@ -78,12 +87,16 @@ class BadLine:
 
     def sentence(self, language: str) -> str:
         """Return what is wrong with it."""
-        return say("line", language, number=self.number, reason=say(self.key, language, **self.values))
+        return say(
+            "line", language, number=self.number, reason=say(self.key, language, **self.values)
+        )
 
 
 @dataclass
 class Course:
-    """How a turn went: whether it began, called tools, got a query result, and ended in an answer rather than a notice."""
+    """How a turn went: whether it began, called tools, got a query result, and ended in an answer
+    rather than a notice.
+    """
 
     began: bool = False
     called: bool = False
@@ -110,7 +123,9 @@ class Course:
 class Chat:
     """One session, driven from synchronous code so that the prompt and Ctrl-C behave as usual."""
 
-    def __init__(self, settings: Settings, screen: Screen, progress: Progress, *, answering: bool = True) -> None:
+    def __init__(
+        self, settings: Settings, screen: Screen, progress: Progress, *, answering: bool = True
+    ) -> None:
         self.settings, self.screen, self.progress = settings, screen, progress
         self.answering = answering
         """Whether more input can come, so that a question of the turn can be answered."""
@@ -122,7 +137,9 @@ class Chat:
     def __enter__(self) -> "Chat":
         self.runner.__enter__()
         try:
-            self.session = self.runner.run(self.stack.enter_async_context(open_session(self.settings, self.progress)))
+            self.session = self.runner.run(
+                self.stack.enter_async_context(open_session(self.settings, self.progress))
+            )
         except BaseException:
             self.runner.close()
             raise
@@ -154,7 +171,9 @@ class Chat:
             failed(error)
 
     def turn(self, text: str) -> bool:
-        """Run one turn and return whether it came to an answer. Raises its typed error, or KeyboardInterrupt when it was cancelled."""
+        """Run one turn and return whether it came to an answer. Raises its typed error, or
+        KeyboardInterrupt when it was cancelled.
+        """
         self.screen.language = language_of(text)
         check_text(text)
         self.screen.asked(text)
@@ -183,28 +202,34 @@ class Chat:
             return False
         if course.answered and (course.queried or not course.called):
             return True
-        # What tools returned was cut for the call to fit, and no query came of it: nobody can answer from that.
+        # What tools returned was cut for the call to fit, and no query came of it: nobody can
+        # answer from that.
         need = limit_needed(self.values(), self.session.conversation.context)
         if need is not None:
             self._limit_too_small("limit_too_small", need)
         return course.answered and need is None
 
     def _limit_too_small(self, key: str, need: int) -> None:
-        self.screen.complain(say(key, self.screen.language, need=f"{need:,}", number=need), code="limit_too_small")
+        self.screen.complain(
+            say(key, self.screen.language, need=f"{need:,}", number=need), code="limit_too_small"
+        )
 
     def _play(self, events: AsyncGenerator[Event, None]) -> "Course":
         course = Course()
 
         async def play() -> None:
-            async with aclosing(events):  # lets go of the thread at once, also where the screen fails
+            async with aclosing(events):
+                # Lets go of the thread at once, also where the screen fails.
                 last: Event | None = None
                 async for last in events:
                     self.screen.event(last)
-                if last is not None:  # else another process had finished the turn by the time the thread was free
+                if last is not None:
+                    # Else another process had finished the turn by the time the thread was free.
                     course.note(last)
 
         try:
-            self.runner.run(play())  # Ctrl-C cancels the task, hence model call and query, and raises KeyboardInterrupt
+            # Ctrl-C cancels the task, hence model call and query, and raises KeyboardInterrupt
+            self.runner.run(play())
         finally:
             self.screen.end()
         if course.waits:
@@ -217,7 +242,13 @@ class Chat:
         if self.approval is None or not self.answering:
             return
         count = len(self.approval.actions)
-        key = "approval_sql" if self.approval.editing else "approval_ask" if count == 1 else "approval_ask_of"
+        key = (
+            "approval_sql"
+            if self.approval.editing
+            else "approval_ask"
+            if count == 1
+            else "approval_ask_of"
+        )
         self.screen.note(key, number=self.approval.number, count=count)
 
     def _decide(self, text: str, approval: Approval) -> None:
@@ -236,11 +267,14 @@ class Chat:
         if self.approval is not None:
             key = "approval_left" if self.answering else "approval_needed"
             self.screen.complain(
-                say(key, self.screen.language, id=self.settings.continued(self.session.thread_id)), code="approval_requested"
+                say(key, self.screen.language, id=self.settings.continued(self.session.thread_id)),
+                code="approval_requested",
             )
 
     def line(self, text: str) -> None:
-        """Take one line of the user: a command or a message. Raises `LeaveChat`, `KeyboardInterrupt`, or a typed error."""
+        """Take one line of the user: a command or a message. Raises `LeaveChat`,
+        `KeyboardInterrupt`, or a typed error.
+        """
         if text.startswith("/") and not text.startswith("/*"):  # /* begins a comment of SQL
             self.command(text)
             self._question()
@@ -264,7 +298,9 @@ class Chat:
 
 
 def piped_lines(stream: BinaryIO) -> Iterator[str | BadLine]:
-    """Yield each line that is not blank: its text, or what is wrong with it. Memory is bounded by the longest legal line."""
+    """Yield each line that is not blank: its text, or what is wrong with it. Memory is bounded by
+    the longest legal line.
+    """
     number = 0
     while raw := stream.readline(MOST_LINE + 1):
         number += 1
@@ -301,8 +337,8 @@ def run_piped(chat: Chat, stream: BinaryIO, failed: Callable[[Exception], None])
 def _edit_lines() -> None:
     """Give `input` editing and history, where every byte typed is text.
 
-    In the locale C readline takes each byte of a Chinese character for a key with Meta: it lists files, or waits for another
-    key and swallows Enter.
+    In the locale C readline takes each byte of a Chinese character for a key with Meta: it lists
+    files, or waits for another key and swallows Enter.
     """
     with contextlib.suppress(ImportError):
         import readline
@@ -312,7 +348,9 @@ def _edit_lines() -> None:
 
 
 def run_prompt(chat: Chat, failed: Callable[[Exception], None]) -> None:
-    """Ask at a prompt until the user leaves: Ctrl-D, /quit, or Ctrl-C at a prompt that follows a Ctrl-C."""
+    """Ask at a prompt until the user leaves: Ctrl-D, /quit, or Ctrl-C at a prompt that follows a
+    Ctrl-C.
+    """
     _edit_lines()
     interrupted = False
     while True:

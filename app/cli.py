@@ -1,4 +1,6 @@
-"""The entry of the command line: Ctrl-C ends it without a trace from its first moment, so `main` imports everything."""
+"""The entry of the command line: Ctrl-C ends it without a trace from its first moment, so `main`
+imports everything.
+"""
 
 import os
 import sys
@@ -14,7 +16,9 @@ def main() -> None:
 
 
 def _run() -> None:
-    """Run a command as typed. Whatever ends it, the output is written out first, or it is said that it cannot be."""
+    """Run a command as typed. Whatever ends it, the output is written out first, or it is said that
+    it cannot be.
+    """
     from longtable.app import records_cli, threads_cli
     from longtable.app.program import app
     from longtable.app.terminal import OutputFailedError, drop_output, open_streams, writing
@@ -39,10 +43,14 @@ def _run() -> None:
 
         drop_output()
         language = system_language()
-        print(f"{say('error', language)}: {say('output_failed', language, reason=error)}", file=sys.stderr)
+        print(
+            f"{say('error', language)}: {say('output_failed', language, reason=error)}",
+            file=sys.stderr,
+        )
         code = 1
     if any(thread.name == BACKGROUND for thread in threading.enumerate()):
-        # A summary that nobody waits for any more: DuckDB would complain of that thread when the interpreter ends.
+        # A summary that nobody waits for any more: DuckDB would complain of that thread when the
+        # interpreter ends.
         sys.stderr.flush()
         os._exit(code if isinstance(code, int) else bool(code))
     sys.exit(code)

@@ -46,7 +46,8 @@ def usage_now(values: Mapping[str, Any], context: Context) -> ContextUsage | Non
 
 
 def limit_needed(values: Mapping[str, Any], context: Context) -> int | None:
-    """Return the least model limit that shows the last turn's tool results whole, None when they were shown so.
+    """Return the least model limit that shows the last turn's tool results whole, None when they
+    were shown so.
 
     Older rounds and memory are left aside: they give way first. A call made twice counts once.
     """
@@ -56,7 +57,12 @@ def limit_needed(values: Mapping[str, Any], context: Context) -> int | None:
     call_config, rounds = call_plan.call_config, split_rounds(call_plan.messages)
     if not rounds or not any(isinstance(message, ToolMessage) for message in rounds[-1]):
         return None
-    around = call_config.counter.message(SystemMessage(call_config.system)) + call_config.tool_tokens + PRIMING + NOTE_TOKENS
+    around = (
+        call_config.counter.message(SystemMessage(call_config.system))
+        + call_config.tool_tokens
+        + PRIMING
+        + NOTE_TOKENS
+    )
     need = around + sum(map(call_config.counter.message, _once(rounds[-1])))
     if need <= call_config.threshold_tokens:
         return None
@@ -64,12 +70,16 @@ def limit_needed(values: Mapping[str, Any], context: Context) -> int | None:
 
 
 def limit_for(tokens: int, *, share: float = CompactionPolicy().threshold) -> int:
-    """Return the least model limit of which so many tokens are less than this share, rounded up to hundreds: a number to type."""
+    """Return the least model limit of which so many tokens are less than this share, rounded up to
+    hundreds: a number to type.
+    """
     return math.ceil((tokens + 1) / share / 100) * 100
 
 
 def _once(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return a turn's messages without its final answer, and without calls that repeat earlier ones."""
+    """Return a turn's messages without its final answer, and without calls that repeat earlier
+    ones.
+    """
     seen: set[str] = set()
     dropped: set[str | None] = set()
     kept: list[BaseMessage] = []
@@ -111,7 +121,16 @@ COMMANDS = (
     "result",
     "quit",
 )
-MOST_WORDS = {"exclude": 1, "include": 1, "pins": 1, "unpin": 1, "table": 1, "pin": None, "edit": None, "result": None}
+MOST_WORDS = {
+    "exclude": 1,
+    "include": 1,
+    "pins": 1,
+    "unpin": 1,
+    "table": 1,
+    "pin": None,
+    "edit": None,
+    "result": None,
+}
 """Words that a command takes, None for any number; a command of neither table takes none."""
 CHOICES = {"compact": ("preview",), "reasoning": ("on", "off")}
 """The one word that a command may take."""
@@ -151,16 +170,30 @@ class Commands:
         self.conversation = chat.session.conversation
 
     def run(self, text: str) -> None:
-        """Run a command as typed. Raises `LeaveChat`, or the typed error of what it asks of the conversation."""
+        """Run a command as typed. Raises `LeaveChat`, or the typed error of what it asks of the
+        conversation.
+        """
         name, _, argument = text[1:].strip().partition(" ")
-        actions: dict[str, Callable[[str], None]] = {command: getattr(self, f"_{command}") for command in COMMANDS}
+        actions: dict[str, Callable[[str], None]] = {
+            command: getattr(self, f"_{command}") for command in COMMANDS
+        }
         name = "quit" if name == "exit" else name
         words, most = argument.split(), MOST_WORDS.get(name, 1 if name in CHOICES else 0)
         if name not in actions:
             self.screen.complain(say("unknown_command", self.screen.language, name=f"/{name}"))
-        elif (most is not None and len(words) > most) or not set(words) <= set(CHOICES.get(name, words)):
+        elif (most is not None and len(words) > most) or not set(words) <= set(
+            CHOICES.get(name, words)
+        ):
             does = say(f"help_{name}", self.screen.language)
-            self.screen.complain(say("wrong_argument", self.screen.language, name=f"/{name}", argument=clean_line(argument, 40), does=does))
+            self.screen.complain(
+                say(
+                    "wrong_argument",
+                    self.screen.language,
+                    name=f"/{name}",
+                    argument=clean_line(argument, 40),
+                    does=does,
+                )
+            )
         else:
             actions[name](argument.strip())
 
@@ -169,7 +202,12 @@ class Commands:
 
     def _history(self, _: str) -> None:
         if self._has_turns():
-            self.screen.show("history", render.history(self._wait(self.conversation.ahistory()), self.screen.language, most=CLIP_VIEW))
+            self.screen.show(
+                "history",
+                render.history(
+                    self._wait(self.conversation.ahistory()), self.screen.language, most=CLIP_VIEW
+                ),
+            )
 
     def _view(self, _: str) -> None:
         if self._has_turns():
@@ -183,21 +221,39 @@ class Commands:
             self.screen.note(f"reasoning_{argument}")
             return
         told = (
-            [text for message in self._wait(self.conversation.ahistory()) if (text := reasoning_of(message))] if self.chat.values() else []
+            [
+                text
+                for message in self._wait(self.conversation.ahistory())
+                if (text := reasoning_of(message))
+            ]
+            if self.chat.values()
+            else []
         )
         if told:
             self.screen.show("reasoning", render.plain(told[-1]))
         else:
             self.screen.note("no_reasoning")
 
-    # -- memory -----------------------------------------------------------------------------------------------------
+    # -- memory ------------------------------------------------------------------------------------
 
     def _compact(self, argument: str) -> None:
-        if argument and (preview := self._wait(self.conversation.acompact(preview=True)) if self.chat.values() else None):
-            sizes = {"before": f"{preview.tokens_before:,}", "after": f"{preview.tokens_after_most:,}", "calls": preview.summariser_calls}
+        if argument and (
+            preview := (
+                self._wait(self.conversation.acompact(preview=True)) if self.chat.values() else None
+            )
+        ):
+            sizes = {
+                "before": f"{preview.tokens_before:,}",
+                "after": f"{preview.tokens_after_most:,}",
+                "calls": preview.summariser_calls,
+            }
             self.screen.note("compact_preview", first=preview.first, last=preview.last, **sizes)
             return
-        event = self._wait(self.conversation.acompact()) if self.chat.values() and not argument else None
+        event = (
+            self._wait(self.conversation.acompact())
+            if self.chat.values() and not argument
+            else None
+        )
         if event:
             self.screen.event(event)
         else:
@@ -224,7 +280,8 @@ class Commands:
             self.chat.turn(text)
         finally:
             new = self._wait(self.conversation.ahistory())[len(old) :]
-            if not any(each.type == "human" and kind_of(each) != EXCLUDED for each in new):  # the new question was refused
+            if not any(each.type == "human" and kind_of(each) != EXCLUDED for each in new):
+                # The new question was refused.
                 for message_id in last:
                     self._wait(self.conversation.ainclude(message_id))
                 self.screen.note("edit_refused")
@@ -245,7 +302,9 @@ class Commands:
     def _include(self, argument: str) -> None:
         if self._has_argument(argument, "include") and self._has_turns():
             named = _message_ids(argument, history := self._wait(self.conversation.ahistory()))
-            left_out = [str(each.id) for each in history if each.id in named and kind_of(each) == EXCLUDED]
+            left_out = [
+                str(each.id) for each in history if each.id in named and kind_of(each) == EXCLUDED
+            ]
             if not left_out and named[0] != argument:
                 self.screen.note("not_left_out", message=argument)
                 return
@@ -272,7 +331,9 @@ class Commands:
             self.screen.note("pinned", id=self._wait(self.conversation.apin(text)).id)
 
     def _restore(self, pin_id: str) -> None:
-        if not self.chat.values() or not any(pin.id == pin_id for pin in self._wait(self.conversation.apins())):
+        if not self.chat.values() or not any(
+            pin.id == pin_id for pin in self._wait(self.conversation.apins())
+        ):
             raise UnknownPinError(pin_id)
         self.screen.note("pin_restored", id=self._wait(self.conversation.apin(pin_id)).id)
 
@@ -289,14 +350,15 @@ class Commands:
             self.screen.note("no_topics")
 
     def _usage(self, _: str) -> None:
-        # Counted anew: since the gauge of the last call the answer came, and the thread may have been changed.
+        # Counted anew: since the gauge of the last call the answer came, and the thread may have
+        # been changed.
         usage = usage_now(self.chat.values(), self.conversation.context)
         if usage:
             self.screen.show("usage", render.gauge(usage, self.screen.language))
         else:
             self.screen.note("no_usage")
 
-    # -- the rest ---------------------------------------------------------------------------------------------------
+    # -- the rest ----------------------------------------------------------------------------------
 
     def _threads(self, _: str) -> None:
         from longtable.graph.threads import alist_threads
@@ -319,31 +381,44 @@ class Commands:
         number = int(given) if given.isdecimal() else 0 if given else len(results)
         if not 1 <= number <= len(results):
             asked = clean_line(argument, 20)
-            self.screen.complain(counted("no_such_table", self.screen.language, len(results), number=asked))
+            self.screen.complain(
+                counted("no_such_table", self.screen.language, len(results), number=asked)
+            )
             return
         self.screen.show("table", render.whole_result(results[number - 1], make_console().width))
 
     def _result(self, argument: str) -> None:
         handle, _, file = argument.partition(" ")
         if not handle:
-            known = ", ".join(meta.handle for meta in self.session.results.handles(self.session.thread_id)[-20:])
-            self.screen.complain(say("result_what" if known else "no_results", self.screen.language, handles=known))
+            known = ", ".join(
+                meta.handle for meta in self.session.results.handles(self.session.thread_id)[-20:]
+            )
+            self.screen.complain(
+                say("result_what" if known else "no_results", self.screen.language, handles=known)
+            )
         elif file.strip():
             from longtable.app.result_files import save_result
 
             path = Path(file.strip()).expanduser()
             rows, formulas = save_result(self.session.results, self.session.thread_id, handle, path)
-            self.screen.note("result_saved" if rows != 1 else "result_saved_1", handle=handle, count=f"{rows:,}", file=path)
+            self.screen.note(
+                "result_saved" if rows != 1 else "result_saved_1",
+                handle=handle,
+                count=f"{rows:,}",
+                file=path,
+            )
             if formulas:
                 self.screen.note("result_formulas", count=f"{formulas:,}")
         else:
             result = self._wait(self.conversation.aresult(handle))
-            self.screen.show("result", render.whole_result(shown_result(result), make_console().width))
+            self.screen.show(
+                "result", render.whole_result(shown_result(result), make_console().width)
+            )
 
     def _quit(self, _: str) -> None:
         raise LeaveChat
 
-    # -- inside -----------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _wait(self, asked: Coroutine[Any, Any, Result]) -> Result:
         return self.chat.runner.run(asked)
@@ -363,22 +438,34 @@ class Commands:
 
 
 def _message_ids(argument: str, history: "Sequence[BaseMessage]") -> list[str]:
-    """Return the ids of the messages that an argument means: a number of the history, an id, or the last question and all after it."""
+    """Return the ids of the messages that an argument means: a number of the history, an id, or the
+    last question and all after it.
+    """
     if argument == "last":
         return [str(message.id) for message in history[_last_question(history) :]]
-    number = argument.removeprefix("m")[:9]  # Python refuses to read a number of thousands of digits
+    # Python refuses to read a number of thousands of digits
+    number = argument.removeprefix("m")[:9]
     if number.isdecimal() and 1 <= int(number) <= len(history):
         return [str(history[int(number) - 1].id)]
     return [argument]
 
 
 def _last_question(history: "Sequence[BaseMessage]") -> int:
-    return max((place for place, message in enumerate(history) if message.type == "human"), default=0)
+    return max(
+        (place for place, message in enumerate(history) if message.type == "human"), default=0
+    )
 
 
 def shown_result(result: "QueryResult") -> QueryFinished:
     """Return a kept result as the query told it that made it."""
     rows = [[json_value(value) for value in row] for row in result.rows]
     return QueryFinished(
-        type="query_finished", call_id="", name="", status="success", ms=0, sql=result.sql, columns=list(result.columns), rows=rows
+        type="query_finished",
+        call_id="",
+        name="",
+        status="success",
+        ms=0,
+        sql=result.sql,
+        columns=list(result.columns),
+        rows=rows,
     )

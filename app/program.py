@@ -1,4 +1,5 @@
-"""The command line: its options, how a command runs and reports errors, and `ask`, `chat`, `mcp`, `init`, `config`, `demo`.
+"""The command line: its options, how a command runs and reports errors, and `ask`, `chat`, `mcp`,
+`init`, `config`, `demo`.
 
 Heavy imports happen inside the commands.
 """
@@ -24,14 +25,21 @@ CANCELLED = 130  # what a shell calls a program ended by Ctrl-C
 
 
 def _option(variable: str) -> Any:
-    """Return the option that sets what a variable does; its help is the description of the key in the settings file."""
+    """Return the option that sets what a variable does; its help is the description of the key in
+    the settings file.
+    """
     help = f"{KEYS[VARIABLES[variable]].description} ({variable})"
     return typer.Option(f"--{option_of(variable).replace('_', '-')}", help=help)
 
 
 Config = Annotated[
     str | None,
-    typer.Option(help=f"The settings file. Default: {FILE} of your settings folder, and within bounds of this one. (LONGTABLE_CONFIG)"),
+    typer.Option(
+        help=(
+            f"The settings file. Default: {FILE} of your settings folder, and within bounds of this"
+            " one. (LONGTABLE_CONFIG)"
+        )
+    ),
 ]
 Store = Annotated[str | None, _option("LONGTABLE_STORE")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
@@ -45,7 +53,9 @@ def chat_options(
     database: Annotated[str | None, _option("LONGTABLE_DATABASE")] = None,
     model: Annotated[str | None, _option("LONGTABLE_MODEL")] = None,
     base_url: Annotated[str | None, _option("LONGTABLE_BASE_URL")] = None,
-    thread: Annotated[str | None, typer.Option(help="Continue this thread, or start it. Default: a new one.")] = None,
+    thread: Annotated[
+        str | None, typer.Option(help="Continue this thread, or start it. Default: a new one.")
+    ] = None,
     store: Store = None,
     model_limit: Annotated[str | None, _option("LONGTABLE_MODEL_LIMIT")] = None,
     approve_sql: Annotated[str | None, _option("LONGTABLE_APPROVE_SQL")] = None,
@@ -65,11 +75,17 @@ def chat_options(
 
 
 def add_options(build: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add the parameters of `build` to a command as options; the command gets what `build` returns as `options`."""
+    """Add the parameters of `build` to a command as options; the command gets what `build` returns
+    as `options`.
+    """
     shared = inspect.signature(build).parameters
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        own = {name: parameter for name, parameter in inspect.signature(command).parameters.items() if name != "options"}
+        own = {
+            name: parameter
+            for name, parameter in inspect.signature(command).parameters.items()
+            if name != "options"
+        }
 
         @functools.wraps(command)
         def run(**values: Any) -> None:
@@ -78,7 +94,9 @@ def add_options(build: Callable[..., Any]) -> Callable[[Callable[..., None]], Ca
 
         # What Typer reads.
         run.__signature__ = inspect.Signature([*own.values(), *shared.values()])  # type: ignore[attr-defined]
-        run.__annotations__ = {name: parameter.annotation for name, parameter in {**own, **shared}.items()}
+        run.__annotations__ = {
+            name: parameter.annotation for name, parameter in {**own, **shared}.items()
+        }
         return run
 
     return decorate
@@ -89,9 +107,13 @@ with_options = add_options(chat_options)
 
 
 def run_command(
-    command: "Callable[[Settings, Screen], None]", options: RunOptions, *, load: "Callable[[RunOptions], Settings] | None" = None
+    command: "Callable[[Settings, Screen], None]",
+    options: RunOptions,
+    *,
+    load: "Callable[[RunOptions], Settings] | None" = None,
 ) -> None:
-    """Run a command with its settings and screen; an error is a sentence and exit code 1, never a trace unless asked for.
+    """Run a command with its settings and screen; an error is a sentence and exit code 1, never a
+    trace unless asked for.
 
     `load` makes the settings of a command that needs no file.
     """
@@ -148,7 +170,7 @@ def _quiet_warnings() -> None:
     warnings.showwarning = show
 
 
-# -- the commands ---------------------------------------------------------------------------------------------------
+# -- the commands ----------------------------------------------------------------------------------
 
 app = typer.Typer(
     name="longtable",
@@ -161,7 +183,9 @@ app = typer.Typer(
 
 @app.command()
 @with_options
-def ask(question: Annotated[str, typer.Argument(help="The question, in quotes.")], options: RunOptions) -> None:
+def ask(
+    question: Annotated[str, typer.Argument(help="The question, in quotes.")], options: RunOptions
+) -> None:
     """Ask one question and print the answer."""
 
     def run(settings: "Settings", screen: "Screen") -> None:
@@ -224,7 +248,9 @@ def mcp(options: RunOptions) -> None:
         except ImportError as error:
             raise MissingExtraError("an MCP server cannot be started", "mcp") from error
         if settings.as_json:
-            raise ConfigError("standard output carries the MCP protocol and nothing else: leave --json out")
+            raise ConfigError(
+                "standard output carries the MCP protocol and nothing else: leave --json out"
+            )
         serve(settings, demo_progress)
 
     run_command(run, options)
@@ -232,12 +258,17 @@ def mcp(options: RunOptions) -> None:
 
 @app.command()
 def init(
-    user: Annotated[bool, typer.Option("--user", help="Write it into your settings folder, where all of it counts.")] = False,
+    user: Annotated[
+        bool,
+        typer.Option("--user", help="Write it into your settings folder, where all of it counts."),
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Write a settings file, longtable.toml, with a comment for each setting; never over one that exists."""
+    """Write a settings file, longtable.toml, with a comment for each setting; never over one that
+    exists.
+    """
     from longtable.app.settings import Settings
 
     def run(_: "Settings", screen: "Screen") -> None:
@@ -254,7 +285,9 @@ def init(
 @app.command()
 @with_options
 def config(options: RunOptions) -> None:
-    """Show each setting that holds, and where it comes from: an option, a variable, a file and its line, or the default."""
+    """Show each setting that holds, and where it comes from: an option, a variable, a file and its
+    line, or the default.
+    """
 
     def run(settings: "Settings", screen: "Screen") -> None:
         from longtable.app import render
@@ -262,7 +295,9 @@ def config(options: RunOptions) -> None:
 
         rows = setting_rows(settings, os.environ)
         if settings.as_json:
-            print_json({"name": name, "value": value, "source": source} for name, value, source in rows)
+            print_json(
+                {"name": name, "value": value, "source": source} for name, value, source in rows
+            )
         else:
             screen.show("config", render.listing(("name", "value", "source"), rows))
 

@@ -1,4 +1,6 @@
-"""The command line's `audit`, `result` and `threads archive`: what was asked, what came of it, what was compacted."""
+"""The command line's `audit`, `result` and `threads archive`: what was asked, what came of it, what
+was compacted.
+"""
 
 import sys
 from pathlib import Path
@@ -8,7 +10,16 @@ import typer
 
 from longtable.app.program import Config, Debug, RunOptions, Store, add_options, print_json
 from longtable.app.terminal import writing
-from longtable.app.threads_cli import Id, Owner, Scope, all_owner_options, owner_options, report_damaged, threads_app, work
+from longtable.app.threads_cli import (
+    Id,
+    Owner,
+    Scope,
+    all_owner_options,
+    owner_options,
+    report_damaged,
+    threads_app,
+    work,
+)
 
 if TYPE_CHECKING:
     from longtable.app.screen import Screen
@@ -30,10 +41,14 @@ def register(app: typer.Typer) -> None:
 def audit(
     ctx: typer.Context,
     options: Scope,
-    thread: Annotated[str | None, typer.Option(help="Of this thread only. Default: of all threads.")] = None,
+    thread: Annotated[
+        str | None, typer.Option(help="Of this thread only. Default: of all threads.")
+    ] = None,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV, with every column.")] = False,
 ) -> None:
-    """Show every query the model sent: when, what it read, how it ended; also those refused, failed or cancelled."""
+    """Show every query the model sent: when, what it read, how it ended; also those refused, failed
+    or cancelled.
+    """
 
     def run(persistence: "Persistence", settings: "Settings", screen: "Screen") -> None:
         from longtable.app import render
@@ -45,19 +60,34 @@ def audit(
         if csv and settings.as_json:
             raise ConfigError("choose --csv or --json, not both")
         if thread is None:
-            found = audit_of_threads(persistence, owner=options.owner, all_owners=options.all_owners, on_damaged=report_damaged(screen))
+            found = audit_of_threads(
+                persistence,
+                owner=options.owner,
+                all_owners=options.all_owners,
+                on_damaged=report_damaged(screen),
+            )
         else:
             threads = StoredThreads(reader(persistence))
-            found = [(thread, entry) for entry in audit_of(threads, thread, options.owner, all_owners=options.all_owners)]
+            found = [
+                (thread, entry)
+                for entry in audit_of(threads, thread, options.owner, all_owners=options.all_owners)
+            ]
         rows = [row_of(thread_id, entry) for thread_id, entry in found]
         if settings.as_json:
             print_json(rows)
         elif csv:
             with writing():
-                write_csv(sys.stdout, list(rows[0]) if rows else [], [[list(row.values()) for row in rows]])
+                write_csv(
+                    sys.stdout,
+                    list(rows[0]) if rows else [],
+                    [[list(row.values()) for row in rows]],
+                )
         elif found:
             voice = ("voice",) * any(entry.voice for _, entry in found)
-            shown = [[entry.time, thread_id, *(entry.voice for _ in voice), *_line(entry)] for thread_id, entry in found]
+            shown = [
+                [entry.time, thread_id, *(entry.voice for _ in voice), *_line(entry)]
+                for thread_id, entry in found
+            ]
             head = ("time", "thread", *voice, "turn", "verdict", "tables", "sql", "rows", "ms")
             screen.show("audit", render.listing(head, shown, numeric=2))
         else:
@@ -70,13 +100,20 @@ def result(
     ctx: typer.Context,
     handle: Annotated[str, typer.Argument(help="The result's handle, such as r3.")],
     thread: Annotated[str, typer.Option(help="The thread it belongs to.")],
-    csv: Annotated[bool, typer.Option("--csv", help="As CSV; to standard output unless --output names a file.")] = False,
+    csv: Annotated[
+        bool, typer.Option("--csv", help="As CSV; to standard output unless --output names a file.")
+    ] = False,
     quote_formulas: Annotated[
-        bool, typer.Option("--quote-formulas", help="In CSV, put a ' before texts that a spreadsheet would run.")
+        bool,
+        typer.Option(
+            "--quote-formulas", help="In CSV, put a ' before texts that a spreadsheet would run."
+        ),
     ] = False,
     parquet: Annotated[bool, typer.Option("--parquet", help="As a Parquet file.")] = False,
     xlsx: Annotated[bool, typer.Option("--xlsx", help="As an Excel file.")] = False,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="A new file; its ending says the form.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A new file; its ending says the form.")
+    ] = None,
     owner: Owner = None,
     store: Store = None,
     config: Config = None,
@@ -95,27 +132,50 @@ def result(
         from longtable.graph.thread_state import StoredThreads, reader
         from longtable.graph.transcripts import find_thread
 
-        forms = [name for name, wanted in {".csv": csv, ".parquet": parquet, ".xlsx": xlsx}.items() if wanted]
+        forms = [
+            name
+            for name, wanted in {".csv": csv, ".parquet": parquet, ".xlsx": xlsx}.items()
+            if wanted
+        ]
         if len(forms) > 1 or (output and forms and output.suffix.lower() != forms[0]):
-            raise ConfigError("choose one of --csv, --parquet and --xlsx, and a file name with that ending")
+            raise ConfigError(
+                "choose one of --csv, --parquet and --xlsx, and a file name with that ending"
+            )
         results = kept_results(settings)
         if results is None:
-            raise ConfigError("a store in memory keeps no results: name the thread's store with --store")
+            raise ConfigError(
+                "a store in memory keeps no results: name the thread's store with --store"
+            )
         if key_for("LONGTABLE_STORE_KEY") and not results.handles(thread):
-            raise ConfigError("an encrypted store keeps no results, which would be files in plain text: run the query again")
+            raise ConfigError(
+                "an encrypted store keeps no results, which would be files in plain text: run the"
+                " query again"
+            )
         find_thread(StoredThreads(reader(persistence)), thread, owner)  # whose thread it is
         formulas = 0
         if output is None and forms == [".csv"]:
             meta = results.meta(thread, handle)
             with writing():
-                formulas = write_csv(sys.stdout, meta.columns, results.batches(thread, handle), quote_formulas=quote_formulas)
+                formulas = write_csv(
+                    sys.stdout,
+                    meta.columns,
+                    results.batches(thread, handle),
+                    quote_formulas=quote_formulas,
+                )
         elif output is None and not forms:
             found = shown_result(results.get(thread, handle))
             screen.show("result", render.whole_result(found, make_console().width))
         else:
             file = (output or Path(f"{results.meta(thread, handle).handle}{forms[0]}")).expanduser()
-            rows, formulas = save_result(results, thread, handle, file, quote_formulas=quote_formulas)
-            screen.note("result_saved" if rows != 1 else "result_saved_1", handle=handle, count=f"{rows:,}", file=file)
+            rows, formulas = save_result(
+                results, thread, handle, file, quote_formulas=quote_formulas
+            )
+            screen.note(
+                "result_saved" if rows != 1 else "result_saved_1",
+                handle=handle,
+                count=f"{rows:,}",
+                file=file,
+            )
         if formulas:
             screen.note("result_formulas", count=f"{formulas:,}")
 
@@ -127,9 +187,14 @@ def archive(
     ctx: typer.Context,
     options: Scope,
     thread: Id,
-    key: Annotated[str | None, typer.Argument(help="The file to print, as the list names it. Default: list them.")] = None,
+    key: Annotated[
+        str | None,
+        typer.Argument(help="The file to print, as the list names it. Default: list them."),
+    ] = None,
 ) -> None:
-    """List the files that were written before a thread's compactions (`chat --archive-on-compact`), or print one."""
+    """List the files that were written before a thread's compactions (`chat --archive-on-compact`),
+    or print one.
+    """
 
     def run(persistence: "Persistence", settings: "Settings", screen: "Screen") -> None:
         from dataclasses import asdict
@@ -140,7 +205,12 @@ def archive(
         from longtable.graph.conversation import Conversation
         from longtable.graph.thread_state import reader
 
-        conversation = Conversation(reader(persistence), thread, context=Context(owner=options.owner), archive=kept_archive(settings))
+        conversation = Conversation(
+            reader(persistence),
+            thread,
+            context=Context(owner=options.owner),
+            archive=kept_archive(settings),
+        )
         if key is not None:
             text = conversation.archive_file(key)
             with writing():
@@ -150,8 +220,12 @@ def archive(
         if settings.as_json:
             print_json(asdict(file) for file in files)
         elif files:
-            rows = [[file.key, f"{file.first:,}", f"{file.last:,}", f"{file.bytes:,}"] for file in files]
-            screen.show("archive", render.listing(("key", "first", "last", "bytes"), rows, numeric=3))
+            rows = [
+                [file.key, f"{file.first:,}", f"{file.last:,}", f"{file.bytes:,}"] for file in files
+            ]
+            screen.show(
+                "archive", render.listing(("key", "first", "last", "bytes"), rows, numeric=3)
+            )
         else:
             screen.note("no_archive")
 
@@ -161,7 +235,14 @@ def archive(
 def _line(entry: "AuditEntry") -> list[str]:
     rows = "" if entry.rows is None else f"{entry.rows:,}"
     verdict = f"{entry.verdict} {entry.rule}".strip()
-    return [str(entry.turn), verdict, ", ".join(entry.tables), _clipped(entry.ran or entry.sent), rows, f"{entry.ms or 0:,}"]
+    return [
+        str(entry.turn),
+        verdict,
+        ", ".join(entry.tables),
+        _clipped(entry.ran or entry.sent),
+        rows,
+        f"{entry.ms or 0:,}",
+    ]
 
 
 def _clipped(sql: str) -> str:

@@ -1,4 +1,6 @@
-"""Draw events, results and errors for a terminal. Pure: values in, rich renderables out; every text is made safe."""
+"""Draw events, results and errors for a terminal. Pure: values in, rich renderables out; every text
+is made safe.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -57,19 +59,38 @@ def answer(text: str) -> RenderableType:
 
 
 def lookups(calls: Sequence[tuple[str, Mapping[str, Any]]], ms: int) -> RenderableType:
-    """Return one quiet line for the look-ups before a query or an answer: each tool with what it was asked."""
+    """Return one quiet line for the look-ups before a query or an answer: each tool with what it
+    was asked.
+    """
     asked = [
-        (name, [", ".join(map(str, value)) if isinstance(value, list) else str(value) for value in args.values()]) for name, args in calls
+        (
+            name,
+            [
+                ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+                for value in args.values()
+            ],
+        )
+        for name, args in calls
     ]
-    shown = dict.fromkeys(" ".join([clean_line(name), *(clean_line(text, 60) for text in texts)]) for name, texts in asked)
+    shown = dict.fromkeys(
+        " ".join([clean_line(name), *(clean_line(text, 60) for text in texts)])
+        for name, texts in asked
+    )
     return Text(f"  {' · '.join(shown)}: {ms} ms", "dim", overflow="ellipsis", no_wrap=True)
 
 
 def query_started(name: str, sql: str, *, plain: bool = False) -> RenderableType:
     """Return the line of a query that begins, with its SQL highlighted unless `plain`."""
     text = clean(sql).strip()
-    code = Text(text) if plain else Syntax(text, "sql", theme="ansi_dark", background_color="default", word_wrap=True)
-    return Group(Text.assemble(("▸ ", "cyan"), (clean_line(name), "cyan")), Padding(code, (0, 0, 0, 2), expand=False))
+    code = (
+        Text(text)
+        if plain
+        else Syntax(text, "sql", theme="ansi_dark", background_color="default", word_wrap=True)
+    )
+    return Group(
+        Text.assemble(("▸ ", "cyan"), (clean_line(name), "cyan")),
+        Padding(code, (0, 0, 0, 2), expand=False),
+    )
 
 
 def approval(event: ApprovalRequested, *, plain: bool = False) -> RenderableType:
@@ -105,10 +126,14 @@ def first_rows(event: QueryFinished, width: int, language: Language) -> Renderab
     columns, rows = event.get("columns", []), event.get("rows", [])
     cells = [[cell(value) for value in row] for row in rows[:SHOWN_ROWS]]
     fit = _columns_that_fit(columns, cells, width)
-    parts: list[RenderableType] = [_table(columns[:fit], [row[:fit] for row in cells], _numeric(rows, len(columns)))]
+    parts: list[RenderableType] = [
+        _table(columns[:fit], [row[:fit] for row in cells], _numeric(rows, len(columns)))
+    ]
     if len(columns) > fit:
         names = clean_line(", ".join(columns[fit:]), 200)
-        parts.append(Text(counted("more_columns", language, len(columns) - fit, names=names), "dim"))
+        parts.append(
+            Text(counted("more_columns", language, len(columns) - fit, names=names), "dim")
+        )
     if (more := event.get("row_count", len(rows)) - len(cells)) > 0:
         parts.append(Text(counted("more_rows", language, more), "dim"))
     return Group(*parts)
@@ -130,13 +155,19 @@ def whole_result(event: QueryFinished, width: int) -> RenderableType:
 
 
 def cell(value: object, *, most: int | None = MOST_CELL) -> str:
-    """Return one value as safe text on one line; whole numbers are ungrouped, for a year is one too."""
+    """Return one value as safe text on one line; whole numbers are ungrouped, for a year is one
+    too.
+    """
     if value is None:
         return "NULL"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
-        return f"{value:.4f}".rstrip("0").rstrip(".") if 1e-3 <= abs(value) < 1e15 or value == 0 else f"{value:g}"
+        return (
+            f"{value:.4f}".rstrip("0").rstrip(".")
+            if 1e-3 <= abs(value) < 1e15 or value == 0
+            else f"{value:g}"
+        )
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     line = clean(text).replace("\n", "⏎").replace("\t", " ")
     return line if most is None or len(line) <= most else line[: most - 1] + "…"
@@ -158,12 +189,16 @@ def _columns_that_fit(columns: Sequence[str], cells: Sequence[Sequence[str]], wi
     return len(columns)
 
 
-def _table(columns: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool]) -> Table:
+def _table(
+    columns: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool]
+) -> Table:
     from rich import box
 
     table = Table(box=box.ROUNDED, header_style="bold")
     for name, right in zip(columns, numeric, strict=False):
-        table.add_column(Text(clean_line(name)), justify="right" if right else "left", overflow="fold")
+        table.add_column(
+            Text(clean_line(name)), justify="right" if right else "left", overflow="fold"
+        )
     for row in cells:
         table.add_row(*(Text(value, "dim" if value == "NULL" else "") for value in row))
     return table
@@ -172,15 +207,28 @@ def _table(columns: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequ
 def gauge(usage: ContextUsage, language: Language) -> Text:
     """Return the context gauge: used / limit, a bar with the threshold marked, and the parts."""
     fraction, threshold = usage["fraction"], usage["threshold"]
-    style = "red" if fraction >= threshold else "yellow" if fraction >= 0.75 * threshold else "green"
-    filled, mark = min(GAUGE_CELLS, round(fraction * GAUGE_CELLS)), min(GAUGE_CELLS - 1, round(threshold * GAUGE_CELLS))
-    bar = "".join("│" if i == mark and i >= filled else "█" if i < filled else "░" for i in range(GAUGE_CELLS))
+    style = (
+        "red" if fraction >= threshold else "yellow" if fraction >= 0.75 * threshold else "green"
+    )
+    filled, mark = (
+        min(GAUGE_CELLS, round(fraction * GAUGE_CELLS)),
+        min(GAUGE_CELLS - 1, round(threshold * GAUGE_CELLS)),
+    )
+    bar = "".join(
+        "│" if i == mark and i >= filled else "█" if i < filled else "░" for i in range(GAUGE_CELLS)
+    )
     parts = " · ".join(f"{say(name, language)} {count:,}" for name, count in _parts(usage))
     flag = f" ({say('estimated', language)})" if usage["estimated"] else ""
     return Text.assemble(
         (f"{say('context', language)} ", "dim"),
         (bar, style),
-        (f" {usage['calibrated']:,} / {usage['limit']:,} {say('tokens', language)} ({fraction:.1%}){flag}", style),
+        (
+            (
+                f" {usage['calibrated']:,} / {usage['limit']:,} {say('tokens', language)}"
+                f" ({fraction:.1%}){flag}"
+            ),
+            style,
+        ),
         (f"  {parts}", "dim"),
     )
 
@@ -188,7 +236,13 @@ def gauge(usage: ContextUsage, language: Language) -> Text:
 def _parts(usage: ContextUsage) -> list[tuple[str, int]]:
     parts = usage["parts"]
     passed = [("passed", parts["passed"])] if "passed" in parts else []
-    return [("system", parts["system"]), ("tools", parts["tools"]), ("memory", parts["memory"]), ("messages", parts["messages"]), *passed]
+    return [
+        ("system", parts["system"]),
+        ("tools", parts["tools"]),
+        ("memory", parts["memory"]),
+        ("messages", parts["messages"]),
+        *passed,
+    ]
 
 
 def compressed(event: ContextCompressed, language: Language) -> Text:
@@ -210,22 +264,40 @@ def compressed(event: ContextCompressed, language: Language) -> Text:
         after=f"{event['compressed_tokens']:,}",
         how=say("comma", language).join([*how, say("ms", language, ms=event["ms"])]),
     )
-    missed = [clean_line(reason["message"], 200) for reason in event["reasons"] if reason["code"] == "archive_failed"]
-    return Text.assemble((line, "magenta"), (_written_by(event, language), "dim"), *((f"\n{text}", "yellow") for text in missed))
+    missed = [
+        clean_line(reason["message"], 200)
+        for reason in event["reasons"]
+        if reason["code"] == "archive_failed"
+    ]
+    return Text.assemble(
+        (line, "magenta"),
+        (_written_by(event, language), "dim"),
+        *((f"\n{text}", "yellow") for text in missed),
+    )
 
 
 def _written_by(event: ContextCompressed, language: Language) -> str:
-    """Return the line that says who wrote a memory and what that cost, or why code did; "" where no model was asked."""
-    if not event["input"] and all(reason["code"] == "archive_failed" for reason in event["reasons"]):
+    """Return the line that says who wrote a memory and what that cost, or why code did; "" where no
+    model was asked.
+    """
+    if not event["input"] and all(
+        reason["code"] == "archive_failed" for reason in event["reasons"]
+    ):
         return ""
     why = clean_line(event["why_by_code"], 200)
     figures = {"input": f"{event['input']:,}", "output": f"{event['output']:,}"}
-    return "\n" + say("written_by", language, writer=clean_line(event["writer"], 60), **figures) + (f"; {why}" if why else "")
+    return (
+        "\n"
+        + say("written_by", language, writer=clean_line(event["writer"], 60), **figures)
+        + (f"; {why}" if why else "")
+    )
 
 
 def retired(event: MessagesRetired, language: Language) -> Text:
     """Return the line of messages that went to the archive."""
-    return Text(counted("retired", language, event["messages"], archived=f"{event['archived']:,}"), "dim")
+    return Text(
+        counted("retired", language, event["messages"], archived=f"{event['archived']:,}"), "dim"
+    )
 
 
 def recalled(event: Recall, language: Language) -> Text:
@@ -233,7 +305,11 @@ def recalled(event: Recall, language: Language) -> Text:
     query = clean_line(event["query"], 80)
     if not event["found"]:
         return Text(say("recalled_none", language, query=query), "dim")
-    turns = say("of_turns", language, turns=clean_line(", ".join(map(str, event["turns"])), 60)) if event["turns"] else ""
+    turns = (
+        say("of_turns", language, turns=clean_line(", ".join(map(str, event["turns"])), 60))
+        if event["turns"]
+        else ""
+    )
     return Text(counted("recalled", language, event["found"], query=query, turns=turns), "cyan")
 
 
@@ -244,9 +320,15 @@ def unsupported(figures: Sequence[str], language: Language) -> Text:
 
 def skipped(event: ContextCompactionSkipped, language: Language) -> Text:
     """Return the line of a compaction that was due and did not happen."""
-    reasons = clean_line("; ".join(dict.fromkeys(reason["message"] for reason in event["reasons"])), 200)
+    reasons = clean_line(
+        "; ".join(dict.fromkeys(reason["message"] for reason in event["reasons"])), 200
+    )
     asked = event.get("input", 0)
-    spent = say("spent_on_it", language, input=f"{asked:,}", output=f"{event.get('output', 0):,}") if asked else ""
+    spent = (
+        say("spent_on_it", language, input=f"{asked:,}", output=f"{event.get('output', 0):,}")
+        if asked
+        else ""
+    )
     return Text(say("not_compacted", language, reasons=reasons) + spent, "yellow")
 
 
@@ -258,18 +340,28 @@ def error_texts(error: Exception, language: Language) -> tuple[str, str]:
     hint = "" if said else clean_line(str(error))
     if hint and language == "zh":
         advice = advice_for(error)  # without details that are a developer's: they name Python
-        hint = advice if "`" in hint or "()" in hint else say("advice", language, advice=advice, details=hint)
+        hint = (
+            advice
+            if "`" in hint or "()" in hint
+            else say("advice", language, advice=advice, details=hint)
+        )
     return clean_line(error.user_text(language)), hint
 
 
 def error(error: Exception, language: Language) -> RenderableType:
-    """Return an error in two lines: what is wrong and what to do, then its kind in one sentence; of a bug the sentence first.
+    """Return an error in two lines: what is wrong and what to do, then its kind in one sentence; of
+    a bug the sentence first.
 
-    The kind of a `ConfigError`, and in English of what is unknown, says nothing that its own text does not.
+    The kind of a `ConfigError`, and in English of what is unknown, says nothing that its own text
+    does not.
     """
     sentence, hint = error_texts(error, language)
-    first, second = (hint, sentence) if hint and isinstance(error, LongtableError) else (sentence, hint)
-    unknown = language == "en" and isinstance(error, LongtableError) and error.code.startswith("unknown_")
+    first, second = (
+        (hint, sentence) if hint and isinstance(error, LongtableError) else (sentence, hint)
+    )
+    unknown = (
+        language == "en" and isinstance(error, LongtableError) and error.code.startswith("unknown_")
+    )
     second = "" if unknown or isinstance(error, ConfigError) else second
     head = Text.assemble((f"{say('error', language)}: ", "bold red"), (first, "red"))
     return Group(head, Text(second, "dim")) if second else head
@@ -281,18 +373,28 @@ def plain(text: str) -> RenderableType:
 
 
 def history(shown: Sequence["BaseMessage"], language: Language, *, most: int) -> RenderableType:
-    """Return a whole transcript: its messages numbered as memory cites them, those left out of the view marked."""
+    """Return a whole transcript: its messages numbered as memory cites them, those left out of the
+    view marked.
+    """
     from longtable.memory.stamps import EXCLUDED, kind_of
 
     left_out = say("left_out_mark", language)
-    marks = [f"m{number} {left_out}" if kind_of(m) == EXCLUDED else f"m{number}" for number, m in enumerate(shown, 1)]
+    marks = [
+        f"m{number} {left_out}" if kind_of(m) == EXCLUDED else f"m{number}"
+        for number, m in enumerate(shown, 1)
+    ]
     return messages(shown, most=most, marks=marks)
 
 
 def messages(
-    shown: Sequence["BaseMessage"], *, most: int | None = None, reasoning: bool = False, marks: Sequence[str] = ()
+    shown: Sequence["BaseMessage"],
+    *,
+    most: int | None = None,
+    reasoning: bool = False,
+    marks: Sequence[str] = (),
 ) -> RenderableType:
-    """Return messages in order, each with its role; texts clipped to `most` characters; with the model's `reasoning` before its answers.
+    """Return messages in order, each with its role; texts clipped to `most` characters; with the
+    model's `reasoning` before its answers.
 
     `marks`: what stands before each role.
     """
@@ -304,11 +406,16 @@ def messages(
             lines.append(Text(f"reasoning: {clean(told).strip()}", style="dim"))
         body = clean(str(message.text)).strip()
         body = body if most is None or len(body) <= most else f"{body[: most - 1]}…"
-        made = [f"-> {call['name']} {json.dumps(call['args'], ensure_ascii=False)}" for call in getattr(message, "tool_calls", [])]
+        made = [
+            f"-> {call['name']} {json.dumps(call['args'], ensure_ascii=False)}"
+            for call in getattr(message, "tool_calls", [])
+        ]
         text = "\n".join([*([body] if body else []), *(clean_line(line) for line in made)])
         lines.append(
             Text.assemble(
-                (f"{marks[place]} " if marks else "", "dim"), (f"{clean_line(message.name or message.type)}: ", "bold cyan"), text
+                (f"{marks[place]} " if marks else "", "dim"),
+                (f"{clean_line(message.name or message.type)}: ", "bold cyan"),
+                text,
             )
         )
     return Group(*lines)
@@ -317,10 +424,16 @@ def messages(
 def threads(infos: Sequence["ThreadInfo"]) -> RenderableType:
     """Return the thread list."""
     rows = [[info.thread_id, str(info.turns), info.updated, info.title] for info in infos]
-    return _table(("thread", "turns", "updated", "title"), [[cell(value) for value in row] for row in rows], (False, True, False, False))
+    return _table(
+        ("thread", "turns", "updated", "title"),
+        [[cell(value) for value in row] for row in rows],
+        (False, True, False, False),
+    )
 
 
-def listing(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: int = 0) -> RenderableType:
+def listing(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: int = 0
+) -> RenderableType:
     """Return rows as a table; the last `numeric` columns are numbers."""
     right = [i >= len(columns) - numeric for i in range(len(columns))]
     return _table(columns, [[cell(value, most=None) for value in row] for row in rows], right)
@@ -328,25 +441,50 @@ def listing(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: i
 
 def tables(catalog: "Catalog") -> RenderableType:
     """Return the catalogue's tables with their columns."""
-    rows = [[cell(table.name), table.kind, clean_line(", ".join(column.name for column in table.columns), 400)] for table in catalog.tables]
+    rows = [
+        [
+            cell(table.name),
+            table.kind,
+            clean_line(", ".join(column.name for column in table.columns), 400),
+        ]
+        for table in catalog.tables
+    ]
     return _table(("table", "kind", "columns"), rows, (False, False, False))
 
 
 def pins(shown: Sequence["Pin"], language: Language) -> RenderableType:
-    """Return the statements that stay word for word, whole; with an ended one the words that ended it."""
-    rows = [[pin.id, say(f"pin_{pin.by}", language), str(pin.turn), cell(pin.text, most=None), cell(pin.ended, most=None)] for pin in shown]
+    """Return the statements that stay word for word, whole; with an ended one the words that ended
+    it.
+    """
+    rows = [
+        [
+            pin.id,
+            say(f"pin_{pin.by}", language),
+            str(pin.turn),
+            cell(pin.text, most=None),
+            cell(pin.ended, most=None),
+        ]
+        for pin in shown
+    ]
     return _listed(("id", "pin_by", "turn", "text", "ended"), rows, language)
 
 
 def topics(shown: Sequence["Topic"], language: Language) -> RenderableType:
     """Return the topics, each with its newest summary."""
-    rows = [[cell(topic.id), str(topic.version), cell(topic.title), cell(topic.summary, most=400)] for topic in shown]
+    rows = [
+        [cell(topic.id), str(topic.version), cell(topic.title), cell(topic.summary, most=400)]
+        for topic in shown
+    ]
     return _listed(("id", "version", "title", "summary"), rows, language)
 
 
 def _listed(names: Sequence[str], rows: Sequence[Sequence[str]], language: Language) -> Table:
     heads = [say(f"head_{name}", language) for name in names]
-    return _table(heads, [[clean_line(value, 10_000) for value in row] for row in rows], [name in {"turn", "version"} for name in names])
+    return _table(
+        heads,
+        [[clean_line(value, 10_000) for value in row] for row in rows],
+        [name in {"turn", "version"} for name in names],
+    )
 
 
 def commands(names: Sequence[str], language: Language) -> RenderableType:

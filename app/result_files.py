@@ -38,10 +38,20 @@ _HANDLE = re.compile(r'"handle":\s*"(r\d+)"')
 
 
 def answer_links(address: str, thread_id: str, messages: Sequence[BaseMessage]) -> str:
-    """Return Markdown for browsers that shows a turn's charts and links its results as CSV; "" for a turn without results."""
-    told = [(found[1], str(message.text)) for message in messages if message.type == "tool" and (found := _HANDLE.search(message.text))]
+    """Return Markdown for browsers that shows a turn's charts and links its results as CSV; "" for
+    a turn without results.
+    """
+    told = [
+        (found[1], str(message.text))
+        for message in messages
+        if message.type == "tool" and (found := _HANDLE.search(message.text))
+    ]
     at = f"{address.rstrip('/')}/longtable/threads/{quote(thread_id, safe='')}/results"
-    charts = dict.fromkeys(handle for handle, text in told if re.search(r'"shown":\s*true', text)) if draws_pictures() else {}
+    charts = (
+        dict.fromkeys(handle for handle, text in told if re.search(r'"shown":\s*true', text))
+        if draws_pictures()
+        else {}
+    )
     tables = [*dict.fromkeys(handle for handle, _ in told)][-MOST_LINKS:]
     lines = [
         *(f"![{handle}]({at}/{handle}.svg)" for handle in charts),
@@ -50,16 +60,21 @@ def answer_links(address: str, thread_id: str, messages: Sequence[BaseMessage]) 
     return "\n\n" + "\n\n".join(lines) if tables else ""
 
 
-def save_result(results: "ResultStore", thread_id: str, handle: str, file: Path, *, quote_formulas: bool = False) -> tuple[int, int]:
+def save_result(
+    results: "ResultStore", thread_id: str, handle: str, file: Path, *, quote_formulas: bool = False
+) -> tuple[int, int]:
     """Write the whole result to a new file, in the form its name ends with.
 
-    Returns its number of rows, and of cells that a spreadsheet would run: see `write_csv`.
-    CSV is UTF-8 with a heading, NULL is empty, each cell as it is. In an Excel file text stays text, whatever it begins
-    with: no cell is a formula. Raises `ConfigError` for another ending, for a file that exists or cannot be
-    written, and for more than a sheet holds, `UnknownResultError`, `ResultGoneError`.
+    Returns its number of rows, and of cells that a spreadsheet would run: see `write_csv`. CSV is
+    UTF-8 with a heading, NULL is empty, each cell as it is. In an Excel file text stays text,
+    whatever it begins with: no cell is a formula. Raises `ConfigError` for another ending, for a
+    file that exists or cannot be written, and for more than a sheet holds, `UnknownResultError`,
+    `ResultGoneError`.
     """
     if file.suffix.lower() not in FORMS:
-        raise ConfigError(f"the file must end in {', '.join(FORMS[:-1])} or {FORMS[-1]}, found {file.name!r}")
+        raise ConfigError(
+            f"the file must end in {', '.join(FORMS[:-1])} or {FORMS[-1]}, found {file.name!r}"
+        )
     meta = results.meta(thread_id, handle)
     kept = results.path(thread_id, handle)
     formulas = 0
@@ -71,7 +86,12 @@ def save_result(results: "ResultStore", thread_id: str, handle: str, file: Path,
             _write_sheet(file, meta.columns, results.batches(thread_id, handle), meta.row_count)
         else:
             with file.open("x", encoding="utf-8", newline="", errors="replace") as target:
-                formulas = write_csv(target, meta.columns, results.batches(thread_id, handle), quote_formulas=quote_formulas)
+                formulas = write_csv(
+                    target,
+                    meta.columns,
+                    results.batches(thread_id, handle),
+                    quote_formulas=quote_formulas,
+                )
     except FileExistsError:
         raise ConfigError(f"{str(file)!r} already exists: name another file") from None
     except OSError as error:
@@ -80,9 +100,15 @@ def save_result(results: "ResultStore", thread_id: str, handle: str, file: Path,
 
 
 def write_csv(
-    target: IO[str], columns: Sequence[str], batches: Iterable[Sequence[Sequence[object]]], *, quote_formulas: bool = False
+    target: IO[str],
+    columns: Sequence[str],
+    batches: Iterable[Sequence[Sequence[object]]],
+    *,
+    quote_formulas: bool = False,
 ) -> int:
-    """Write a heading and all rows; return how many texts a spreadsheet would run, 0 with `quote_formulas`, which puts a ' before them."""
+    """Write a heading and all rows; return how many texts a spreadsheet would run, 0 with
+    `quote_formulas`, which puts a ' before them.
+    """
     writer = csv.writer(target)
     formulas = 0
     for rows in chain([[columns]], batches):
@@ -93,22 +119,28 @@ def write_csv(
 
 def csv_cells(row: Sequence[object], *, quote_formulas: bool = False) -> list[Json]:
     """Return a row as CSV takes it: nested values as JSON."""
-    return [f"'{_text(cell)}" if quote_formulas and _is_formula(cell) else _text(cell) for cell in row]
+    return [
+        f"'{_text(cell)}" if quote_formulas and _is_formula(cell) else _text(cell) for cell in row
+    ]
 
 
 def _is_formula(cell: object) -> bool:
     return isinstance(cell, str) and cell.startswith(FORMULA)
 
 
-def _write_sheet(file: Path, columns: Sequence[str], batches: Iterable[Sequence[Sequence[object]]], rows: int) -> None:
+def _write_sheet(
+    file: Path, columns: Sequence[str], batches: Iterable[Sequence[Sequence[object]]], rows: int
+) -> None:
     try:
         from openpyxl import Workbook
     except ImportError as error:
-        raise MissingExtraError("an Excel file cannot be written", "excel", instead="write .csv or .parquet") from error
+        raise MissingExtraError(
+            "an Excel file cannot be written", "excel", instead="write .csv or .parquet"
+        ) from error
     if rows >= SHEET_ROWS or len(columns) > SHEET_COLUMNS:
         raise ConfigError(
-            f"a sheet holds {SHEET_ROWS - 1:,} rows and {SHEET_COLUMNS:,} columns, the result has {rows:,} and {len(columns):,}: "
-            "write .csv or .parquet"
+            f"a sheet holds {SHEET_ROWS - 1:,} rows and {SHEET_COLUMNS:,} columns, the result has"
+            f" {rows:,} and {len(columns):,}: write .csv or .parquet"
         )
     with file.open("xb") as target:
         book = Workbook(write_only=True)  # a row at a time: the whole sheet is never in memory
@@ -121,7 +153,9 @@ def _write_sheet(file: Path, columns: Sequence[str], batches: Iterable[Sequence[
 
 
 def _sheet_cell(sheet: Any, cell: object) -> object:
-    """Return a cell as openpyxl takes it: numbers and dates as they are, all else as text that is never a formula."""
+    """Return a cell as openpyxl takes it: numbers and dates as they are, all else as text that is
+    never a formula.
+    """
     if isinstance(cell, datetime | time) and cell.tzinfo is not None:
         cell = cell.isoformat()  # Excel knows no time zone
     value = cell if isinstance(cell, date | time | Decimal) else _text(cell)
@@ -148,11 +182,15 @@ def _text(cell: object) -> Json:
 
 def chart_in(session: "Session", event: ChartShown) -> Chart:
     """Return the chart of an event with its rows. Raises typed errors."""
-    return chart_of(event["handle"], session.results.get(session.thread_id, event["handle"]), spec=event["spec"])
+    return chart_of(
+        event["handle"], session.results.get(session.thread_id, event["handle"]), spec=event["spec"]
+    )
 
 
 def write_png(session: "Session", chart: Chart) -> Path:
-    """Draw a chart into a new file beside its result. Raises typed errors, `MissingExtraError` without the extra `charts`."""
+    """Draw a chart into a new file beside its result. Raises typed errors, `MissingExtraError`
+    without the extra `charts`.
+    """
     png, folder = chart.png(), session.results.path(session.thread_id, chart.handle).parent
     for number in count(1):
         file = folder / f"chart-{number}.png"

@@ -116,7 +116,12 @@ class ConsoleScreen:
             self._print(Text(f"> {clean(text)}", "bold"))
 
     def event(self, event: Event) -> None:
-        if self._lookups and event["type"] not in ("tool_started", "tool_finished", "context_usage", "reasoning"):
+        if self._lookups and event["type"] not in (
+            "tool_started",
+            "tool_finished",
+            "context_usage",
+            "reasoning",
+        ):
             self._print(render.lookups(self._lookups, self._ms))
             self._lookups, self._ms = [], 0
         if event["type"] == "token":
@@ -128,10 +133,12 @@ class ConsoleScreen:
         if event["type"] == "context_usage":
             self.usage = event
             return
-        if event["type"] == "unsupported_numbers":  # said below the answer, which is still being drawn
+        if event["type"] == "unsupported_numbers":
+            # Said below the answer, which is still being drawn.
             self._doubts = event["figures"]
             return
-        # What was drawn before another event (a pin that ended) is the answer all the same: it is not drawn twice.
+        # What was drawn before another event (a pin that ended) is the answer all the same: it is
+        # not drawn twice.
         self._said = self.end() or self._said
         match event["type"]:
             case "tool_started":
@@ -141,7 +148,11 @@ class ConsoleScreen:
             case "tool_finished":
                 self._ms += event["ms"]
             case "query_started":
-                self._print(render.query_started(event["name"], event["sql"], plain=not self.console.is_terminal))
+                self._print(
+                    render.query_started(
+                        event["name"], event["sql"], plain=not self.console.is_terminal
+                    )
+                )
             case "query_finished":
                 self._query(event)
             case "chart":
@@ -233,7 +244,12 @@ class ConsoleScreen:
             elif self._live:
                 self._live.update(render.answer(self._text))
             else:
-                self._live = Live(render.answer(self._text), console=self.console, refresh_per_second=8, vertical_overflow="ellipsis")
+                self._live = Live(
+                    render.answer(self._text),
+                    console=self.console,
+                    refresh_per_second=8,
+                    vertical_overflow="ellipsis",
+                )
                 self._live.start()
 
     def end(self) -> str:
@@ -254,7 +270,9 @@ class ConsoleScreen:
 
     def complain(self, sentence: str, code: str = "input") -> None:  # noqa: ARG002  # the protocol's; JSON prints it
         self.end()
-        self.errors.print(Text(f"{say('error', self.language)}: {clean(sentence)}", "red"), soft_wrap=True)
+        self.errors.print(
+            Text(f"{say('error', self.language)}: {clean(sentence)}", "red"), soft_wrap=True
+        )
 
     def note(self, key: str, **values: object) -> None:
         self.end()
@@ -318,7 +336,12 @@ class JsonScreen:
 def tell_guesses(screen: Screen, session: "Session") -> None:
     """Say what was guessed when the files of data were loaded."""
     for note in session.database.notes:
-        screen.note(f"loaded_{note.code}", where=", ".join(filter(None, [note.file, note.column])), count=note.count, value=note.value)
+        screen.note(
+            f"loaded_{note.code}",
+            where=", ".join(filter(None, [note.file, note.column])),
+            count=note.count,
+            value=note.value,
+        )
 
 
 def _emit(**fields: object) -> None:
@@ -327,8 +350,16 @@ def _emit(**fields: object) -> None:
 
 
 def make_console(*, stderr: bool = False, plain: bool = False) -> Console:
-    """Return a console that neither interprets markup nor makes emoji, links or highlights of data."""
-    console = Console(stderr=stderr, markup=False, emoji=False, highlight=False, force_terminal=False if plain else None)
+    """Return a console that neither interprets markup nor makes emoji, links or highlights of
+    data.
+    """
+    console = Console(
+        stderr=stderr,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        force_terminal=False if plain else None,
+    )
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = PIPE_WIDTH
     return console
@@ -336,7 +367,9 @@ def make_console(*, stderr: bool = False, plain: bool = False) -> Console:
 
 @contextmanager
 def demo_progress() -> Iterator[OnStep]:
-    """Show the building of the demo database on standard error: a bar in a terminal, else one line."""
+    """Show the building of the demo database on standard error: a bar in a terminal, else one
+    line.
+    """
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     title = say("building", system_language())
@@ -344,11 +377,18 @@ def demo_progress() -> Iterator[OnStep]:
         print(f"{title} ...", file=sys.stderr, flush=True)
         yield lambda _: None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=make_console(stderr=True)) as bar:
         task = bar.add_task(title, total=None)
 
         def on_step(step: Step) -> None:
-            bar.update(task, description=f"{title}: {step.table}", completed=step.done, total=step.total)
+            bar.update(
+                task, description=f"{title}: {step.table}", completed=step.done, total=step.total
+            )
 
         yield on_step

@@ -1,4 +1,6 @@
-"""Open what a run needs: models by name, database, graph, conversation; for a server its results and archive."""
+"""Open what a run needs: models by name, database, graph, conversation; for a server its results
+and archive.
+"""
 
 import asyncio
 import contextlib
@@ -74,7 +76,9 @@ class Session:
 
 @asynccontextmanager
 async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[Session]:
-    """Open all parts, those that fail fast first; raises the typed errors of `longtable.base.errors`."""
+    """Open all parts, those that fail fast first; raises the typed errors of
+    `longtable.base.errors`.
+    """
     from longtable.graph.build import build_graph
     from longtable.graph.conversation import Conversation
     from longtable.graph.persistence import open_persistence
@@ -86,22 +90,34 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
     check_apart(database=database_url(settings), store=store)
     archive = kept_archive(settings)
     if settings.store.archive_on_compact and archive is None:
-        raise ConfigError("a store in memory keeps no archive files: name a store that lasts with --store")
+        raise ConfigError(
+            "a store in memory keeps no archive files: name a store that lasts with --store"
+        )
     if not settings.database.url:
         demo_database(progress)
     async with AsyncExitStack() as stack:
         with _demo_hint(settings):
             database = stack.enter_context(contextlib.closing(open_database(settings)))
         persistence = await stack.enter_async_context(opening)
-        lasting = None if opening.key else results_folder(store)  # they are files in plain text: not beside what is encrypted
+        # They are files in plain text: not beside what is encrypted.
+        lasting = None if opening.key else results_folder(store)
         results = open_results(lasting or Path(stack.enter_context(tempfile.TemporaryDirectory())))
         on_compact = archive if settings.store.archive_on_compact else None
-        built = build_graph(database=database, results=results, archive_on_compact=on_compact, **arguments)
+        built = build_graph(
+            database=database, results=results, archive_on_compact=on_compact, **arguments
+        )
         graph = built.compile(checkpointer=persistence.checkpointer, store=persistence.store)
         with _demo_hint(settings):
-            # A wrong file, and a name in the policy that it lacks, are told now, not in the first turn.
+            # A wrong file, and a name in the policy that it lacks, are told now, not in the first
+            # turn.
             await asyncio.to_thread(database.catalog)
-        conversation = Conversation(graph, settings.thread or new_thread_id(), context=context, results=results, archive=archive)
+        conversation = Conversation(
+            graph,
+            settings.thread or new_thread_id(),
+            context=context,
+            results=results,
+            archive=archive,
+        )
         state = await thread_state(conversation)
         label = model_label(settings)
         yield Session(
@@ -116,17 +132,22 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
 
 
 def open_with_settings(database: str | None = None, **options: Any) -> "Conversation":
-    """Return a conversation with what `longtable.toml` and the environment say, for a notebook; `close` it, or use it with `with`.
+    """Return a conversation with what `longtable.toml` and the environment say, for a notebook;
+    `close` it, or use it with `with`.
 
-    `options` win over both and are called like those of the command line: `model`, `store`, `thread`, `config`, `base_url`,
-    `model_limit`, `private` ... Without a database it is the demo's, without a model the built-in analyst. Raises `ConfigError`.
+    `options` win over both and are called like those of the command line: `model`, `store`,
+    `thread`, `config`, `base_url`, `model_limit`, `private` ... Without a database it is the
+    demo's, without a model the built-in analyst. Raises `ConfigError`.
     """
     from longtable.graph.opening import open_conversation
     from longtable.graph.persistence import open_persistence
 
     known = sorted({*map(option_of, VARIABLES), "config", "thread"})
     if unknown := sorted(options.keys() - set(known)):
-        raise ConfigError(f"open_with_settings has no option {unknown[0]!r}{did_you_mean(unknown[0], known)}: it has {', '.join(known)}")
+        raise ConfigError(
+            f"open_with_settings has no option {unknown[0]!r}{did_you_mean(unknown[0], known)}: it"
+            f" has {', '.join(known)}"
+        )
     settings = load_settings({"database": database, **options})
     store = store_url(settings.store.url)
     check_apart(database=database_url(settings), store=store)
@@ -136,9 +157,17 @@ def open_with_settings(database: str | None = None, **options: Any) -> "Conversa
         asked = stack.enter_context(open_database(settings))
         kept = stack.enter_context(open_persistence(store, key=key_for("LONGTABLE_STORE_KEY")))
         archive = kept_archive(settings) if settings.store.archive_on_compact else None
-        context, arguments = settings.context().replace(channel="notebook"), graph_arguments(settings)
+        context, arguments = (
+            settings.context().replace(channel="notebook"),
+            graph_arguments(settings),
+        )
         conversation = open_conversation(
-            asked, store=kept, thread=settings.thread, context=context, archive_on_compact=archive, **arguments
+            asked,
+            store=kept,
+            thread=settings.thread,
+            context=context,
+            archive_on_compact=archive,
+            **arguments,
         )
         conversation.on_close.push(stack.pop_all())
     return conversation
@@ -168,7 +197,9 @@ def kept_results(settings: Settings) -> "ResultStore | None":
 
 
 def kept_archive(settings: Settings) -> "ArchiveFiles | None":
-    """Return the archive files that lie beside a store, encrypted as it is; None for a store in memory."""
+    """Return the archive files that lie beside a store, encrypted as it is; None for a store in
+    memory.
+    """
     from longtable.graph.archive_files import ArchiveFiles
 
     folder = archive_folder(store_url(settings.store.url))
@@ -187,7 +218,9 @@ def server_results() -> "ResultStore":
 
 @cache
 def server_archive() -> "ArchiveFiles | None":
-    """Return the archive of this server, encrypted with LONGTABLE_STORE_KEY; None where it has no folder for one."""
+    """Return the archive of this server, encrypted with LONGTABLE_STORE_KEY; None where it has no
+    folder for one.
+    """
     from longtable.graph.archive_files import ArchiveFiles
 
     folder = running_settings().store.archive
@@ -195,17 +228,23 @@ def server_archive() -> "ArchiveFiles | None":
 
 
 def database_url(settings: Settings) -> str:
-    """Return the URL of the database that is asked: as given, else the demo's, which may not be built yet."""
+    """Return the URL of the database that is asked: as given, else the demo's, which may not be
+    built yet.
+    """
     return settings.database.url or f"duckdb:///{demo_path(cache_folder())}"
 
 
 def open_database(settings: Settings) -> "Database":
-    """Return the database that is asked, within its policy and limits. Raises what `Database.open` raises."""
+    """Return the database that is asked, within its policy and limits. Raises what `Database.open`
+    raises.
+    """
     from longtable.tools.database import Database
     from longtable.tools.engines.base import QueryLimits
 
     policy = Path(settings.policy.file) if settings.policy.file else None
-    return Database.open(database_url(settings), policy=policy, limits=QueryLimits(**settings.limits_of("query")))
+    return Database.open(
+        database_url(settings), policy=policy, limits=QueryLimits(**settings.limits_of("query"))
+    )
 
 
 @contextlib.contextmanager
@@ -218,7 +257,9 @@ def _demo_hint(settings: Settings) -> Iterator[None]:
     except DatabaseUnavailableError as error:
         if settings.database.url:
             raise
-        raise DatabaseUnavailableError(f"{error}; build the demo database anew: longtable demo --force") from error
+        raise DatabaseUnavailableError(
+            f"{error}; build the demo database anew: longtable demo --force"
+        ) from error
 
 
 def demo_database(progress: Progress, *, force: bool = False) -> Path:
@@ -230,11 +271,15 @@ def demo_database(progress: Progress, *, force: bool = False) -> Path:
         return ensure_demo(cache, on_step=on_step, force=force)
 
 
-# -- models by name -------------------------------------------------------------------------------------------------
+# -- models by name --------------------------------------------------------------------------------
 
 
-def open_model(name: str | None, *, base_url: str | None = None, option: str = "--model") -> "BaseChatModel":
-    """Return the chat model; None for both is the built-in analyst. Raises `ConfigError` that says what to install or set."""
+def open_model(
+    name: str | None, *, base_url: str | None = None, option: str = "--model"
+) -> "BaseChatModel":
+    """Return the chat model; None for both is the built-in analyst. Raises `ConfigError` that says
+    what to install or set.
+    """
     if base_url:
         return _endpoint(name, base_url, option)
     if not name:
@@ -250,21 +295,45 @@ def graph_arguments(settings: Settings) -> dict[str, Any]:
 
     base_url, summarizer, limit = settings.model.base_url, settings.summarizer, settings.rate_limit
     own, offered = settings.model.name, settings.name_of("model.choices", "--model")
-    choices = dict.fromkeys(filter(None, [own, *settings.model.choices])) if settings.model.choices else {}
+    choices = (
+        dict.fromkeys(filter(None, [own, *settings.model.choices]))
+        if settings.model.choices
+        else {}
+    )
     spare = settings.name_of("fallbacks.models", "--model")
 
     def open_persona(name: str) -> "BaseChatModel":
-        return open_model(name, base_url=base_url, option=settings.name_of("team.personas", "team.personas"))
+        return open_model(
+            name, base_url=base_url, option=settings.name_of("team.personas", "team.personas")
+        )
 
     return {
-        "model": (model := open_model(own, base_url=base_url, option=settings.name_of("model.name", "--model"))),
-        "models": {name: model if name == own else open_model(name, base_url=base_url, option=offered) for name in choices},
-        "summarizer": open_summarizer(summarizer.name, base_url=base_url, option=settings.name_of("summarizer.name", "--summarizer")),
+        "model": (
+            model := open_model(
+                own, base_url=base_url, option=settings.name_of("model.name", "--model")
+            )
+        ),
+        "models": {
+            name: model if name == own else open_model(name, base_url=base_url, option=offered)
+            for name in choices
+        },
+        "summarizer": open_summarizer(
+            summarizer.name,
+            base_url=base_url,
+            option=settings.name_of("summarizer.name", "--summarizer"),
+        ),
         "policy": settings.compaction.policy(),
-        "fallbacks": [open_model(name, base_url=settings.fallbacks.base_url, option=spare) for name in settings.fallbacks.models],
+        "fallbacks": [
+            open_model(name, base_url=settings.fallbacks.base_url, option=spare)
+            for name in settings.fallbacks.models
+        ],
         "rate_limit": RateLimit(**limit.model_dump()) if limit else None,
         "request_limits": RequestLimits(**settings.limits_of("request")),
-        **({"team": team_of(settings.team, open_persona)} if settings.team.answers(settings.project) else {}),
+        **(
+            {"team": team_of(settings.team, open_persona)}
+            if settings.team.answers(settings.project)
+            else {}
+        ),
         **({"summary_seconds": summarizer.seconds} if summarizer.seconds else {}),
     }
 
@@ -272,7 +341,8 @@ def graph_arguments(settings: Settings) -> dict[str, Any]:
 def open_summarizer(
     name: str | None, *, base_url: str | None = None, option: str = "--summarizer"
 ) -> "BaseChatModel | Literal[False] | None":
-    """Return the `summarizer` of `build_graph`: None for the model that answers, False for code, else the model of that name.
+    """Return the `summarizer` of `build_graph`: None for the model that answers, False for code,
+    else the model of that name.
 
     With `base_url` it is a model there, as `open_model` says.
     """
@@ -282,7 +352,9 @@ def open_summarizer(
 
 
 def model_label(settings: Settings) -> str:
-    """Return how to call the model towards the user, and another one that writes summaries. Hosts alone: a URL may hold a password."""
+    """Return how to call the model towards the user, and another one that writes summaries. Hosts
+    alone: a URL may hold a password.
+    """
     model, summarizer = settings.model, settings.summarizer.name
     at = f" at {urlsplit(model.base_url).hostname}" if model.base_url else ""
     writer = f" (summaries: {summarizer}{at})" if summarizer not in (None, SAME, CODE) else ""
@@ -298,31 +370,46 @@ def _endpoint(name: str | None, base_url: str, option: str) -> "BaseChatModel":
 
     key = SecretStr(key_for(*KEY_VARIABLES) or PLACEHOLDER_KEY)
     # Without stream_usage, streaming from a base_url of one's own reports no tokens.
-    return ChatOpenAI(model=bare, base_url=base_url, api_key=key, stream_usage=True, timeout=TIMEOUT_SECONDS, max_retries=MAX_RETRIES)
+    return ChatOpenAI(
+        model=bare,
+        base_url=base_url,
+        api_key=key,
+        stream_usage=True,
+        timeout=TIMEOUT_SECONDS,
+        max_retries=MAX_RETRIES,
+    )
 
 
 def _provider_model(name: str, option: str) -> "BaseChatModel":
     provider, colon, bare = name.partition(":")
     if not colon or not provider or not bare:
         raise ConfigError(
-            f"{option} must be provider:name, as in openai:gpt-4o-mini, found {name!r} (or add --base-url for a server of your own)"
+            f"{option} must be provider:name, as in openai:gpt-4o-mini, found {name!r} (or add"
+            " --base-url for a server of your own)"
         )
     from langchain.chat_models import init_chat_model
 
     try:
         return init_chat_model(bare, model_provider=provider)
     except Exception as error:  # each provider's package raises its own; the user gets one sentence
-        raise ConfigError(f"{option} {name} cannot be opened: {_what_to_do(error, provider)}") from error
+        raise ConfigError(
+            f"{option} {name} cannot be opened: {_what_to_do(error, provider)}"
+        ) from error
 
 
 def _what_to_do(error: Exception, provider: str) -> str:
-    """Return what to do, read off the words of langchain and of the provider's client; never the words themselves."""
+    """Return what to do, read off the words of langchain and of the provider's client; never the
+    words themselves.
+    """
     told = str(error)
     if isinstance(error, ImportError):
         package = _PACKAGE.search(told)
         return f"run `{pip_install(package.group(1) if package else 'langchain-' + provider.replace('_', '-'))}`"
     if told.startswith("Unsupported provider"):
-        return f"there is no provider {provider!r}; use one that LangChain knows, as in openai:gpt-4o-mini"
+        return (
+            f"there is no provider {provider!r}; use one that LangChain knows, as in"
+            " openai:gpt-4o-mini"
+        )
     unset = [variable for variable in _VARIABLE.findall(told) if not key_for(variable)]
     if unset:
         return f"its key is missing; set the environment variable {unset[0]}"

@@ -38,7 +38,9 @@ from longtable.tools.engines.base import QueryLimits
 
 MOST_THREAD_ID = 128
 CONFIG = "LONGTABLE_CONFIG"
-NO_TRUST = "the file in the current folder may be a stranger's: name it with --config if you trust it"
+NO_TRUST = (
+    "the file in the current folder may be a stranger's: name it with --config if you trust it"
+)
 
 
 class Settings(SettingsTables):
@@ -50,37 +52,65 @@ class Settings(SettingsTables):
     as_json: bool = Field(default=False, alias="json")
     debug: bool = False
     sources: dict[str, str] = Field(default_factory=dict)
-    """Where each value that is no default comes from, by `table.key`: an option, a variable, or a file and its line."""
+    """Where each value that is no default comes from, by `table.key`: an option, a variable, or a
+    file and its line.
+    """
     notes: tuple[str, ...] = ()
     """What a file says and does not count, with the reason."""
 
     def context(self) -> Context:
         """Return these settings as those of a run. Raises `ConfigError`."""
         policy, tables = self.policy, self.model.model_dump() | self.limits.model_dump()
-        values: dict[str, Any] = {name: value for name, value in tables.items() if name in Context.__dataclass_fields__}
-        values |= {"model_limit": self.model.limit, "project": self.project, "approve_sql": policy.approve_sql}
+        values: dict[str, Any] = {
+            name: value for name, value in tables.items() if name in Context.__dataclass_fields__
+        }
+        values |= {
+            "model_limit": self.model.limit,
+            "project": self.project,
+            "approve_sql": policy.approve_sql,
+        }
         values["privacy"] = "types" if policy.private else None
         return Context(**{name: value for name, value in values.items() if value is not None})
 
     def limits_of(self, what: str) -> dict[str, Any]:
         """Return the limits of a "request" or a "query", by their names without that word."""
         limits = self.limits.model_dump(exclude_unset=True)
-        return {name.removeprefix(f"{what}_"): value for name, value in limits.items() if name.startswith(f"{what}_")}
+        return {
+            name.removeprefix(f"{what}_"): value
+            for name, value in limits.items()
+            if name.startswith(f"{what}_")
+        }
 
     def name_of(self, key: str, option: str) -> str:
-        """Return what a message calls the value of `table.key`: its source, with the key where that is a file; else its option."""
+        """Return what a message calls the value of `table.key`: its source, with the key where that
+        is a file; else its option.
+        """
         source = self.sources.get(key, option)
-        return f"{source}: {key}" if source not in VARIABLES and not source.startswith("--") else source
+        return (
+            f"{source}: {key}"
+            if source not in VARIABLES and not source.startswith("--")
+            else source
+        )
 
     def continued(self, thread: str) -> str:
-        """Return a thread and the options that were typed, as the shell takes them; none that holds a secret."""
+        """Return a thread and the options that were typed, as the shell takes them; none that holds
+        a secret.
+        """
         typed: list[tuple[str, Any]] = [("--config", self.config)] if self.config else []
         for place in VARIABLES.values():
             option = self.sources.get(".".join(place), "")
             value = getattr(getattr(self, place[0]), place[1]) if len(place) > 1 else self.project
             if option.startswith("--") and redacted(str(value)) == str(value):
                 typed.append((option, value))
-        return " ".join([shlex.quote(thread), *(name if value is True else f"{name} {shlex.quote(str(value))}" for name, value in typed)])
+        return " ".join(
+            [
+                shlex.quote(thread),
+                *(
+                    name if value is True else f"{name} {shlex.quote(str(value))}"
+                    for name, value in typed
+                ),
+            ]
+        )
 
 
 def user_folder() -> Path:
@@ -91,28 +121,46 @@ def user_folder() -> Path:
 
 
 def load_settings(
-    options: Mapping[str, Any] | None = None, *, environment: Mapping[str, str] | None = None, folder: Path | None = None
+    options: Mapping[str, Any] | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
 ) -> Settings:
-    """Return what holds: options over environment over file over default. Raises `ConfigError` that names the source.
+    """Return what holds: options over environment over file over default. Raises `ConfigError` that
+    names the source.
 
-    `options`: by their names in Python (`base_url`, `config`, `thread` ...), None where not given. The file is the one that
-    `config` or LONGTABLE_CONFIG names; else the user's own, and over it what the file of the current `folder` may set.
+    `options`: by their names in Python (`base_url`, `config`, `thread` ...), None where not given.
+    The file is the one that `config` or LONGTABLE_CONFIG names; else the user's own, and over it
+    what the file of the current `folder` may set.
     """
     environment = os.environ if environment is None else environment
-    given = {name: value for name, value in (options or {}).items() if value is not None and value is not False}
+    given = {
+        name: value
+        for name, value in (options or {}).items()
+        if value is not None and value is not False
+    }
     values: Values = {}
     sources: dict[str, str] = {}
     notes: list[str] = []
     config = given.get("config") or environment.get(CONFIG)
     own, here = user_folder() / FILE, (folder or Path.cwd()) / FILE
-    for path in [Path(config).expanduser()] if config else [each for each in dict.fromkeys((own, here)) if os.path.lexists(each)]:
+    for path in (
+        [Path(config).expanduser()]
+        if config
+        else [each for each in dict.fromkeys((own, here)) if os.path.lexists(each)]
+    ):
         file = read_settings(path)
         found = file.values
         if path == here != own and not config:
             found, untrusted = _trusted(found, values)
-            notes += [f"{file.where(place)}: {'.'.join(place)} does not count: {NO_TRUST}" for place in untrusted]
+            notes += [
+                f"{file.where(place)}: {'.'.join(place)} does not count: {NO_TRUST}"
+                for place in untrusted
+            ]
         _lay(values, sources, found, file.where)
-    variables = {option_of(name): (value, name) for name in VARIABLES if (value := environment.get(name))}
+    variables = {
+        option_of(name): (value, name) for name in VARIABLES if (value := environment.get(name))
+    }
     flags = {name: (value, f"--{name.replace('_', '-')}") for name, value in given.items()}
     for layer in (variables, flags):
         nested, names = _nested(layer)
@@ -120,7 +168,9 @@ def load_settings(
         _lay(values, sources, check(nested, where, strict=False), where)
     check(values, lambda place: _all_sources(sources, ".".join(place)), strict=False)
     of_run = {name: given[name] for name in ("config", "thread", "json", "debug") if name in given}
-    settings = Settings.model_validate({**values, **of_run, "sources": sources, "notes": tuple(notes)})
+    settings = Settings.model_validate(
+        {**values, **of_run, "sources": sources, "notes": tuple(notes)}
+    )
     _check_run(settings)
     return settings
 
@@ -137,11 +187,16 @@ def _nested(layer: Mapping[str, tuple[Any, str]]) -> tuple[Values, dict[Place, s
 
 
 def _namer(names: Mapping[Place, str]) -> Callable[[Place], str]:
-    return lambda place: names.get(place) or names[*place, "preset"]  # an error of the whole policy: its preset is all there is
+    # An error of the whole policy: its preset is all there is.
+    return lambda place: names.get(place) or names[*place, "preset"]
 
 
-def _lay(values: Values, sources: dict[str, str], found: Values, where: Callable[[Place], str]) -> None:
-    """Lay the values of one source over those below; a preset of compaction takes the place of all fields below it."""
+def _lay(
+    values: Values, sources: dict[str, str], found: Values, where: Callable[[Place], str]
+) -> None:
+    """Lay the values of one source over those below; a preset of compaction takes the place of all
+    fields below it.
+    """
     for table, value in found.items():
         if table == "compaction" and "preset" in value:
             values.pop(table, None)
@@ -153,12 +208,15 @@ def _lay(values: Values, sources: dict[str, str], found: Values, where: Callable
 
 def _all_sources(sources: Mapping[str, str], name: str) -> str:
     """Return a key or a table with each source that says something of it."""
-    found = dict.fromkeys(source for key, source in sources.items() if f"{key}.".startswith(f"{name}."))
+    found = dict.fromkeys(
+        source for key, source in sources.items() if f"{key}.".startswith(f"{name}.")
+    )
     return ": ".join([*([" and ".join(found)] if found else []), name])
 
 
 def _trusted(found: Values, own: Values) -> tuple[Values, list[Place]]:
-    """Return what a file that nobody named may set, and the places of the rest: it may be a stranger's, come with other files.
+    """Return what a file that nobody named may set, and the places of the rest: it may be a
+    stranger's, come with other files.
 
     `own`: what holds without it.
     """
@@ -176,7 +234,8 @@ def _trusted(found: Values, own: Values) -> tuple[Values, list[Place]]:
 
 
 def _is_free(place: Place, value: Any, own: Values) -> bool:
-    """Return whether a file that nobody named may set this: it says neither where data go nor what protects them less.
+    """Return whether a file that nobody named may set this: it says neither where data go nor what
+    protects them less.
 
     A key that is not named here is refused.
     """
@@ -195,7 +254,10 @@ def _is_free(place: Place, value: Any, own: Values) -> bool:
             return "rate_limit" not in own
         case ("database", "url"):
             return is_file_url(value)  # a server would be sent PGPASSWORD
-    return place[0] in ("project", "model", "summarizer", "compaction", "team", "prices") and place[-1] != "base_url"
+    return (
+        place[0] in ("project", "model", "summarizer", "compaction", "team", "prices")
+        and place[-1] != "base_url"
+    )
 
 
 def _check_run(settings: Settings) -> None:
@@ -206,9 +268,9 @@ def _check_run(settings: Settings) -> None:
     name = settings.summarizer.name or SAME
     if name not in SUMMARIZERS and ":" not in name and not settings.model.base_url:
         raise ConfigError(
-            f"{settings.name_of('summarizer.name', '--summarizer')} must be one of {', '.join(SUMMARIZERS)}, "
-            "or another model as provider:name, "
-            f"found {name[:40]!r}{did_you_mean(name, SUMMARIZERS)}"
+            f"{settings.name_of('summarizer.name', '--summarizer')} must be one of"
+            f" {', '.join(SUMMARIZERS)}, or another model as provider:name, found"
+            f" {name[:40]!r}{did_you_mean(name, SUMMARIZERS)}"
         )
 
 
@@ -217,49 +279,93 @@ SECRETS = ("OPENAI_API_KEY", "LONGTABLE_API_KEY", "LONGTABLE_STORE_KEY")
 
 
 def setting_rows(settings: Settings, environment: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Return name, value and source of each setting, of secrets `***`, and "-" where nothing holds."""
+    """Return name, value and source of each setting, of secrets `***`, and "-" where nothing
+    holds.
+    """
     context, compaction = settings.context(), settings.compaction.policy() or CompactionPolicy()
     limits = {"request": asdict(RequestLimits()), "query": asdict(QueryLimits())}
-    defaults = {f"limits.{what}_{name}": value for what, values in limits.items() for name, value in values.items()}
-    defaults |= {f"limits.{name}": getattr(context, name) for name in ("max_model_calls", "max_message_chars", "max_repairs")}
-    defaults |= {"model.name": "built-in analyst", "database.url": "the demo database", "store.url": store_url(None)}
-    defaults |= {"summarizer.name": SAME, "compaction.preset": "analyst", "policy.approve_sql": context.approve_sql}
+    defaults = {
+        f"limits.{what}_{name}": value
+        for what, values in limits.items()
+        for name, value in values.items()
+    }
+    defaults |= {
+        f"limits.{name}": getattr(context, name)
+        for name in ("max_model_calls", "max_message_chars", "max_repairs")
+    }
+    defaults |= {
+        "model.name": "built-in analyst",
+        "database.url": "the demo database",
+        "store.url": store_url(None),
+    }
+    defaults |= {
+        "summarizer.name": SAME,
+        "compaction.preset": "analyst",
+        "policy.approve_sql": context.approve_sql,
+    }
     rows = []
     for place in KEYS:
         name, table = ".".join(place), getattr(settings, place[0])
         table = compaction if place[0] == "compaction" and place[1] != "preset" else table
         value = table if len(place) == 1 else getattr(table, place[1], None)
         preset = settings.sources.get("compaction.preset") if place[0] == "compaction" else None
-        rows.append((name, defaults.get(name) if value is None else value, settings.sources.get(name) or preset or "default"))
+        rows.append(
+            (
+                name,
+                defaults.get(name) if value is None else value,
+                settings.sources.get(name) or preset or "default",
+            )
+        )
     for model, price in settings.prices.items():
         rows += [
-            (f"prices.{model}.{name}", value, settings.sources[f"prices.{model}.{name}"]) for name, value in price if value is not None
+            (f"prices.{model}.{name}", value, settings.sources[f"prices.{model}.{name}"])
+            for name, value in price
+            if value is not None
         ]
-    texts = [(name, value if isinstance(value, str) else _json(value), source) for name, value, source in rows]
-    shown = [(name, "-" if text == "null" else redacted(text).replace(HIDDEN, "***"), source) for name, text, source in texts]
+    texts = [
+        (name, value if isinstance(value, str) else _json(value), source)
+        for name, value, source in rows
+    ]
+    shown = [
+        (name, "-" if text == "null" else redacted(text).replace(HIDDEN, "***"), source)
+        for name, text, source in texts
+    ]
     return shown + [(name, "***", "environment") for name in SECRETS if environment.get(name)]
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=lambda table: table.model_dump(exclude_unset=True))
+    return json.dumps(
+        value, ensure_ascii=False, default=lambda table: table.model_dump(exclude_unset=True)
+    )
 
 
 def server_settings(environment: Mapping[str, str] | None = None) -> Settings:
-    """Return what holds on a server. Raises `ConfigError` for what its environment says without effect there."""
+    """Return what holds on a server. Raises `ConfigError` for what its environment says without
+    effect there.
+    """
     environment = os.environ if environment is None else environment
     settings = load_settings(environment=environment)
     sources, store = settings.sources, settings.store
     if sources.get("store.url") == "LONGTABLE_STORE":  # a file is the command line's, too
-        raise ConfigError("LONGTABLE_STORE has no effect here: a server keeps its threads itself. Unset it for the server")
+        raise ConfigError(
+            "LONGTABLE_STORE has no effect here: a server keeps its threads itself. Unset it for"
+            " the server"
+        )
     archived = bool(store.archive) if store.archive_on_compact is None else store.archive_on_compact
     if archived and not store.archive:
-        raise ConfigError(f"{sources['store.archive_on_compact']} needs a folder on a server: name it in LONGTABLE_ARCHIVE")
+        raise ConfigError(
+            f"{sources['store.archive_on_compact']} needs a folder on a server: name it in"
+            " LONGTABLE_ARCHIVE"
+        )
     if environment.get("LONGTABLE_STORE_KEY") and (store.results or not store.archive):
         raise ConfigError(
-            "LONGTABLE_STORE_KEY encrypts only the archive of a server, neither threads nor results: "
-            "set it with LONGTABLE_ARCHIVE and without LONGTABLE_RESULTS, or unset it for the server"
+            "LONGTABLE_STORE_KEY encrypts only the archive of a server, neither threads nor"
+            " results: set it with LONGTABLE_ARCHIVE and without LONGTABLE_RESULTS, or unset it for"
+            " the server"
         )
-    return settings.model_copy(update={"store": store.model_copy(update={"archive_on_compact": archived})})
+    return settings.model_copy(
+        update={"store": store.model_copy(update={"archive_on_compact": archived})}
+    )
 
 
 running_settings = cache(server_settings)
@@ -267,11 +373,17 @@ running_settings = cache(server_settings)
 
 
 def check_thread_id(thread: str) -> None:
-    """Raise `ConfigError` unless the id is 1 to 128 printable characters without blanks at its ends."""
-    if not 1 <= len(thread) <= MOST_THREAD_ID or not thread.isprintable() or thread != thread.strip():
+    """Raise `ConfigError` unless the id is 1 to 128 printable characters without blanks at its
+    ends.
+    """
+    if (
+        not 1 <= len(thread) <= MOST_THREAD_ID
+        or not thread.isprintable()
+        or thread != thread.strip()
+    ):
         raise ConfigError(
-            f"--thread must be 1 to {MOST_THREAD_ID} printable characters without blanks at its ends, "
-            f"found {len(thread)} characters: {thread[:40]!r}"
+            f"--thread must be 1 to {MOST_THREAD_ID} printable characters without blanks at its"
+            f" ends, found {len(thread)} characters: {thread[:40]!r}"
         )
 
 
@@ -282,11 +394,15 @@ def check_text(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise InputError(f"the message is not valid UTF-8 at character {error.start + 1}: send it as UTF-8") from error
+        raise InputError(
+            f"the message is not valid UTF-8 at character {error.start + 1}: send it as UTF-8"
+        ) from error
 
 
 def check_apart(*, database: str, store: str) -> None:
-    """Raise `ConfigError` when database and store are one file: threads would be written into the user's data."""
+    """Raise `ConfigError` when database and store are one file: threads would be written into the
+    user's data.
+    """
     from longtable.graph.opening import refuse_same_file
     from longtable.graph.persistence import open_persistence
 
@@ -315,7 +431,9 @@ def store_url(given: str | None) -> str:
 
 
 def results_folder(store: str) -> Path | None:
-    """Return where a store's whole results are kept: beside its file, for a server in the data folder; None for memory://."""
+    """Return where a store's whole results are kept: beside its file, for a server in the data
+    folder; None for memory://.
+    """
     from longtable.graph.persistence import open_persistence
 
     path = open_persistence(store).path
@@ -330,11 +448,16 @@ def results_folder(store: str) -> Path | None:
         place = f"{parts.hostname}:{parts.port}{parts.path}"  # never the password: it may change
     except ValueError:  # several hosts
         place = parts.netloc.rpartition("@")[2] + parts.path
-    return user_data_path("longtable", appauthor=False) / f"server-{hashlib.sha256(place.encode()).hexdigest()[:16]}.results"
+    return (
+        user_data_path("longtable", appauthor=False)
+        / f"server-{hashlib.sha256(place.encode()).hexdigest()[:16]}.results"
+    )
 
 
 def archive_folder(store: str) -> Path | None:
-    """Return where the files of a store's compactions lie: beside its results; None for memory://."""
+    """Return where the files of a store's compactions lie: beside its results; None for
+    memory://.
+    """
     results = results_folder(store)
     return results.with_suffix(".archive") if results else None
 

@@ -1,4 +1,6 @@
-"""The settings file, `longtable.toml`: its tables, how one is read and checked, and a first one with comments."""
+"""The settings file, `longtable.toml`: its tables, how one is read and checked, and a first one
+with comments.
+"""
 
 import dataclasses
 import os
@@ -25,10 +27,25 @@ from pydantic_core import ErrorDetails
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
-from longtable.base.context import MOST_SECONDS, MOST_TURNS, NAME, TEXT, Context, RequestLimits, shown
+from longtable.base.context import (
+    MOST_SECONDS,
+    MOST_TURNS,
+    NAME,
+    TEXT,
+    Context,
+    RequestLimits,
+    shown,
+)
 from longtable.base.errors import ConfigError
 from longtable.base.redaction import redacted
-from longtable.memory.policy import CompactionPolicy, analyst, rolling_chat, single_history, topics, window
+from longtable.memory.policy import (
+    CompactionPolicy,
+    analyst,
+    rolling_chat,
+    single_history,
+    topics,
+    window,
+)
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -42,7 +59,10 @@ MOST_PARTS = 20
 SAME, CODE = "same", "code"
 SUMMARIZERS = (SAME, CODE)
 """Who writes summaries, besides a model by its name: the model that answers, or code."""
-BACKSLASH = r": in double quotes a backslash begins a code; put a Windows path in single quotes, as in 'C:\data\shop.db'"
+BACKSLASH = (
+    r": in double quotes a backslash begins a code; put a Windows path in single quotes, as in"
+    r" 'C:\data\shop.db'"
+)
 PRESETS: Mapping[str, Callable[[], CompactionPolicy]] = {
     made.__name__: made for made in (analyst, rolling_chat, single_history, window, topics)
 }
@@ -52,25 +72,33 @@ Place = tuple[str, ...]
 Values = dict[str, Any]
 
 
-# -- the tables -----------------------------------------------------------------------------------------------------
+# -- the tables ------------------------------------------------------------------------------------
 
 
 class Table(BaseModel):
     """Base of the tables: every key is optional, an unknown one is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=(), validate_default=False)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, protected_namespaces=(), validate_default=False
+    )
 
 
 def _as_in(kind: type, name: str) -> Any:
     """Return the check of a field of `Context` or `RequestLimits`, for a key that sets it."""
-    return GetPydanticSchema(lambda _, handler: handler.generate_schema(get_type_hints(kind, include_extras=True)[name]))
+    return GetPydanticSchema(
+        lambda _, handler: handler.generate_schema(get_type_hints(kind, include_extras=True)[name])
+    )
 
 
 def _tokens(value: object) -> object:
-    if isinstance(value, str) and (found := re.fullmatch(r"([0-9]{1,9})(k|m)?", value.strip().lower(), re.ASCII)):
+    if isinstance(value, str) and (
+        found := re.fullmatch(r"([0-9]{1,9})(k|m)?", value.strip().lower(), re.ASCII)
+    ):
         value = int(found[1]) * {"k": 1_000, "m": 1_000_000}.get(found[2] or "", 1)
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 100_000_000:
-        raise ValueError("must be a whole number of tokens from 1 to 100,000,000, or thousands as in 32k")
+        raise ValueError(
+            "must be a whole number of tokens from 1 to 100,000,000, or thousands as in 32k"
+        )
     return value
 
 
@@ -85,10 +113,14 @@ def _base_url(url: str) -> str:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
         host.encode("idna")
-    except ValueError:  # a bracket left open, a port that is no number or past 65,535, a label too long
+    except ValueError:
+        # A bracket left open, a port that is no number or past 65,535, a label too long.
         host, port = "", None
     if not host or port == 0:
-        raise ValueError(f"must name a host, an IPv6 address in brackets, and a port from 1 to 65,535 if any, {example}")
+        raise ValueError(
+            "must name a host, an IPv6 address in brackets, and a port from 1 to 65,535 if any,"
+            f" {example}"
+        )
     return url
 
 
@@ -105,11 +137,17 @@ def _one_of(names: Collection[str]) -> AfterValidator:
 def is_file_url(text: str) -> bool:
     """Return whether the URL names a file, no server and no memory."""
     scheme, separator, rest = text.partition("://")
-    return not separator or (scheme.lower() in ("sqlite", "duckdb", "files") and rest.startswith("/") and rest != "/:memory:")
+    return not separator or (
+        scheme.lower() in ("sqlite", "duckdb", "files")
+        and rest.startswith("/")
+        and rest != "/:memory:"
+    )
 
 
 def _anchored(text: str, info: ValidationInfo) -> str:
-    """Return the URL or path of a file with its path seen from the folder of the settings file; a server's URL as it is."""
+    """Return the URL or path of a file with its path seen from the folder of the settings file; a
+    server's URL as it is.
+    """
     if info.context is None or not is_file_url(text):
         return text
     if not text.isprintable():  # "C:\temp" is a tab within
@@ -168,18 +206,30 @@ class PresetTable(Table):
     preset: Annotated[str, _one_of(PRESETS)] | None = None
 
     def policy(self) -> CompactionPolicy | None:
-        """Return the preset with the fields that were set, None where nothing was. Raises `ConfigError`."""
+        """Return the preset with the fields that were set, None where nothing was. Raises
+        `ConfigError`.
+        """
         fields = {name: getattr(self, name) for name in self.model_fields_set - {"preset"}}
-        return dataclasses.replace(PRESETS[self.preset or analyst.__name__](), **fields) if self.preset or fields else None
+        return (
+            dataclasses.replace(PRESETS[self.preset or analyst.__name__](), **fields)
+            if self.preset or fields
+            else None
+        )
 
 
 _POLICY = {
     each.name: (get_type_hints(CompactionPolicy, include_extras=True)[each.name], each.default)
     for each in dataclasses.fields(CompactionPolicy)
 }
-# A file brings no strategies of its own, so an unknown one is a mistake here, not only when the graph is built.
-_POLICY["strategy"] = Annotated[str, _one_of(sorted({make().strategy for make in PRESETS.values()}))], CompactionPolicy.strategy
-_CompactionTable: Any = create_model("CompactionTable", __base__=PresetTable, __doc__=PresetTable.__doc__, **_POLICY)  # type: ignore[call-overload]  # fields by name
+# A file brings no strategies of its own, so an unknown one is a mistake here, not only when the
+# graph is built.
+_POLICY["strategy"] = (
+    Annotated[str, _one_of(sorted({make().strategy for make in PRESETS.values()}))],
+    CompactionPolicy.strategy,
+)
+_CompactionTable: Any = create_model(
+    "CompactionTable", __base__=PresetTable, __doc__=PresetTable.__doc__, **_POLICY
+)  # type: ignore[call-overload]  # fields by name
 
 
 class StoreTable(Table):
@@ -271,13 +321,18 @@ class SettingsTables(Table):
     summarizer: SummarizerTable = SummarizerTable()
     database: DatabaseTable = DatabaseTable()
     policy: PolicyTable = PolicyTable()
-    compaction: Annotated[PresetTable, GetPydanticSchema(lambda _, handler: handler.generate_schema(_CompactionTable))] = PresetTable()
+    compaction: Annotated[
+        PresetTable, GetPydanticSchema(lambda _, handler: handler.generate_schema(_CompactionTable))
+    ] = PresetTable()
     store: StoreTable = StoreTable()
     limits: LimitsTable = LimitsTable()
     rate_limit: RateLimitTable | None = None
     fallbacks: FallbacksTable = FallbacksTable()
     team: TeamTable = TeamTable()
-    prices: Annotated[dict[Text, PriceTable], Field(description="By the name of a model or a pattern, as in gpt-4o-mini*.")] = {}
+    prices: Annotated[
+        dict[Text, PriceTable],
+        Field(description="By the name of a model or a pattern, as in gpt-4o-mini*."),
+    ] = {}
 
 
 TABLES: Mapping[str, type[Table]] = {
@@ -296,9 +351,13 @@ TABLES: Mapping[str, type[Table]] = {
 
 
 FIRST_FILE = (Path(__file__).parent / "first_settings.toml").read_text(encoding="utf-8")
-"""A settings file that sets nothing: every key below its description, commented out. The descriptions are read from it, too."""
+"""A settings file that sets nothing: every key below its description, commented out. The
+descriptions are read from it, too.
+"""
 _DESCRIBED = re.compile(
-    r"^(?:# )?\[(?P<table>\w+)\]$|^# (?!\w+ = |\[)(?P<text>.+?)(?: \((?P<variable>LONGTABLE_\w+)\))?\n# (?P<key>\w+) = ", re.M
+    r"^(?:# )?\[(?P<table>\w+)\]$|^# (?!\w+ = |\[)(?P<text>.+?)(?:"
+    r" \((?P<variable>LONGTABLE_\w+)\))?\n# (?P<key>\w+) = ",
+    re.M,
 )
 
 
@@ -310,8 +369,15 @@ class Key(NamedTuple):
 
 
 def _keys() -> dict[Place, Key]:
-    """Return every key by its place, in the order of the file; prices aside, which stand by model."""
-    places = [(table, name) for table, kind in TABLES.items() if kind is not PriceTable for name in kind.model_fields]
+    """Return every key by its place, in the order of the file; prices aside, which stand by
+    model.
+    """
+    places = [
+        (table, name)
+        for table, kind in TABLES.items()
+        if kind is not PriceTable
+        for name in kind.model_fields
+    ]
     keys = dict.fromkeys([("project",), *places], Key())
     table: Place = ()
     for found in _DESCRIBED.finditer(FIRST_FILE):
@@ -323,7 +389,9 @@ def _keys() -> dict[Place, Key]:
 
 
 KEYS: Mapping[Place, Key] = _keys()
-VARIABLES: Mapping[str, Place] = {key.variable: place for place, key in KEYS.items() if key.variable}
+VARIABLES: Mapping[str, Place] = {
+    key.variable: place for place, key in KEYS.items() if key.variable
+}
 """The key that each environment variable sets; its option is called like it."""
 
 
@@ -332,9 +400,12 @@ def option_of(variable: str) -> str:
     return variable.removeprefix("LONGTABLE_").lower()
 
 
-# -- reading --------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
 
-SECRET = re.compile(r"^(?:key|token|secret|credentials?|.*(?:api_?key|password|passphrase|store_?key))$", re.IGNORECASE)
+SECRET = re.compile(
+    r"^(?:key|token|secret|credentials?|.*(?:api_?key|password|passphrase|store_?key))$",
+    re.IGNORECASE,
+)
 INSTEAD = {
     "database": "LONGTABLE_DATABASE (or PGPASSWORD)",
     "store": "LONGTABLE_STORE, and LONGTABLE_STORE_KEY for its key",
@@ -355,15 +426,19 @@ WANTED = {
 
 
 _TOKEN = re.compile(
-    r"\"{3}(?:\\.|[^\\]|\\\Z)*?(?:\"{3,5}|\Z)|'{3}.*?(?:'{3,5}|\Z)|\"(?:\\.|[^\"\\\n])*\"?|'[^'\n]*'?|#[^\n]*|[\[\]{}\n]", re.DOTALL
+    r"\"{3}(?:\\.|[^\\]|\\\Z)*?(?:\"{3,5}|\Z)|'{3}.*?(?:'{3,5}|\Z)|\"(?:\\.|[^\"\\\n])*\"?|'[^'\n]*'?|#[^\n]*|[\[\]{}\n]",
+    re.DOTALL,
 )
-"""Texts and comments, within which no bracket and no end of a line counts, and these. A text without its end goes to the end of
-the line or the file, so that reading is linear."""
+"""Texts and comments, within which no bracket and no end of a line counts, and these. A text
+without its end goes to the end of the line or the file, so that reading is linear.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
 class SettingsFile:
-    """A file that was read and checked: its values, with paths made absolute, and the line of each."""
+    """A file that was read and checked: its values, with paths made absolute, and the line of
+    each.
+    """
 
     path: Path
     values: Values
@@ -371,12 +446,21 @@ class SettingsFile:
 
     def where(self, place: Place) -> str:
         """Return file and line of a place, or of the table around it."""
-        line = next((self.lines[place[:size]] for size in range(len(place), 0, -1) if place[:size] in self.lines), None)
+        line = next(
+            (
+                self.lines[place[:size]]
+                for size in range(len(place), 0, -1)
+                if place[:size] in self.lines
+            ),
+            None,
+        )
         return f"{_shown_path(self.path)}, line {line}" if line else _shown_path(self.path)
 
 
 def read_settings(path: Path) -> SettingsFile:
-    """Read and check a settings file. Raises `ConfigError` that names file and line, and says what to do."""
+    """Read and check a settings file. Raises `ConfigError` that names file and line, and says what
+    to do.
+    """
     text = _text_of(path)
     _refuse_long_keys(path, text)
     try:
@@ -385,10 +469,22 @@ def read_settings(path: Path) -> SettingsFile:
     except (ValueError, RecursionError) as error:  # also a number of thousands of digits
         found = re.search(r"^(.*) \(at line (\d+), column \d+\)$", str(error), re.DOTALL)
         line = int(found[2]) if found else text.rstrip().count("\n") + 1
-        reason = "it is nested too deeply" if isinstance(error, RecursionError) else found[1] if found else str(error)
-        hint = ": the file has it twice, keep one" if reason.startswith(("Cannot overwrite", "Cannot declare")) else ""
+        reason = (
+            "it is nested too deeply"
+            if isinstance(error, RecursionError)
+            else found[1]
+            if found
+            else str(error)
+        )
+        hint = (
+            ": the file has it twice, keep one"
+            if reason.startswith(("Cannot overwrite", "Cannot declare"))
+            else ""
+        )
         hint = BACKSLASH if "\\" in "".join(text.split("\n")[line - 1 : line]) else hint
-        raise ConfigError(f"{_shown_path(path)}, line {line}: this is not TOML ({reason}){hint}") from None
+        raise ConfigError(
+            f"{_shown_path(path)}, line {line}: this is not TOML ({reason}){hint}"
+        ) from None
     file = SettingsFile(path, values, lines)
 
     def where(place: Place) -> str:
@@ -396,20 +492,32 @@ def read_settings(path: Path) -> SettingsFile:
 
     for place, value in written:
         _refuse_secret(place, value, where)
-    return dataclasses.replace(file, values=check(values, where, strict=True, folder=path.absolute().parent))
+    return dataclasses.replace(
+        file, values=check(values, where, strict=True, folder=path.absolute().parent)
+    )
 
 
-def check(values: Mapping[str, Any], where: Callable[[Place], str], *, strict: bool, folder: Path | None = None) -> Values:
-    """Return the values that were set, as their tables take them. Raises `ConfigError` for the first that is wrong.
+def check(
+    values: Mapping[str, Any],
+    where: Callable[[Place], str],
+    *,
+    strict: bool,
+    folder: Path | None = None,
+) -> Values:
+    """Return the values that were set, as their tables take them. Raises `ConfigError` for the
+    first that is wrong.
 
-    `where` names a place for the message. Not `strict`: texts of an environment or a command line, "1" being true.
-    Paths are seen from `folder`, where there is one.
+    `where` names a place for the message. Not `strict`: texts of an environment or a command line,
+    "1" being true. Paths are seen from `folder`, where there is one.
     """
     try:
         tables = SettingsTables.model_validate(values, strict=strict, context=folder)
     except ValidationError as error:
         raise ConfigError(_sentence(error.errors(include_url=False)[0], where)) from None
-    for table, build in (("compaction", tables.compaction.policy), ("team", lambda: "team" in values and team_of(tables.team))):
+    for table, build in (
+        ("compaction", tables.compaction.policy),
+        ("team", lambda: "team" in values and team_of(tables.team)),
+    ):
         try:
             build()
         except ConfigError as error:
@@ -423,9 +531,18 @@ def _sentence(error: ErrorDetails, where: Callable[[Place], str]) -> str:
     sizes = {"prices": 3, "project": 1, "team": 4 if place[1:2] == ("personas",) else 2}
     place = place[: sizes.get(place[0], 2)]
     if error["type"] == "extra_forbidden":
-        kind = PersonaTable if len(place) > 3 else TABLES[place[0]] if len(place) > 1 else SettingsTables
+        kind = (
+            PersonaTable
+            if len(place) > 3
+            else TABLES[place[0]]
+            if len(place) > 1
+            else SettingsTables
+        )
         known = list(kind.model_fields)
-        return f"{where(place)} is not known{did_you_mean(place[-1], known) or '; known are ' + ', '.join(known)}"
+        return (
+            f"{where(place)} is not"
+            f" known{did_you_mean(place[-1], known) or '; known are ' + ', '.join(known)}"
+        )
     if error["type"] in ("model_type", "model_attributes_type"):
         return f"{where(place)} must be a table: write [{'.'.join(place)}], and its keys below"
     said = error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
@@ -437,13 +554,19 @@ def _sentence(error: ErrorDetails, where: Callable[[Place], str]) -> str:
     wanted = said if said.startswith("must ") else f"must be {said}"
     if place[-1] == "base_url":
         return f"{where(place)} {wanted}"
-    near = did_you_mean(error["input"], re.findall(r"'(\w+)'", said)) if isinstance(error["input"], str) else ""
+    near = (
+        did_you_mean(error["input"], re.findall(r"'(\w+)'", said))
+        if isinstance(error["input"], str)
+        else ""
+    )
     return f"{where(place)} {wanted}, found {shown(error['input'])}{near}"
 
 
 def did_you_mean(name: str, known: Sequence[str] | Mapping[str, object]) -> str:
     """Return "; did you mean ...?" for the name that is most like it, "" where none is."""
-    best = process.extractOne(name[:60].lower(), list(known), scorer=OSA.normalized_similarity, score_cutoff=0.6)
+    best = process.extractOne(
+        name[:60].lower(), list(known), scorer=OSA.normalized_similarity, score_cutoff=0.6
+    )
     return f"; did you mean {best[0]}?" if best else ""
 
 
@@ -451,8 +574,13 @@ def _refuse_secret(place: Place, value: object, where: Callable[[Place], str]) -
     """Raise `ConfigError` for a key or a password: the file may be shared. It is not repeated."""
     text = f'{place[-1]} = "{value}"'
     if SECRET.match(place[-1]) or redacted(text) != text:
-        instead = INSTEAD.get(place[-1]) or INSTEAD.get(place[0], "OPENAI_API_KEY, LONGTABLE_API_KEY, or that of your provider")
-        raise ConfigError(f"{where(place)} holds a key or a password, which has no place in a file: set the variable {instead}")
+        instead = INSTEAD.get(place[-1]) or INSTEAD.get(
+            place[0], "OPENAI_API_KEY, LONGTABLE_API_KEY, or that of your provider"
+        )
+        raise ConfigError(
+            f"{where(place)} holds a key or a password, which has no place in a file: set the"
+            f" variable {instead}"
+        )
 
 
 def leaves(values: Mapping[str, Any], above: Place = ()) -> Iterator[tuple[Place, Any]]:
@@ -465,11 +593,17 @@ def leaves(values: Mapping[str, Any], above: Place = ()) -> Iterator[tuple[Place
 
 
 def _text_of(path: Path) -> str:
-    """Return the text of a file. Raises `ConfigError` for one that is none; nothing is read of a device or a pipe."""
+    """Return the text of a file. Raises `ConfigError` for one that is none; nothing is read of a
+    device or a pipe.
+    """
     reason, data = "", b""
     try:
         # Without O_NONBLOCK the open of a pipe would wait for its writer.
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
+        with open(
+            path,
+            "rb",
+            opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)),
+        ) as file:
             if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 data = file.read(MOST_BYTES + 1)
             else:
@@ -483,15 +617,21 @@ def _text_of(path: Path) -> str:
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{_shown_path(path)}, line {line}: this is not UTF-8: save the file as UTF-8") from None
+        raise ConfigError(
+            f"{_shown_path(path)}, line {line}: this is not UTF-8: save the file as UTF-8"
+        ) from None
 
 
 def _refuse_long_keys(path: Path, text: str) -> None:
     """Raise `ConfigError` for a dotted key that would keep the parser busy."""
-    bare = _TOKEN.sub(lambda token: token[0] if token[0] in "[]{}" else "\n" * token[0].count("\n"), text)
+    bare = _TOKEN.sub(
+        lambda token: token[0] if token[0] in "[]{}" else "\n" * token[0].count("\n"), text
+    )
     for number, line in enumerate(bare.split("\n"), 1):
         if any(part.count(".") >= MOST_PARTS for part in re.split(r"[][{},=]", line)):
-            raise ConfigError(f"{_shown_path(path)}, line {number}: a key has more than {MOST_PARTS} dotted parts")
+            raise ConfigError(
+                f"{_shown_path(path)}, line {number}: a key has more than {MOST_PARTS} dotted parts"
+            )
 
 
 def _lines_of(text: str) -> dict[Place, int]:
@@ -514,7 +654,9 @@ def _lines_of(text: str) -> dict[Place, int]:
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each header or assignment of valid TOML with its first line; a list or a text may take several. Linear in the text."""
+    """Yield each header or assignment of valid TOML with its first line; a list or a text may take
+    several. Linear in the text.
+    """
     depth, start, first, line = 0, 0, 1, 1
     for token in _TOKEN.finditer(f"{text}\n"):
         depth += (token[0] in "[{") - (token[0] in "]}")
@@ -528,11 +670,12 @@ def _shown_path(path: Path) -> str:
     return path.name if path.absolute().parent == Path.cwd() else str(path)
 
 
-# -- a first file ---------------------------------------------------------------------------------------------------
+# -- a first file ----------------------------------------------------------------------------------
 
 
 def team_of(table: TeamTable, open_model: "Callable[[str], BaseChatModel] | None" = None) -> "Team":
-    """Return the team that a table describes, its personas without models of their own unless `open_model` opens them.
+    """Return the team that a table describes, its personas without models of their own unless
+    `open_model` opens them.
 
     Raises `ConfigError`.
     """
@@ -542,44 +685,64 @@ def team_of(table: TeamTable, open_model: "Callable[[str], BaseChatModel] | None
     def of(*names: str) -> Values:
         return {name: getattr(table, name) for name in names if name in table.model_fields_set}
 
-    steps = {step.strip(): who.strip() for step, _, who in (each.partition("=") for each in table.steps)}
+    steps = {
+        step.strip(): who.strip() for step, _, who in (each.partition("=") for each in table.steps)
+    }
     modes: Mapping[str, Callable[[], Mode]] = {
         "free_chat": lambda: FreeChat(**of("together")),
-        "workflow": lambda: Workflow(*steps, roles={step: who for step, who in steps.items() if who}, **of("send_back")),
+        "workflow": lambda: Workflow(
+            *steps, roles={step: who for step, who in steps.items() if who}, **of("send_back")
+        ),
         "quiz": lambda: Quiz(**of("quizmaster", "questions")),
         "werewolf": lambda: Werewolf(**{"seed": 1, **of("seed")}),
     }
     personas = [
-        Persona(**{**each.model_dump(exclude_unset=True), "model": open_model(each.model) if open_model and each.model else None})
+        Persona(
+            **{
+                **each.model_dump(exclude_unset=True),
+                "model": open_model(each.model) if open_model and each.model else None,
+            }
+        )
         for each in table.personas or map(PersonaTable.model_validate, DEFAULT_PERSONAS)
     ]
     return Team(*personas, mode=modes[table.mode or "workflow"](), **of("max_calls"))
 
 
 DEFAULT_PERSONAS = (
-    {"id": "analyst", "aliases": ["分析师"], "color": "cyan", "prompt": "Answer the question with SQL. Say which filters you applied."},
+    {
+        "id": "analyst",
+        "aliases": ["分析师"],
+        "color": "cyan",
+        "prompt": "Answer the question with SQL. Say which filters you applied.",
+    },
     {
         "id": "checker",
         "aliases": ["核查员"],
         "color": "yellow",
         "tools": ["check_sql", "run_sql", "fetch_result"],
-        "prompt": "Check the analyst's newest query with check_sql, then get its figures another way. "
-        "Say what is right, what is not, and by which query.",
+        "prompt": (
+            "Check the analyst's newest query with check_sql, then get its figures another way. "
+            "Say what is right, what is not, and by which query."
+        ),
     },
     {
         "id": "reviewer",
         "aliases": ["审核员"],
         "color": "green",
         "tools": [],
-        "prompt": "Judge whether the question was answered and the check passed. If not, send the work back with what to correct. "
-        "Else give the person the answer in a sentence or two.",
+        "prompt": (
+            "Judge whether the question was answered and the check passed. If not, send the work"
+            " back with what to correct. Else give the person the answer in a sentence or two."
+        ),
     },
 )
 """The team where settings name none."""
 
 
 def write_first_file(path: Path, *, force: bool) -> None:
-    """Write `FIRST_FILE`. Raises `ConfigError` where it exists and is not to be replaced, or cannot be written."""
+    """Write `FIRST_FILE`. Raises `ConfigError` where it exists and is not to be replaced, or cannot
+    be written.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if force and (path.is_symlink() or path.is_file()):
@@ -587,6 +750,10 @@ def write_first_file(path: Path, *, force: bool) -> None:
         with path.open("x", encoding="utf-8") as file:
             file.write(FIRST_FILE)
     except FileExistsError as error:
-        raise ConfigError(f"{_shown_path(path)!r} already exists: edit it, or replace it with --force") from error
+        raise ConfigError(
+            f"{_shown_path(path)!r} already exists: edit it, or replace it with --force"
+        ) from error
     except OSError as error:
-        raise ConfigError(f"{_shown_path(path)!r} cannot be written ({error.strerror or type(error).__name__})") from error
+        raise ConfigError(
+            f"{_shown_path(path)!r} cannot be written ({error.strerror or type(error).__name__})"
+        ) from error

@@ -1,10 +1,11 @@
 """The graph for LangGraph Studio and Agent Server: `langgraph.json` points here.
 
-Built once when the server loads it, as `longtable.toml` and the environment say (see `.env.example`); without a database and a
-model: the demo database and the built-in analyst. Privacy, approval, limit and project set there hold for every run, whatever
-context a client sends: the client may be stricter (`Context.within`).
-Compiled without a checkpointer: the server brings its own. Whole results are kept in LONGTABLE_RESULTS, and what is compacted in
-LONGTABLE_ARCHIVE if that is set (LONGTABLE_ARCHIVE_ON_COMPACT=0: only read there), for `app/web.py`.
+Built once when the server loads it, as `longtable.toml` and the environment say (see
+`.env.example`); without a database and a model: the demo database and the built-in analyst.
+Privacy, approval, limit and project set there hold for every run, whatever context a client sends:
+the client may be stricter (`Context.within`). Compiled without a checkpointer: the server brings
+its own. Whole results are kept in LONGTABLE_RESULTS, and what is compacted in LONGTABLE_ARCHIVE if
+that is set (LONGTABLE_ARCHIVE_ON_COMPACT=0: only read there), for `app/web.py`.
 """
 
 import logging
@@ -25,7 +26,8 @@ start_log()
 if not _settings.database.url:
     ensure_demo(cache_folder())
 
-# LONGTABLE_RESULTS_URL; else what `langgraph dev` says of itself, else links without a host, for pages of the same server.
+# LONGTABLE_RESULTS_URL; else what `langgraph dev` says of itself, else links without a host, for
+# pages of the same server.
 _address = _settings.store.results_url or os.environ.get("LANGGRAPH_API_URL", "")
 
 _built = build_graph(

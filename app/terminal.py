@@ -18,10 +18,11 @@ class OutputFailedError(Exception):
 
 
 def open_streams() -> None:
-    """Replace streams that the shell closed by empty ones, and never fail on a character that the encoding lacks.
+    """Replace streams that the shell closed by empty ones, and never fail on a character that the
+    encoding lacks.
 
-    Also keeps a file that is opened later from becoming standard output. Lowest number first: a new file takes the
-    lowest that is free.
+    Also keeps a file that is opened later from becoming standard output. Lowest number first: a new
+    file takes the lowest that is free.
     """
     if sys.stdin is None:
         sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115  # os.devnull is no path of ours, and it stays open
@@ -36,7 +37,9 @@ def open_streams() -> None:
 
 @contextmanager
 def writing() -> Iterator[None]:
-    """Raise `OutputFailedError` when standard output cannot be written; a pipe without reader stays a BrokenPipeError."""
+    """Raise `OutputFailedError` when standard output cannot be written; a pipe without reader stays
+    a BrokenPipeError.
+    """
     try:
         yield
     except BrokenPipeError:
@@ -57,8 +60,8 @@ def takes_unicode() -> bool:
     return (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
 
 
-# C0 but tab and line feed, DEL, C1 (0x9b opens an escape sequence too), marks that reorder text, what has no width, hidden tags,
-# halves of surrogates.
+# C0 but tab and line feed, DEL, C1 (0x9b opens an escape sequence too), marks that reorder text,
+# what has no width, hidden tags, halves of surrogates.
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
@@ -66,7 +69,9 @@ _CJK = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
 
 
 def clean(text: str) -> str:
-    """Return text without control characters: each is shown as its picture (␛ for escape), so nothing hides."""
+    """Return text without control characters: each is shown as its picture (␛ for escape), so
+    nothing hides.
+    """
     return _UNSAFE.sub(_picture, text)
 
 
@@ -84,8 +89,12 @@ def clean_line(text: str, most: int = 500) -> str:
 
 
 def json_line(data: Mapping[str, Any], *, ascii_only: bool = False) -> str:
-    """Return one line of JSON in which every unsafe character is escaped, with `ascii_only` every one beyond ASCII."""
-    return _UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", json.dumps(data, ensure_ascii=ascii_only))
+    """Return one line of JSON in which every unsafe character is escaped, with `ascii_only` every
+    one beyond ASCII.
+    """
+    return _UNSAFE.sub(
+        lambda match: f"\\u{ord(match.group()):04x}", json.dumps(data, ensure_ascii=ascii_only)
+    )
 
 
 def language_of(text: str) -> str:
@@ -98,12 +107,17 @@ LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
 def start_log() -> None:
-    """Log as LONGTABLE_LOG says: "json" (one object a line), "text", or nothing where it is not set. Raises `ConfigError`."""
+    """Log as LONGTABLE_LOG says: "json" (one object a line), "text", or nothing where it is not
+    set. Raises `ConfigError`.
+    """
     form, level = os.environ.get(VARIABLE), os.environ.get(LEVEL, "INFO").upper()
     if not form:
         return
     if form not in ("json", "text") or level not in LEVELS:
-        raise ConfigError(f"{VARIABLE} must be json or text and {LEVEL} one of {', '.join(LEVELS)}, found {form[:20]!r} and {level[:20]!r}")
+        raise ConfigError(
+            f"{VARIABLE} must be json or text and {LEVEL} one of {', '.join(LEVELS)}, found"
+            f" {form[:20]!r} and {level[:20]!r}"
+        )
     handler = logging.StreamHandler()
     if form == "json":
         from longtable.nodes.turns.tracing import JsonFormatter

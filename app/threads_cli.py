@@ -1,4 +1,6 @@
-"""The command line's `threads` and `usage`: list, show, search, rename, fork, export, import, delete, prune; what was spent."""
+"""The command line's `threads` and `usage`: list, show, search, rename, fork, export, import,
+delete, prune; what was spent.
+"""
 
 import shlex
 import sys
@@ -11,7 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from longtable.app.program import Config, Debug, Json, RunOptions, Store, add_options, print_json, run_command, with_options
+from longtable.app.program import (
+    Config,
+    Debug,
+    Json,
+    RunOptions,
+    Store,
+    add_options,
+    print_json,
+    run_command,
+    with_options,
+)
 from longtable.app.terminal import writing
 
 if TYPE_CHECKING:
@@ -24,8 +36,12 @@ if TYPE_CHECKING:
 threads_app = typer.Typer(invoke_without_command=True, add_completion=False)
 
 Id = Annotated[str, typer.Argument(help="The thread's id, as `longtable threads` lists it.")]
-Owner = Annotated[str | None, typer.Option(help="Whose threads: theirs and nobody's. Default: nobody's only.")]
-AllOwners = Annotated[bool, typer.Option("--all-owners", help="Threads of every owner: for those who run the store.")]
+Owner = Annotated[
+    str | None, typer.Option(help="Whose threads: theirs and nobody's. Default: nobody's only.")
+]
+AllOwners = Annotated[
+    bool, typer.Option("--all-owners", help="Threads of every owner: for those who run the store.")
+]
 Limit = Annotated[int, typer.Option(min=1, max=100_000, help="Most lines.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
@@ -39,13 +55,24 @@ class Scope:
     all_owners: bool = False
 
 
-def owner_options(owner: Owner = None, store: Store = None, config: Config = None, json: Json = False, debug: Debug = False) -> Scope:
+def owner_options(
+    owner: Owner = None,
+    store: Store = None,
+    config: Config = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> Scope:
     """Return the options of a command about one owner's thread."""
     return Scope(RunOptions(store=store, config=config, json=json, debug=debug), owner)
 
 
 def all_owner_options(
-    owner: Owner = None, all_owners: AllOwners = False, store: Store = None, config: Config = None, json: Json = False, debug: Debug = False
+    owner: Owner = None,
+    all_owners: AllOwners = False,
+    store: Store = None,
+    config: Config = None,
+    json: Json = False,
+    debug: Debug = False,
 ) -> Scope:
     """Return the options of a command that may be about every owner's threads."""
     return Scope(RunOptions(store=store, config=config, json=json, debug=debug), owner, all_owners)
@@ -69,18 +96,32 @@ class By(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
-    app.add_typer(threads_app, name="threads", help="List the threads of a store, newest first; the commands below do more with them.")
+    app.add_typer(
+        threads_app,
+        name="threads",
+        help="List the threads of a store, newest first; the commands below do more with them.",
+    )
     app.command()(usage)
 
 
 @threads_app.callback()
 @with_options
 def threads(ctx: typer.Context, options: RunOptions) -> None:
-    """List the threads of a store, newest first. Takes the options of `chat`; only --store and --thread matter."""
+    """List the threads of a store, newest first. Takes the options of `chat`; only --store and
+    --thread matter.
+    """
     # An option before the subcommand's name counts, unless the subcommand is given its own.
-    ctx.obj = {name: ctx.params[name] for name in ("store", "config", "json", "debug") if _typed(ctx, name)}
+    ctx.obj = {
+        name: ctx.params[name] for name in ("store", "config", "json", "debug") if _typed(ctx, name)
+    }
     if ctx.invoked_subcommand is None:
-        work(ctx, options, lambda persistence, settings, screen: _list(persistence, settings, screen, thread=settings.thread, limit=100))
+        work(
+            ctx,
+            options,
+            lambda persistence, settings, screen: _list(
+                persistence, settings, screen, thread=settings.thread, limit=100
+            ),
+        )
 
 
 @threads_app.command("list")
@@ -94,7 +135,13 @@ def list_command(
     page: Annotated[int, typer.Option(min=1, help="Which page of so many.")] = 1,
 ) -> None:
     """List threads, newest first, page by page."""
-    more: dict[str, Any] = {"text": text, "project": project, "limit": limit, "offset": (page - 1) * limit, "owner": options.owner}
+    more: dict[str, Any] = {
+        "text": text,
+        "project": project,
+        "limit": limit,
+        "offset": (page - 1) * limit,
+        "owner": options.owner,
+    }
     more["all_owners"] = options.all_owners
     work(ctx, options.run, lambda p, settings, screen: _list(p, settings, screen, **more))
 
@@ -105,7 +152,9 @@ def show(
     ctx: typer.Context,
     thread: Id,
     options: Scope,
-    reasoning: Annotated[bool, typer.Option("--reasoning", help="With the model's reasoning, where it told any.")] = False,
+    reasoning: Annotated[
+        bool, typer.Option("--reasoning", help="With the model's reasoning, where it told any.")
+    ] = False,
 ) -> None:
     """Show a thread's transcript."""
 
@@ -125,7 +174,10 @@ def show(
                     "model": told.model,
                     **({"reasoning": told.reasoning} if reasoning else {}),
                     "text": str(message.text),
-                    "tool_calls": [{"name": call["name"], "args": call["args"]} for call in getattr(message, "tool_calls", [])],
+                    "tool_calls": [
+                        {"name": call["name"], "args": call["args"]}
+                        for call in getattr(message, "tool_calls", [])
+                    ],
                 }
                 for number, message in enumerate(messages, 1)
             )
@@ -151,7 +203,11 @@ def search(
         from longtable.app import render
         from longtable.graph.threads import search_threads
 
-        seen: Any = {"owner": options.owner, "all_owners": options.all_owners, "on_damaged": report_damaged(screen)}
+        seen: Any = {
+            "owner": options.owner,
+            "all_owners": options.all_owners,
+            "on_damaged": report_damaged(screen),
+        }
         found = search_threads(persistence, query, limit=limit, **seen)
         if settings.as_json:
             print_json(asdict(each) for each in found)
@@ -175,7 +231,11 @@ def rename(
     """Give a thread another title."""
 
     def run(persistence: "Persistence", _: "Settings", screen: "Screen") -> None:
-        screen.note("renamed", id=thread, title=_conversation(persistence, thread, options.owner).rename(title))
+        screen.note(
+            "renamed",
+            id=thread,
+            title=_conversation(persistence, thread, options.owner).rename(title),
+        )
 
     work(ctx, options.run, run)
 
@@ -206,9 +266,17 @@ def fork(
     options: Scope,
     thread: Id,
     turn: Annotated[
-        int | None, typer.Option(help="The last turn the new thread has. Default: the last that is finished, and can be read.")
+        int | None,
+        typer.Option(
+            help=(
+                "The last turn the new thread has. Default: the last that is finished, and can be"
+                " read."
+            )
+        ),
     ] = None,
-    new: Annotated[str | None, typer.Option("--as", help="The new thread's id. Default: a new one.")] = None,
+    new: Annotated[
+        str | None, typer.Option("--as", help="The new thread's id. Default: a new one.")
+    ] = None,
 ) -> None:
     """Begin a new thread with the first turns of another."""
 
@@ -234,9 +302,13 @@ def export(
     thread: Id,
     form: Annotated[
         Literal["jsonl", "markdown", "html"],
-        typer.Option("--format", help="jsonl holds all and can be imported; the others are for people."),
+        typer.Option(
+            "--format", help="jsonl holds all and can be imported; the others are for people."
+        ),
     ] = "jsonl",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="A new file. Default: standard output.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A new file. Default: standard output.")
+    ] = None,
     owner: Owner = None,
     store: Store = None,
     config: Config = None,
@@ -264,9 +336,15 @@ def export(
 @threads_app.command("import")
 def import_command(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(help="What `threads export` wrote; - for standard input.")],
-    new: Annotated[str | None, typer.Option("--as", help="The thread's id here. Default: the one it had.")] = None,
-    owner: Annotated[str | None, typer.Option(help="Whose it is here. Default: the owner it had.")] = None,
+    file: Annotated[
+        Path, typer.Argument(help="What `threads export` wrote; - for standard input.")
+    ],
+    new: Annotated[
+        str | None, typer.Option("--as", help="The thread's id here. Default: the one it had.")
+    ] = None,
+    owner: Annotated[
+        str | None, typer.Option(help="Whose it is here. Default: the owner it had.")
+    ] = None,
     store: Store = None,
     config: Config = None,
     json: Json = False,
@@ -280,7 +358,15 @@ def import_command(
 
         if new is not None:
             check_thread_id(new)
-        with _asked(file), open(0 if str(file) == "-" else file, encoding="utf-8-sig", errors="replace", newline="\n") as lines:  # noqa: PTH123  # 0: standard input
+        with (
+            _asked(file),
+            open(  # noqa: PTH123
+                0 if str(file) == "-" else file,  # 0: standard input
+                encoding="utf-8-sig",
+                errors="replace",
+                newline="\n",
+            ) as lines,
+        ):
             thread_id = import_thread(persistence, lines, thread_id=new, owner=owner)
         screen.note("imported", id=thread_id)
 
@@ -303,7 +389,9 @@ def delete(
 
         _confirm("delete_ask", settings, screen, yes=yes, id=thread)
         beside: Any = {"results": kept_results(settings), "archive": kept_archive(settings)}
-        delete_thread(persistence, thread, owner=options.owner, all_owners=options.all_owners, **beside)
+        delete_thread(
+            persistence, thread, owner=options.owner, all_owners=options.all_owners, **beside
+        )
         screen.note("deleted", id=thread)
 
     work(ctx, options.run, run)
@@ -316,7 +404,11 @@ def prune(
     options: Scope,
     older_than: Annotated[str, typer.Option(help="Not used for so long: 90d, 12w, 36h.")],
     keep_archive: Annotated[
-        bool, typer.Option("--keep-archive", help="Keep transcript and memory; drop only the checkpoints behind them.")
+        bool,
+        typer.Option(
+            "--keep-archive",
+            help="Keep transcript and memory; drop only the checkpoints behind them.",
+        ),
     ] = False,
     yes: Yes = False,
 ) -> None:
@@ -331,14 +423,18 @@ def prune(
         from longtable.graph.threads import MOST_THREADS, list_threads, prune_threads, stale_threads
 
         age, now = _age(older_than), datetime.now(UTC)
-        infos = list_threads(persistence, limit=MOST_THREADS, owner=options.owner, all_owners=options.all_owners)
+        infos = list_threads(
+            persistence, limit=MOST_THREADS, owner=options.owner, all_owners=options.all_owners
+        )
         old = stale_threads(infos, older_than=age, now=now)
         if not old:
             screen.note("nothing_to_prune")
             return
         if not yes and not settings.as_json:
             screen.show("threads", render.threads(old))
-        _confirm("reduce_ask" if keep_archive else "prune_ask", settings, screen, yes=yes, count=len(old))
+        _confirm(
+            "reduce_ask" if keep_archive else "prune_ask", settings, screen, yes=yes, count=len(old)
+        )
         done = prune_threads(
             persistence,
             older_than=age,
@@ -361,12 +457,21 @@ def prune(
 def usage(
     ctx: typer.Context,
     options: Scope,
-    by: Annotated[list[By] | None, typer.Option(help="Add up by this; may be given again. Default: model and purpose.")] = None,
+    by: Annotated[
+        list[By] | None,
+        typer.Option(help="Add up by this; may be given again. Default: model and purpose."),
+    ] = None,
     prices: Annotated[
-        Path | None, typer.Option(envvar="LONGTABLE_PRICES", help="A price table (TOML or JSON): show what the tokens cost.")
+        Path | None,
+        typer.Option(
+            envvar="LONGTABLE_PRICES",
+            help="A price table (TOML or JSON): show what the tokens cost.",
+        ),
     ] = None,
 ) -> None:
-    """Show the tokens that threads took, as providers reported them or estimated, and what they cost by your price table."""
+    """Show the tokens that threads took, as providers reported them or estimated, and what they
+    cost by your price table.
+    """
 
     def run(persistence: "Persistence", settings: "Settings", screen: "Screen") -> None:
         from dataclasses import asdict
@@ -378,14 +483,35 @@ def usage(
         names: list[Any] = [each.value for each in by or [By.model, By.purpose]]
         listed = {name: Price(**price.model_dump()) for name, price in settings.prices.items()}
         table = read_prices(prices) if prices else listed or None
-        seen: Any = {"owner": options.owner, "all_owners": options.all_owners, "on_damaged": report_damaged(screen)}
+        seen: Any = {
+            "owner": options.owner,
+            "all_owners": options.all_owners,
+            "on_damaged": report_damaged(screen),
+        }
         spent = usage_of_threads(persistence, by=names, prices=table, **seen)
-        figures = ("calls", "input", "output", "cached", "reasoning", "estimated", *(("cost", "unpriced") if table else ()))
+        figures = (
+            "calls",
+            "input",
+            "output",
+            "cached",
+            "reasoning",
+            "estimated",
+            *(("cost", "unpriced") if table else ()),
+        )
         figures += ("charged",) * any(row.charged is not None for row in spent)
         if settings.as_json:
-            print_json({name: value for name, value in asdict(row).items() if name in (*names, *figures)} for row in spent)
+            print_json(
+                {name: value for name, value in asdict(row).items() if name in (*names, *figures)}
+                for row in spent
+            )
         elif spent:
-            rows = [[*(getattr(row, name) for name in names), *(_figure(getattr(row, name)) for name in figures)] for row in spent]
+            rows = [
+                [
+                    *(getattr(row, name) for name in names),
+                    *(_figure(getattr(row, name)) for name in figures),
+                ]
+                for row in spent
+            ]
             screen.show("usage", render.listing((*names, *figures), rows, numeric=len(figures)))
         else:
             screen.note("no_threads")
@@ -393,13 +519,14 @@ def usage(
     work(ctx, options.run, run)
 
 
-# -- inside ---------------------------------------------------------------------------------------------------------
+# -- inside ----------------------------------------------------------------------------------------
 
 
 def work(ctx: typer.Context, options: RunOptions, work: Work, *, makes: bool = False) -> None:
     """Run a command on the store of its own options, else of those before the command's name.
 
-    Unless it `makes` threads, a missing store is not created: a typing error in its name leaves no file behind.
+    Unless it `makes` threads, a missing store is not created: a typing error in its name leaves no
+    file behind.
     """
 
     def run(settings: "Settings", screen: "Screen") -> None:
@@ -431,7 +558,14 @@ def _typed(ctx: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def _list(persistence: "Persistence", settings: "Settings", screen: "Screen", *, thread: str | None = None, **page: Any) -> None:
+def _list(
+    persistence: "Persistence",
+    settings: "Settings",
+    screen: "Screen",
+    *,
+    thread: str | None = None,
+    **page: Any,
+) -> None:
     from dataclasses import asdict
 
     from longtable.app import render
@@ -450,7 +584,11 @@ def _list(persistence: "Persistence", settings: "Settings", screen: "Screen", *,
     elif infos:
         screen.show("threads", render.threads(infos))
     else:
-        screen.note("no_such_threads" if any(page.get(name) for name in ("offset", "text", "project")) else "no_threads")
+        screen.note(
+            "no_such_threads"
+            if any(page.get(name) for name in ("offset", "text", "project"))
+            else "no_threads"
+        )
 
 
 def _conversation(persistence: "Persistence", thread: str, owner: str | None) -> "Conversation":
@@ -471,10 +609,15 @@ def warn(key: str, screen: "Screen", thread_id: str) -> None:
     from longtable.app.terminal import clean_line
     from longtable.app.translations import say
 
-    print(clean_line(say(key, screen.language, id=thread_id, argument=shlex.quote(thread_id))), file=sys.stderr)
+    print(
+        clean_line(say(key, screen.language, id=thread_id, argument=shlex.quote(thread_id))),
+        file=sys.stderr,
+    )
 
 
-def _confirm(key: str, settings: "Settings", screen: "Screen", *, yes: bool, **values: object) -> None:
+def _confirm(
+    key: str, settings: "Settings", screen: "Screen", *, yes: bool, **values: object
+) -> None:
     """Ask before what cannot be taken back. Raises `ConfigError` where nobody can answer."""
     from longtable.app.terminal import clean
     from longtable.app.translations import say
@@ -483,7 +626,7 @@ def _confirm(key: str, settings: "Settings", screen: "Screen", *, yes: bool, **v
     if yes:
         return
     if settings.as_json or not sys.stdin.isatty():
-        raise ConfigError("deleting has to be confirmed, and nobody can be asked here: add --yes")
+        raise ConfigError("deleting cannot be undone: without a terminal, add --yes to confirm it")
     print(f"{clean(say(key, screen.language, **values))} [y/N] ", end="", flush=True)
     if sys.stdin.readline().strip().casefold() not in {"y", "yes", "是"}:
         screen.note("nothing_done")
@@ -498,7 +641,9 @@ def _age(text: str) -> Any:
 
     found = re.fullmatch(r"(\d{1,5})([hdw])", text.strip())
     if not found:
-        raise ConfigError(f"--older-than is a number with h, d or w, as in 90d, found {text[:40]!r}")
+        raise ConfigError(
+            f"--older-than is a number with h, d or w, as in 90d, found {text[:40]!r}"
+        )
     return timedelta(hours=int(found[1]) * {"h": 1, "d": 24, "w": 168}[found[2]])
 
 
@@ -510,6 +655,11 @@ def _asked(path: Path) -> Iterator[None]:
     try:
         yield
     except FileExistsError as error:
-        raise ConfigError(f"{str(path)!r} already exists: name another file, or delete it first") from error
+        raise ConfigError(
+            f"{str(path)!r} already exists: name another file, or delete it first"
+        ) from error
     except OSError as error:
-        raise ConfigError(f"{str(path)!r} cannot be used ({error.strerror or type(error).__name__}): name another file") from error
+        raise ConfigError(
+            f"{str(path)!r} cannot be used ({error.strerror or type(error).__name__}): name another"
+            " file"
+        ) from error

@@ -1,9 +1,11 @@
-"""Routes beside Agent Server's own: the threads of an owner, what each holds, its results and what it took.
+"""Routes beside Agent Server's own: the threads of an owner, what each holds, its results and what
+it took.
 
 `langgraph.json` names `app`.
 
-Whose threads they are: the owner's whom the server's authentication found; without authentication the header
-`X-Longtable-Owner` names the owner, which a proxy in front sets. A thread of another owner is not found.
+Whose threads they are: the owner's whom the server's authentication found; without authentication
+the header `X-Longtable-Owner` names the owner, which a proxy in front sets. A thread of another
+owner is not found.
 """
 
 import asyncio
@@ -52,8 +54,21 @@ from longtable.base.errors import (
 from longtable.base.twins import in_thread
 from longtable.graph.changes import TopicHistory, topic_histories
 from longtable.graph.export import Form, chart_drawer, export_as
-from longtable.graph.reports import ALL, audit_of, audit_of_threads, row_of, usage_of_threads, within
-from longtable.graph.threads import MOST_THREADS, change_thread, delete_thread, list_threads, search_threads
+from longtable.graph.reports import (
+    ALL,
+    audit_of,
+    audit_of_threads,
+    row_of,
+    usage_of_threads,
+    within,
+)
+from longtable.graph.threads import (
+    MOST_THREADS,
+    change_thread,
+    delete_thread,
+    list_threads,
+    search_threads,
+)
 from longtable.graph.transcripts import ThreadRecord, find_thread, load_thread, spent_in
 from longtable.memory.pins import current_pins
 from longtable.memory.spent import By, added
@@ -70,7 +85,11 @@ PAGE, MOST_PAGE = 100, 1_000
 """Items of one answer, where the request does not say how many, and at most."""
 BY: tuple[By, ...] = get_args(By)
 CHANGES = {"title", "project"}
-FORMS = {"jsonl": ("application/x-ndjson", "jsonl"), "markdown": ("text/markdown", "md"), "html": ("text/html", "html")}
+FORMS = {
+    "jsonl": ("application/x-ndjson", "jsonl"),
+    "markdown": ("text/markdown", "md"),
+    "html": ("text/html", "html"),
+}
 LANGUAGES = ("", "en", "zh")
 PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """A transcript is other people's text: nothing of it runs."""
@@ -100,7 +119,9 @@ STATUS: tuple[tuple[type[LongtableError], int], ...] = (
 
 
 class BadRequestError(ConfigError):
-    """A parameter or the body of a request is wrong. `name` and `wanted` repeat nothing of the request: the client is told them."""
+    """A parameter or the body of a request is wrong. `name` and `wanted` repeat nothing of the
+    request: the client is told them.
+    """
 
     code = ConfigError.code
     sentence = "bad_request"
@@ -112,7 +133,9 @@ class BadRequestError(ConfigError):
 
 @dataclass(frozen=True)
 class RouteRequest:
-    """One request to a route: who sent it, its thread and its parameters. Routes run in a thread."""
+    """One request to a route: who sent it, its thread and its parameters. Routes run in a
+    thread.
+    """
 
     http: Request
     owner: str | None
@@ -138,16 +161,22 @@ class RouteRequest:
         return self.http.query_params.get(name, default)
 
     def number(self, name: str, default: int, *, least: int, most: int) -> int:
-        """Return a parameter that is a whole number from `least` to `most`. Raises `BadRequestError`."""
+        """Return a parameter that is a whole number from `least` to `most`. Raises
+        `BadRequestError`.
+        """
         text = self.parameter(name, str(default))
-        if not (text.isascii() and text.isdecimal() and len(text) < 20 and least <= int(text) <= most):
+        if not (
+            text.isascii() and text.isdecimal() and len(text) < 20 and least <= int(text) <= most
+        ):
             raise BadRequestError(text, name=f"{name}=", wanted=f"{least} … {most}")
         return int(text)
 
     @property
     def bounds(self) -> tuple[int, int]:
         """Return offset and limit of the page that is asked for. Raises `BadRequestError`."""
-        return self.number("offset", 0, least=0, most=MOST_THREADS), self.number("limit", PAGE, least=1, most=MOST_PAGE)
+        return self.number("offset", 0, least=0, most=MOST_THREADS), self.number(
+            "limit", PAGE, least=1, most=MOST_PAGE
+        )
 
     def page(self, name: str, items: Iterable[Any]) -> dict[str, Any]:
         """Return one page of these and the offset of the next, null after the last page."""
@@ -166,22 +195,36 @@ def status_of(error: LongtableError) -> int:
 
 async def compact(request: Request) -> Response:
     """Compact a thread now, also under the threshold."""
-    made = await compact_thread(_client(request), request.path_params["thread_id"], owner_of(request))
+    made = await compact_thread(
+        _client(request), request.path_params["thread_id"], owner_of(request)
+    )
     if made is not None and made["type"] == "context_compaction_skipped":
         return _json({"compacted": None, "reasons": made["reasons"]})
     return _json({"compacted": made})
 
 
 def threads(request: RouteRequest) -> Mapping[str, Any]:
-    """Return the threads that the owner may see, the newest first; `?project=` and `?text=` narrow them."""
+    """Return the threads that the owner may see, the newest first; `?project=` and `?text=` narrow
+    them.
+    """
     project = request.http.query_params.get("project")
-    infos = list_threads(request.threads, limit=MOST_THREADS, owner=request.owner, text=request.parameter("text"), project=project)
+    infos = list_threads(
+        request.threads,
+        limit=MOST_THREADS,
+        owner=request.owner,
+        text=request.parameter("text"),
+        project=project,
+    )
     return request.page("threads", map(asdict, infos))
 
 
 def search(request: RouteRequest) -> Mapping[str, Any]:
-    """Return the turns whose words answer `?q=` best, over all transcripts that the owner may see."""
-    hits = search_threads(request.threads, request.parameter("q"), limit=sum(request.bounds) + 1, owner=request.owner)
+    """Return the turns whose words answer `?q=` best, over all transcripts that the owner may
+    see.
+    """
+    hits = search_threads(
+        request.threads, request.parameter("q"), limit=sum(request.bounds) + 1, owner=request.owner
+    )
     return request.page("hits", map(asdict, hits))
 
 
@@ -190,39 +233,72 @@ def projects(request: RouteRequest) -> Mapping[str, Any]:
     infos = list_threads(request.threads, limit=MOST_THREADS, owner=request.owner)
     counts = Counter(info.project for info in infos)
     used = {info.project: info.updated for info in reversed(infos)}
-    return request.page("projects", [{"project": name, "threads": counts[name], "updated": used[name]} for name in sorted(counts)])
+    return request.page(
+        "projects",
+        [
+            {"project": name, "threads": counts[name], "updated": used[name]}
+            for name in sorted(counts)
+        ],
+    )
 
 
 def change(request: RouteRequest) -> Mapping[str, Any]:
-    """Rename a thread, move it to another project, or both, as the body says: `{"title": ..., "project": ...}`."""
+    """Rename a thread, move it to another project, or both, as the body says:
+    `{"title": ..., "project": ...}`.
+    """
     try:
         fields = json.loads(request.body)
     except (ValueError, RecursionError):
         fields = None
-    if not isinstance(fields, dict) or not fields or not all(name in CHANGES and isinstance(fields[name], str) for name in fields):
-        raise BadRequestError(request.body[:80].decode(errors="replace"), name="JSON", wanted='{"title": "…", "project": "…"}')
+    if (
+        not isinstance(fields, dict)
+        or not fields
+        or not all(name in CHANGES and isinstance(fields[name], str) for name in fields)
+    ):
+        raise BadRequestError(
+            request.body[:80].decode(errors="replace"),
+            name="JSON",
+            wanted='{"title": "…", "project": "…"}',
+        )
     info = change_thread(request.threads, request.seen(), **fields, owner=request.owner)
-    with suppress(NotFoundError, UnprocessableEntityError):  # deleted by the server: our place in the index is left
+    with suppress(NotFoundError, UnprocessableEntityError):
+        # Deleted by the server: our place in the index is left.
         request.threads.wait(write_metadata(request.threads.client, info.thread_id))
     return asdict(info)
 
 
 def delete(request: RouteRequest) -> Response:
-    """Delete a thread with its results, archive files and audit; after the server's own delete, what that left of it."""
-    left = replace(request, threads=ServerThreads(request.threads.client, request.threads.loop, deletes=True))
-    delete_thread(left.threads, left.seen(), owner=request.owner, results=server_results(), archive=server_archive())
+    """Delete a thread with its results, archive files and audit; after the server's own delete,
+    what that left of it.
+    """
+    left = replace(
+        request, threads=ServerThreads(request.threads.client, request.threads.loop, deletes=True)
+    )
+    delete_thread(
+        left.threads,
+        left.seen(),
+        owner=request.owner,
+        results=server_results(),
+        archive=server_archive(),
+    )
     return Response(status_code=204, headers=SAFE)
 
 
 def history(request: RouteRequest) -> Mapping[str, Any]:
-    """Return the transcript from its first message on, retired messages too; excluded ones are marked."""
+    """Return the transcript from its first message on, retired messages too; excluded ones are
+    marked.
+    """
     shown = request.load().shown
     return {**request.page("messages", starmap(_message, enumerate(shown, 1))), "total": len(shown)}
 
 
 def export(request: RouteRequest) -> Response:
     """Return the whole thread as `?form=` says: jsonl, markdown or html, labels in `?language=`."""
-    form, language, thread_id = request.parameter("form", "jsonl"), request.parameter("language"), request.thread_id
+    form, language, thread_id = (
+        request.parameter("form", "jsonl"),
+        request.parameter("language"),
+        request.thread_id,
+    )
     for name, value, known in (("form", form, (*FORMS,)), ("language", language, LANGUAGES)):
         if value not in known:
             raise BadRequestError(value, name=f"{name}=", wanted=" | ".join(filter(None, known)))
@@ -230,13 +306,20 @@ def export(request: RouteRequest) -> Response:
     draw = chart_drawer(server_results(), thread_id) if form == "html" else None
     text = export_as(request.load(), cast("Form", form), language=language or None, draw=draw)
     headers = {**_file(f"{thread_id}.{ending}"), "Content-Security-Policy": PAGE_POLICY}
-    return Response(text.encode("utf-8", "replace"), media_type=f"{media}; charset=utf-8", headers=headers)
+    return Response(
+        text.encode("utf-8", "replace"), media_type=f"{media}; charset=utf-8", headers=headers
+    )
 
 
 def audit(request: RouteRequest) -> Mapping[str, Any]:
-    """Return the queries of a thread, or of all threads that the owner may see, the oldest first."""
+    """Return the queries of a thread, or of all threads that the owner may see, the oldest
+    first.
+    """
     if "thread_id" in request.http.path_params:
-        pairs = [(request.thread_id, entry) for entry in audit_of(request.threads, request.thread_id, request.owner)]
+        pairs = [
+            (request.thread_id, entry)
+            for entry in audit_of(request.threads, request.thread_id, request.owner)
+        ]
     else:
         pairs = audit_of_threads(request.threads, owner=request.owner)
     return request.page("audit", starmap(row_of, pairs))
@@ -248,7 +331,9 @@ def pins(request: RouteRequest) -> Mapping[str, Any]:
 
 
 def usage(request: RouteRequest) -> Mapping[str, Any]:
-    """Return the tokens that a thread took, or all threads of the owner, added up as `?by=` says."""
+    """Return the tokens that a thread took, or all threads of the owner, added up as `?by=`
+    says.
+    """
     wanted = request.parameter("by", ",".join(ALL)).split(",")
     if not set(wanted) <= set(BY):
         raise BadRequestError(",".join(wanted), name="by=", wanted=", ".join(BY))
@@ -256,7 +341,13 @@ def usage(request: RouteRequest) -> Mapping[str, Any]:
     if "thread_id" in request.http.path_params:
         spent = within(spent_in(request.load()), request.parameter("from"), request.parameter("to"))
         return request.page("usage", map(asdict, added(spent, by)))
-    spent = usage_of_threads(request.threads, by=by, owner=request.owner, first=request.parameter("from"), last=request.parameter("to"))
+    spent = usage_of_threads(
+        request.threads,
+        by=by,
+        owner=request.owner,
+        first=request.parameter("from"),
+        last=request.parameter("to"),
+    )
     return request.page("usage", map(asdict, spent))
 
 
@@ -269,7 +360,9 @@ def topic(request: RouteRequest) -> Response:
     """Return one topic's document as Markdown; `?version=` an older one."""
     topic_id = request.http.path_params["topic_id"]
     wanted = request.http.query_params.get("version")
-    versions = [version for topic in _topics(request) if topic.id == topic_id for version in topic.versions]
+    versions = [
+        version for topic in _topics(request) if topic.id == topic_id for version in topic.versions
+    ]
     found = [version for version in versions if wanted in (None, str(version.version))]
     if not found:
         raise UnknownTopicError(topic_id)
@@ -291,22 +384,47 @@ def result_csv(request: RouteRequest) -> Response:
     store, thread_id, handle = server_results(), request.seen(), request.http.path_params["handle"]
     store.path(thread_id, handle)  # its errors have a status; those of a stream have none
     quote = request.parameter("quote_formulas") == "1"
-    return StreamingResponse(_csv(store, thread_id, handle, quote), media_type="text/csv; charset=utf-8", headers=_file(f"{handle}.csv"))
+    return StreamingResponse(
+        _csv(store, thread_id, handle, quote),
+        media_type="text/csv; charset=utf-8",
+        headers=_file(f"{handle}.csv"),
+    )
 
 
 def result_arrow(request: RouteRequest) -> Response:
     """Return a whole result as an Arrow IPC stream."""
     store, thread_id, handle = server_results(), request.seen(), request.http.path_params["handle"]
     body = arrow_bytes(store, thread_id, handle)
-    return Response(body, media_type="application/vnd.apache.arrow.stream", headers=_file(f"{handle}.arrows"))
+    return Response(
+        body, media_type="application/vnd.apache.arrow.stream", headers=_file(f"{handle}.arrows")
+    )
 
 
 def result_svg(request: RouteRequest) -> Response:
-    """Return a result as a chart: the last one of it in the transcript, or one that `?wish=` describes."""
-    record, handle, wish = request.load(), request.http.path_params["handle"], request.parameter("wish")
-    drawn = [part.spec for part in parts_of(record.shown) if isinstance(part, Drawing) and part.handle == handle]
-    chart = chart_of(handle, server_results().get(record.thread_id, handle), spec=drawn[-1] if drawn and not wish else None, wish=wish)
-    return Response(chart.svg(), media_type="image/svg+xml", headers={**SAFE, "Content-Security-Policy": PAGE_POLICY})
+    """Return a result as a chart: the last one of it in the transcript, or one that `?wish=`
+    describes.
+    """
+    record, handle, wish = (
+        request.load(),
+        request.http.path_params["handle"],
+        request.parameter("wish"),
+    )
+    drawn = [
+        part.spec
+        for part in parts_of(record.shown)
+        if isinstance(part, Drawing) and part.handle == handle
+    ]
+    chart = chart_of(
+        handle,
+        server_results().get(record.thread_id, handle),
+        spec=drawn[-1] if drawn and not wish else None,
+        wish=wish,
+    )
+    return Response(
+        chart.svg(),
+        media_type="image/svg+xml",
+        headers={**SAFE, "Content-Security-Policy": PAGE_POLICY},
+    )
 
 
 def archive(request: RouteRequest) -> Mapping[str, Any]:
@@ -324,7 +442,9 @@ def archive_file(request: RouteRequest) -> Response:
 
 
 def owner_of(request: Request) -> str | None:
-    """Return the owner: as the server's authentication found; if the server has none, as the header says."""
+    """Return the owner: as the server's authentication found; if the server has none, as the header
+    says.
+    """
     owner = requester(request.scope.get("user"), request.headers.get(OWNER_HEADER))
     if owner is not None and not is_owner(owner):
         raise BadRequestError(owner, name=OWNER_HEADER, wanted=OWNER_RULE)
@@ -334,7 +454,8 @@ def owner_of(request: Request) -> str | None:
 async def error_response(request: Request, error: Exception) -> Response:
     """Return a typed error's status, its code, one sentence for people, and the seconds to wait.
 
-    Public: `app.add_exception_handler(LongtableError, error_response)` gives your own FastAPI application the same answers.
+    Public: `app.add_exception_handler(LongtableError, error_response)` gives your own FastAPI
+    application the same answers.
     """
     assert isinstance(error, LongtableError)
     language = "zh" if request.headers.get("accept-language", "").startswith("zh") else "en"
@@ -349,7 +470,9 @@ def _served(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
 
     async def route(request: Request) -> Response:
         threads = ServerThreads(_client(request), asyncio.get_running_loop())
-        answer = await in_thread(handler, RouteRequest(request, owner_of(request), threads, await request.body()))
+        answer = await in_thread(
+            handler, RouteRequest(request, owner_of(request), threads, await request.body())
+        )
         return answer if isinstance(answer, Response) else _json(answer)
 
     return route
@@ -359,35 +482,70 @@ def _client(request: Request) -> LangGraphClient:
     """Return a client of the server these routes are mounted in."""
     if find_spec("langgraph_api"):
         return get_client()
-    passed = {name: value for name in ("authorization", "x-api-key", "cookie") if (value := request.headers.get(name))}
+    passed = {
+        name: value
+        for name in ("authorization", "x-api-key", "cookie")
+        if (value := request.headers.get(name))
+    }
     return get_client(url=str(request.base_url), headers=passed)
 
 
 def _csv(store: "ResultStore", thread_id: str, handle: str, quote_formulas: bool) -> Iterator[str]:
-    for rows in chain([[tuple[object, ...](store.meta(thread_id, handle).columns)]], store.batches(thread_id, handle)):
+    for rows in chain(
+        [[tuple[object, ...](store.meta(thread_id, handle).columns)]],
+        store.batches(thread_id, handle),
+    ):
         buffer = io.StringIO()
         csv.writer(buffer).writerows(csv_cells(row, quote_formulas=quote_formulas) for row in rows)
         yield buffer.getvalue().encode("utf-8", "replace").decode()
 
 
 def _described(meta: "ResultMeta") -> dict[str, Any]:
-    return {"handle": meta.handle, "columns": meta.columns, "types": meta.types, "rows": meta.row_count}
+    return {
+        "handle": meta.handle,
+        "columns": meta.columns,
+        "types": meta.types,
+        "rows": meta.row_count,
+    }
 
 
 def _message(number: int, message: BaseMessage) -> dict[str, Any]:
     calls = message.tool_calls if isinstance(message, AIMessage) else []
-    of = {"tool_call_id": message.tool_call_id, "status": message.status} if isinstance(message, ToolMessage) else {}
-    fields = {"number": number, "id": message.id, "role": message.type, "name": message.name, "content": message.content}
-    return {**fields, "tool_calls": calls, **of, **{name: marks_of(message).get(name) for name in ("turn", "time", "kind")}}
+    of = (
+        {"tool_call_id": message.tool_call_id, "status": message.status}
+        if isinstance(message, ToolMessage)
+        else {}
+    )
+    fields = {
+        "number": number,
+        "id": message.id,
+        "role": message.type,
+        "name": message.name,
+        "content": message.content,
+    }
+    return {
+        **fields,
+        "tool_calls": calls,
+        **of,
+        **{name: marks_of(message).get(name) for name in ("turn", "time", "kind")},
+    }
 
 
 def _file(name: str) -> dict[str, str]:
-    safe = "".join(letter for letter in name if letter.isascii() and (letter.isalnum() or letter in "._-"))
+    safe = "".join(
+        letter for letter in name if letter.isascii() and (letter.isalnum() or letter in "._-")
+    )
     return {**SAFE, "Content-Disposition": f'attachment; filename="{safe}"'}
 
 
-def _json(body: Mapping[str, Any], *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return JSONResponse(json.loads(json.dumps(body, ensure_ascii=False)), status, headers={**SAFE, **(headers or {})})
+def _json(
+    body: Mapping[str, Any], *, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    return JSONResponse(
+        json.loads(json.dumps(body, ensure_ascii=False)),
+        status,
+        headers={**SAFE, **(headers or {})},
+    )
 
 
 THREAD = "/longtable/threads/{thread_id}"
@@ -419,7 +577,8 @@ ROUTES: tuple[tuple[str, str, Callable[[Request], Awaitable[Response]]], ...] = 
         )
     ),
 )
-app = FastAPI(openapi_url=None, exception_handlers={LongtableError: error_response})  # Aegra takes no plain Starlette application
+# Aegra takes no plain Starlette application
+app = FastAPI(openapi_url=None, exception_handlers={LongtableError: error_response})
 for _method, _path, _handler in ROUTES:  # nor puts its authentication before Starlette's own routes
     app.add_api_route(_path, _handler, methods=[_method], response_model=None)
 

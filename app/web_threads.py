@@ -10,13 +10,27 @@ from uuid import UUID
 
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import BaseMessage, messages_from_dict
-from langgraph.store.base import BaseStore, GetOp, Item, ListNamespacesOp, MatchCondition, Op, PutOp, SearchOp
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    SearchOp,
+)
 from langgraph.types import StateSnapshot
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEntityError
 
-from longtable.base.errors import LongtableError, ThreadBusyError, ThreadNotFoundError, TurnPendingError
+from longtable.base.errors import (
+    LongtableError,
+    ThreadBusyError,
+    ThreadNotFoundError,
+    TurnPendingError,
+)
 from longtable.base.events import Event
 from longtable.base.store_keys import THREADS
 from longtable.base.twins import a_from, in_thread
@@ -34,12 +48,15 @@ class CompactionFailedError(LongtableError):
 
 
 class ServerThreads(StoredThreads):
-    """A server's threads through its API; called in a thread, while the event loop it was made in runs.
+    """A server's threads through its API; called in a thread, while the event loop it was made in
+    runs.
 
     `deletes`: a thread that is gone is an empty one: what is kept of it here may be left.
     """
 
-    def __init__(self, client: LangGraphClient, loop: asyncio.AbstractEventLoop, *, deletes: bool = False) -> None:
+    def __init__(
+        self, client: LangGraphClient, loop: asyncio.AbstractEventLoop, *, deletes: bool = False
+    ) -> None:
         self.client, self.loop, self.deletes = client, loop, deletes
 
     @property
@@ -53,14 +70,16 @@ class ServerThreads(StoredThreads):
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> StateSnapshot:
         """Return a thread's newest state. Raises `ThreadNotFoundError`."""
         assert checkpoint_id is None, "a server's checkpoints are not read"
-        if not re.fullmatch(r"[\w-]{1,200}", thread_id, re.ASCII):  # the client puts it into an address as it is
+        if not re.fullmatch(r"[\w-]{1,200}", thread_id, re.ASCII):
+            # The client puts it into an address as it is.
             raise ThreadNotFoundError(thread_id)
         try:
             return self.wait(_state(self.client, thread_id))
         except ThreadNotFoundError:
             if not self.deletes:
                 raise
-            return StateSnapshot({}, (), {}, None, None, None, (), ())  # its place in the index may be left
+            # Its place in the index may be left.
+            return StateSnapshot({}, (), {}, None, None, None, (), ())
 
     def forget(self, thread_id: str) -> None:
         """Delete a thread in the server."""
@@ -77,7 +96,9 @@ class ServerThreads(StoredThreads):
 
 
 async def write_metadata(client: LangGraphClient, thread_id: str) -> None:
-    """Copy a thread's title and project from the index into the server's metadata, where `threads.search` looks."""
+    """Copy a thread's title and project from the index into the server's metadata, where
+    `threads.search` looks.
+    """
     item: Any = await client.store.get_item(THREADS, thread_id)
     if item is not None:
         found = {name: item["value"].get(name) or "" for name in ("title", "project")}
@@ -87,14 +108,27 @@ async def write_metadata(client: LangGraphClient, thread_id: str) -> None:
 class MetadataWriter(AsyncCallbackHandler):
     """Write a thread's title and project into its metadata when a run on a server ends."""
 
-    ignore_llm = ignore_chat_model = ignore_retriever = ignore_agent = ignore_custom_event = True  # LangChain calls it for chains alone
+    # LangChain calls it for chains alone
+    ignore_llm = ignore_chat_model = ignore_retriever = ignore_agent = ignore_custom_event = True
 
     def __init__(self) -> None:
         self.threads: dict[UUID, str] = {}
 
-    async def on_chain_start(self, *_: Any, run_id: UUID, parent_run_id: UUID | None = None, metadata: Any = None, **__: Any) -> None:
+    async def on_chain_start(
+        self,
+        *_: Any,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        metadata: Any = None,
+        **__: Any,
+    ) -> None:
         """Note the thread of a run."""
-        if parent_run_id is None and metadata and metadata.get("thread_id") and find_spec("langgraph_api"):
+        if (
+            parent_run_id is None
+            and metadata
+            and metadata.get("thread_id")
+            and find_spec("langgraph_api")
+        ):
             self.threads[run_id] = str(metadata["thread_id"])
 
     async def on_chain_end(self, *_: Any, run_id: UUID, **__: Any) -> None:
@@ -108,14 +142,23 @@ class MetadataWriter(AsyncCallbackHandler):
         await self.on_chain_end(run_id=run_id)
 
 
-async def compact_thread(client: LangGraphClient, thread_id: str, owner: str | None) -> CompactionEvent | None:
-    """Compact a thread now; None when there is nothing to compact. Raises `ThreadNotFoundError`, `TurnPendingError`, `ThreadBusyError`."""
-    state, _ = await in_thread(find_thread, ServerThreads(client, asyncio.get_running_loop()), thread_id, owner)
+async def compact_thread(
+    client: LangGraphClient, thread_id: str, owner: str | None
+) -> CompactionEvent | None:
+    """Compact a thread now; None when there is nothing to compact. Raises `ThreadNotFoundError`,
+    `TurnPendingError`, `ThreadBusyError`.
+    """
+    state, _ = await in_thread(
+        find_thread, ServerThreads(client, asyncio.get_running_loop()), thread_id, owner
+    )
     if is_pending(state):
         raise TurnPendingError(thread_id)
     if update := leftover_update(state):
         await client.threads.update_state(thread_id, dict(update), as_node="prepare")
-    command = {"goto": "compact", "update": {"turn": {**turn_of(state.values), "status": "compacting"}}}
+    command = {
+        "goto": "compact",
+        "update": {"turn": {**turn_of(state.values), "status": "compacting"}},
+    }
     context = {"owner": owner} if owner else {}
     events: list[Event] = []
     try:
@@ -128,7 +171,9 @@ async def compact_thread(client: LangGraphClient, thread_id: str, owner: str | N
             multitask_strategy="reject",
         ):
             if part.event == "error":
-                raise CompactionFailedError(f"the server could not compact thread {thread_id!r}: {part.data}")
+                raise CompactionFailedError(
+                    f"the server could not compact thread {thread_id!r}: {part.data}"
+                )
             if part.event == "custom":
                 events.append(cast("Event", part.data))
     except (ConflictError, UnprocessableEntityError) as error:
@@ -139,14 +184,22 @@ async def compact_thread(client: LangGraphClient, thread_id: str, owner: str | N
 async def _state(client: LangGraphClient, thread_id: str) -> StateSnapshot:
     try:
         found = await client.threads.get_state(thread_id)
-    except (NotFoundError, UnprocessableEntityError) as error:  # no such thread, or an id that can be none
+    except (NotFoundError, UnprocessableEntityError) as error:
+        # No such thread, or an id that can be none.
         raise ThreadNotFoundError(thread_id) from error
     values = dict(cast("Mapping[str, Any]", found["values"] or {}))
     if "messages" in values:
         values["messages"] = _messages(values["messages"])
     tasks = tuple(_Task(task["name"]) for task in found["tasks"])
     return StateSnapshot(
-        values, tuple(found["next"]), {}, cast("Any", found["metadata"]), found["created_at"], None, cast("Any", tasks), ()
+        values,
+        tuple(found["next"]),
+        {},
+        cast("Any", found["metadata"]),
+        found["created_at"],
+        None,
+        cast("Any", tasks),
+        (),
     )
 
 
@@ -181,7 +234,10 @@ class _ServerStore(BaseStore):
                     found = wait(store.get_item(namespace, key))
                 return _item(found) if found else None  # one server answers 404, another one null
             case SearchOp(namespace, limit=limit):
-                return [_item(item) for item in wait(store.search_items(namespace, limit=limit))["items"]]
+                return [
+                    _item(item)
+                    for item in wait(store.search_items(namespace, limit=limit))["items"]
+                ]
             case ListNamespacesOp((MatchCondition("prefix", path),)):
                 names = wait(store.list_namespaces(prefix=list(path), limit=op.limit))
                 return [tuple(namespace) for namespace in names["namespaces"]]
@@ -194,4 +250,6 @@ class _ServerStore(BaseStore):
 
 def _item(found: Mapping[str, Any]) -> Item:
     times = {name: found[name] for name in ("created_at", "updated_at")}
-    return Item(value=found["value"], key=found["key"], namespace=tuple(found["namespace"]), **times)
+    return Item(
+        value=found["value"], key=found["key"], namespace=tuple(found["namespace"]), **times
+    )

@@ -1,1 +1,3 @@
-"""What every room speaks: errors, events, settings, redaction, keys of the store. It imports nothing of ours."""
+"""What every room speaks: errors, events, settings, redaction, keys of the store. It imports
+nothing of ours.
+"""

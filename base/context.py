@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args, get_type_hints
 
-from pydantic import AfterValidator, ConfigDict, Field, GetCoreSchemaHandler, ValidationError, create_model
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    ValidationError,
+    create_model,
+)
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
@@ -20,10 +27,20 @@ STRICTER: dict[str, tuple[str, ...]] = {
     "privacy": ("off", "types"),
 }
 """Choices of which one is stricter than another, the strictest last."""
-LIMITS = {"model_limit", "max_model_calls", "max_message_chars", "max_repairs", "max_retries", "request_timeout", "thinking"}
+LIMITS = {
+    "model_limit",
+    "max_model_calls",
+    "max_message_chars",
+    "max_repairs",
+    "max_retries",
+    "request_timeout",
+    "thinking",
+}
 """Numbers for which an operator's value is the maximum."""
 MOST_TURNS, MOST_SECONDS = 10_000, 31_536_000
-"""Of a rate limit. An owner's times are one item of the store: 10,000 of them are 0.5 MB, read and written with each turn."""
+"""Of a rate limit. An owner's times are one item of the store: 10,000 of them are 0.5 MB, read and
+written with each turn.
+"""
 MOST_OWNER = 200
 OWNER_RULE = f"1 to {MOST_OWNER} printable characters without blanks at the ends"
 
@@ -43,10 +60,14 @@ class _Kind(type):
 
 
 def _current(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values without fields of earlier versions. Raises `ConfigError` for one that would have changed something."""
+    """Return the values without fields of earlier versions. Raises `ConfigError` for one that would
+    have changed something.
+    """
     for name, value in values.items():
         if name in kind.REPLACED and value not in (None, "", kind.OLD_DEFAULTS.get(name)):
-            raise ConfigError(f"{kind.__name__} has no field {name!r} any more: {kind.REPLACED[name]}")
+            raise ConfigError(
+                f"{kind.__name__} has no field {name!r} any more: {kind.REPLACED[name]}"
+            )
         if isinstance(value, str) and (advice := kind.GONE.get((name, value))):
             raise ConfigError(f"{kind.__name__}.{name}: {value} is gone: {advice}")
     return {name: value for name, value in values.items() if name not in kind.REPLACED}
@@ -55,8 +76,9 @@ def _current(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
 class Settings(metaclass=_Kind):
     """Base of frozen dataclasses whose fields pydantic checks when they are built.
 
-    Raises `ConfigError` naming field, value and what is allowed; for a field or a choice of an earlier version,
-    what replaced it. Saved settings may still hold such a field: one at its default, None or "" is left out.
+    Raises `ConfigError` naming field, value and what is allowed; for a field or a choice of an
+    earlier version, what replaced it. Saved settings may still hold such a field: one at its
+    default, None or "" is left out.
     """
 
     REPLACED: ClassVar[Mapping[str, str]] = {}
@@ -71,7 +93,8 @@ class Settings(metaclass=_Kind):
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Take what a call takes: pydantic builds a dataclass without calling it."""
         return core_schema.no_info_before_validator_function(
-            lambda given: _current(cls, given) if isinstance(given, Mapping) else given, handler(source)
+            lambda given: _current(cls, given) if isinstance(given, Mapping) else given,
+            handler(source),
         )
 
     def __post_init__(self) -> None:
@@ -85,7 +108,8 @@ class Settings(metaclass=_Kind):
             first = error.errors(include_input=False, include_url=False)[0]
             name = str(first["loc"][0])
             raise ConfigError(
-                f"{kind.__name__}.{name} must be {_allowed(hints[name], first['msg'])}, found {shown(values[name])}"
+                f"{kind.__name__}.{name} must be {_allowed(hints[name], first['msg'])}, found"
+                f" {shown(values[name])}"
             ) from None
 
 
@@ -107,7 +131,9 @@ def _checks(kind: Any) -> Any:
 def _allowed(hint: Any, said: str) -> str:
     """Return what a field takes, with both bounds of a number; `said` is pydantic's message."""
     kinds = get_args(hint)
-    choices = [text for kind, text in ((bool, "True, False"), (type(None), "None")) if kind in kinds]
+    choices = [
+        text for kind, text in ((bool, "True, False"), (type(None), "None")) if kind in kinds
+    ]
     for each in (hint, *kinds):
         for rule in getattr(each, "__metadata__", ()):
             if isinstance(rule, FieldInfo):
@@ -116,12 +142,19 @@ def _allowed(hint: Any, said: str) -> str:
                 words = "from {:,} to {:,}" if hasattr(low, "ge") else "between {:,} and {:,}"
                 bounds = words.format(dataclasses.astuple(low)[0], dataclasses.astuple(high)[0])
                 return " or ".join([f"{number} {bounds}", *choices])
-    return " or ".join([said.removeprefix("Input should be ").removeprefix("Value error, "), *choices])
+    return " or ".join(
+        [said.removeprefix("Input should be ").removeprefix("Value error, "), *choices]
+    )
 
 
 def is_owner(value: object) -> bool:
     """Return whether a value can name an owner."""
-    return isinstance(value, str) and 1 <= len(value) <= MOST_OWNER and value.isprintable() and value == value.strip()
+    return (
+        isinstance(value, str)
+        and 1 <= len(value) <= MOST_OWNER
+        and value.isprintable()
+        and value == value.strip()
+    )
 
 
 def _checked_name(value: str) -> str:
@@ -148,14 +181,18 @@ def _setting(default: Any, description: str, **extra: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Context(Settings):
-    """Settings of one run; a wrong value raises `ConfigError` naming field, value and what is allowed.
+    """Settings of one run; a wrong value raises `ConfigError` naming field, value and what is
+    allowed.
 
     "" stands for a field that was not set: forms send it for one that was left empty.
     """
 
-    # The upper bounds are far beyond use: a checkpoint takes integers of 64 bits, LangGraph 10,007 steps.
+    # The upper bounds are far beyond use: a checkpoint takes integers of 64 bits, LangGraph 10,007
+    # steps.
     model_limit: Annotated[int, Field(ge=1, le=100_000_000)] | None = _setting(
-        None, "The model's input limit in tokens. Empty: from the model's profile or the table of known models."
+        None,
+        "The model's input limit in tokens. Empty: from the model's profile or the table of known"
+        " models.",
     )
     system_prompt: Annotated[str, TEXT] | None = _setting(
         None,
@@ -163,54 +200,78 @@ class Context(Settings):
         langgraph_nodes=["respond"],
         langgraph_type="prompt",
     )
-    language: Literal["en", "zh"] | None = _setting(None, "Language of notices: 'en' or 'zh'. Empty: the language of the newest message.")
+    language: Literal["en", "zh"] | None = _setting(
+        None, "Language of notices: 'en' or 'zh'. Empty: the language of the newest message."
+    )
     max_model_calls: Annotated[int, Field(ge=1, le=1_000)] = _setting(
         12, "Model calls allowed in one turn; then the turn ends with a notice."
     )
-    max_message_chars: Annotated[int, Field(ge=1, le=100_000_000)] = _setting(8_000, "Characters allowed in one message of the user.")
+    max_message_chars: Annotated[int, Field(ge=1, le=100_000_000)] = _setting(
+        8_000, "Characters allowed in one message of the user."
+    )
     max_repairs: Annotated[int, Field(ge=0, le=1_000)] = _setting(
-        3, "How often a failing query may be corrected in one turn; then the model has to say that it failed."
+        3,
+        "How often a failing query may be corrected in one turn; then the model has to say that it"
+        " failed.",
     )
     approve_sql: Literal["never", "costly", "always"] = _setting(
-        "costly", "Which queries a person approves before they run: 'never', 'costly' ones, or 'always'."
+        "costly",
+        "Which queries a person approves before they run: 'never', 'costly' ones, or 'always'.",
     )
     check_numbers: Literal["off", "flag"] = _setting(
-        "flag", "Figures of an answer that no result of its turn holds: 'flag' them after the answer, or 'off'."
+        "flag",
+        "Figures of an answer that no result of its turn holds: 'flag' them after the answer, or"
+        " 'off'.",
     )
     privacy: Literal["off", "types"] = _setting(
         "off",
-        "What the model is shown of the data: 'types' withholds every cell, it sees types, counts and names only;"
-        " the person sees all rows. Or 'off'.",
+        "What the model is shown of the data: 'types' withholds every cell, it sees types, counts"
+        " and names only; the person sees all rows. Or 'off'.",
     )
     owner: Annotated[str, NAME] | None = _setting(
-        None, "Whose thread it is. A thread another owner opened is not found; one opened without an owner is open to all."
+        None,
+        "Whose thread it is. A thread another owner opened is not found; one opened without an"
+        " owner is open to all.",
     )
     model: Annotated[str, NAME] | None = _setting(
-        None, "Which of the operator's models answers, by its name in their list. Empty: the graph's own."
+        None,
+        "Which of the operator's models answers, by its name in their list. Empty: the graph's"
+        " own.",
     )
     temperature: Annotated[float, Field(ge=0, le=2)] | None = _setting(
         None, "Sampling temperature of the model, 0 to 2. Empty: as the model was made."
     )
-    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = _setting(
-        None, "How hard a reasoning model thinks: none, minimal, low, medium, high, xhigh or max."
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = (
+        _setting(
+            None,
+            "How hard a reasoning model thinks: none, minimal, low, medium, high, xhigh or max.",
+        )
     )
     thinking: bool | Annotated[int, Field(ge=1, le=10_000_000)] | None = _setting(
         None,
-        "Whether a model that can do both thinks before it answers, or the tokens it may think, where its server"
-        " takes a budget. Empty: as the model was made.",
+        "Whether a model that can do both thinks before it answers, or the tokens it may think,"
+        " where its server takes a budget. Empty: as the model was made.",
     )
     request_timeout: Annotated[float, Field(ge=0.001, le=86_400)] | None = _setting(
         None, "Seconds one model call may wait for its server. Empty: as the model was made."
     )
     max_retries: Annotated[int, Field(ge=0, le=20)] = _setting(
-        0, "Further tries of a model call that failed before its answer began, beside those of its client."
+        0,
+        "Further tries of a model call that failed before its answer began, beside those of its"
+        " client.",
     )
-    project: Annotated[str, NAME] | None = _setting(None, "What a thread is for: threads are listed and their usage added up by it.")
-    channel: Annotated[str, NAME] | None = _setting(None, "Where the message came from, kept in its metadata: 'web', 'chat', a bot's name.")
+    project: Annotated[str, NAME] | None = _setting(
+        None, "What a thread is for: threads are listed and their usage added up by it."
+    )
+    channel: Annotated[str, NAME] | None = _setting(
+        None, "Where the message came from, kept in its metadata: 'web', 'chat', a bot's name."
+    )
 
     REPLACED: ClassVar = {
         "memory_prompt": "use build_graph(memory_prompt=...)",
-        "schema_share": "the schema always takes up to 4 % of the limit, and the tools tell the rest",
+        "schema_share": (
+            "the schema always takes up to 4 % of the limit, and the tools tell the rest"
+        ),
         "max_request_messages": "use build_graph(request_limits=RequestLimits(messages=...))",
         "max_request_chars": "use build_graph(request_limits=RequestLimits(chars=...))",
         "max_request_bytes": "use build_graph(request_limits=RequestLimits(bytes=...))",
@@ -229,7 +290,9 @@ class Context(Settings):
     def __new__(cls, **values: Any) -> Self:
         """Note which fields were set: a value that equals the default may have been chosen."""
         context = super().__new__(cls)
-        chosen = frozenset(name for name, value in values.items() if value is not None and value != "")
+        chosen = frozenset(
+            name for name, value in values.items() if value is not None and value != ""
+        )
         context.__dict__["_fields_set"] = chosen
         return context
 
@@ -241,22 +304,33 @@ class Context(Settings):
         super().__post_init__()
 
     def replace(self, **changes: Any) -> "Context":
-        """Return a copy with these fields changed. `dataclasses.replace` instead marks every field as set."""
+        """Return a copy with these fields changed. `dataclasses.replace` instead marks every field
+        as set.
+        """
         return type(self)(**{**{name: getattr(self, name) for name in self.fields_set}, **changes})
 
     @property
     def fields_set(self) -> frozenset[str]:
-        """The fields that were set; of a copy that did not note them, those unlike their default."""
-        unlike = (each.name for each in dataclasses.fields(self) if getattr(self, each.name) != each.default)
-        return frozenset(self.__dict__.get("_fields_set", unlike))  # pydantic replaces the whole `__dict__`
+        """The fields that were set; of a copy that did not note them, those unlike their
+        default.
+        """
+        unlike = (
+            each.name
+            for each in dataclasses.fields(self)
+            if getattr(self, each.name) != each.default
+        )
+        # Pydantic replaces the whole `__dict__`.
+        return frozenset(self.__dict__.get("_fields_set", unlike))
 
     def within(self, operator: "Context") -> "Context":
         """Return these settings as far as an operator's allow.
 
-        For each field the operator set: use the operator's value if this context sets none; otherwise
-        the stricter choice (`STRICTER`), the smaller number, or the operator's value.
+        For each field the operator set: use the operator's value if this context sets none;
+        otherwise the stricter choice (`STRICTER`), the smaller number, or the operator's value.
         """
-        return self.replace(**{name: self._within(name, getattr(operator, name)) for name in operator.fields_set})
+        return self.replace(
+            **{name: self._within(name, getattr(operator, name)) for name in operator.fields_set}
+        )
 
     def _within(self, name: str, most: Any) -> Any:
         mine = getattr(self, name)
@@ -265,12 +339,17 @@ class Context(Settings):
         if name in STRICTER:
             return max(mine, most, key=STRICTER[name].index)
         # `thinking=True` means as many tokens as the model likes.
-        return min(mine, most, key=lambda value: math.inf if value is True else value) if name in LIMITS else most
+        return (
+            min(mine, most, key=lambda value: math.inf if value is True else value)
+            if name in LIMITS
+            else most
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class RequestLimits(Settings):
-    """Limits of all messages of one request together. They hold where clients come in, not within another graph.
+    """Limits of all messages of one request together. They hold where clients come in, not within
+    another graph.
 
     One message of `Context.max_message_chars` always passes.
     """
@@ -280,21 +359,28 @@ class RequestLimits(Settings):
     chars: Annotated[int, Field(ge=1, le=1_000_000_000)] = 120_000
     """Characters of their texts."""
     bytes: Annotated[int, Field(ge=1, le=10_000_000_000)] = 262_144
-    """Bytes with images and tool calls as they are sent (256 KiB). With an earlier talk that a request hands in, 32 times as many."""
+    """Bytes with images and tool calls as they are sent (256 KiB). With an earlier talk that a
+    request hands in, 32 times as many.
+    """
 
 
 def requester(user: object, claimed: str | None) -> str | None:
-    """Return whose a request is: the identity that a server's authentication found; `claimed` where the server has none.
+    """Return whose a request is: the identity that a server's authentication found; `claimed` where
+    the server has none.
 
-    `user`: what the server says of who sent it. One that is not authenticated is nobody, whatever the request claims.
+    `user`: what the server says of who sent it. One that is not authenticated is nobody, whatever
+    the request claims.
     """
-    if user is None or type(user).__module__ == "langgraph_api.auth.noop":  # Agent Server's, where it authenticates nobody
+    if user is None or type(user).__module__ == "langgraph_api.auth.noop":
+        # Agent Server's, where it authenticates nobody
         return claimed
     return str(getattr(user, "identity", "")) if getattr(user, "is_authenticated", False) else None
 
 
 def shown(value: object) -> str:
-    """Return a value for a message, clipped: Python does not write an integer of thousands of digits."""
+    """Return a value for a message, clipped: Python does not write an integer of thousands of
+    digits.
+    """
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}" if -(10**30) < value < 10**30 else f"one of {value.bit_length():,} bits"
     text = repr(value)

@@ -1,8 +1,8 @@
 """Every error longtable raises on purpose: one base, a flat tree.
 
-Three audiences. The developer and the log read `str(error)`: what was wanted, what was found, what to do. A program
-reads `error.code` and the attributes. A person reads `error.user_text(language)`: one short sentence without
-internals (no SQL, path, URL, key or stack).
+Three audiences. The developer and the log read `str(error)`: what was wanted, what was found, what
+to do. A program reads `error.code` and the attributes. A person reads `error.user_text(language)`:
+one short sentence without internals (no SQL, path, URL, key or stack).
 """
 
 import math
@@ -23,7 +23,9 @@ EDITABLE = (CHECKOUT / "pyproject.toml").is_file()
 
 
 class Reason(TypedDict):
-    """Why something did not happen, or what went wrong on the way: a code for programs, words for a model or a person."""
+    """Why something did not happen, or what went wrong on the way: a code for programs, words for a
+    model or a person.
+    """
 
     code: str
     message: str
@@ -32,7 +34,9 @@ class Reason(TypedDict):
 @cache
 def sentences() -> Mapping[str, Mapping[str, str]]:
     """Return what a person is told of each error, by its code and language."""
-    return tomllib.loads((Path(__file__).parent / "error_sentences.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(
+        (Path(__file__).parent / "error_sentences.toml").read_text(encoding="utf-8")
+    )
 
 
 class LongtableError(Exception):
@@ -47,12 +51,18 @@ class LongtableError(Exception):
             cls.code = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__.removesuffix("Error")).lower()
 
     def __init__(self, *args: object) -> None:
-        # In one place: whatever a client or a driver put into its words, no error of ours repeats a key.
+        # In one place: whatever a client or a driver put into its words, no error of ours repeats a
+        # key.
         super().__init__(*(redacted(each) if isinstance(each, str) else each for each in args))
 
     def user_text(self, language: str = "en") -> str:
-        """Return one short sentence for the person, in `language` ("en" or "zh"; others read English)."""
-        keys = (self.sentence, *(kind.code for kind in type(self).__mro__ if issubclass(kind, LongtableError)))
+        """Return one short sentence for the person, in `language` ("en" or "zh"; others read
+        English).
+        """
+        keys = (
+            self.sentence,
+            *(kind.code for kind in type(self).__mro__ if issubclass(kind, LongtableError)),
+        )
         texts = next(sentences()[key] for key in keys if key in sentences())
         return texts.get(language, texts["en"]).format_map(vars(self))
 
@@ -62,14 +72,22 @@ class LongtableError(Exception):
         return self.code
 
     def dict(self) -> dict[str, str]:
-        """Return what Agent Server sends for an error raised outside the nodes: both languages, since the person's is unknown."""
-        return {"error": type(self).__name__, "message": f"{self.user_text('en')} {self.user_text('zh')}", "code": self.code}
+        """Return what Agent Server sends for an error raised outside the nodes: both languages,
+        since the person's is unknown.
+        """
+        return {
+            "error": type(self).__name__,
+            "message": f"{self.user_text('en')} {self.user_text('zh')}",
+            "code": self.code,
+        }
 
 
 class RunFailedError(RuntimeError):
-    """What leaves a run on a server in place of an error: the person's sentence. Servers pass on the text of this base.
+    """What leaves a run on a server in place of an error: the person's sentence. Servers pass on
+    the text of this base.
 
-    If it replaces a typed error, it is also an instance of that class and has its attributes. The developer's text goes to the log.
+    If it replaces a typed error, it is also an instance of that class and has its attributes. The
+    developer's text goes to the log.
     """
 
     code: str
@@ -83,7 +101,9 @@ def client_error(error: Exception, text: str, code: str) -> RunFailedError:
     """Return what leaves a run on a server in place of an error, with `text` for the person."""
     kind, typed = type(error), isinstance(error, LongtableError)
     bases = (RunFailedError, kind) if typed else (RunFailedError,)
-    made: RunFailedError = RunFailedError.__new__(type(kind.__name__, bases, {"__module__": kind.__module__, "code": code}), text)
+    made: RunFailedError = RunFailedError.__new__(
+        type(kind.__name__, bases, {"__module__": kind.__module__, "code": code}), text
+    )
     made.__dict__.update(vars(error) if typed else {})
     return made
 
@@ -95,18 +115,30 @@ class ConfigError(LongtableError):
 def check_type(name: str, value: object, kind: type, *, optional: bool = False) -> None:
     """Raise `ConfigError` for an argument of another type; None is right where it is optional."""
     if not isinstance(value, kind) and not (optional and value is None):
-        raise ConfigError(f"{name} must be {kind.__name__}{' or None' * optional}, found {type(value).__name__}")
+        raise ConfigError(
+            f"{name} must be {kind.__name__}{' or None' * optional}, found {type(value).__name__}"
+        )
 
 
 def pip_install(what: str, *, checkout: Path = CHECKOUT, python: str = sys.executable) -> str:
-    """Return the command, run in the checkout, that installs a package for the Python that runs longtable."""
+    """Return the command, run in the checkout, that installs a package for the Python that runs
+    longtable.
+    """
     own = Path(python)
     program = str(own.relative_to(checkout)) if own.is_relative_to(checkout) else "python"
     return f"{program} -m pip install {what}"
 
 
-def extra_command(extra: str, *, editable: bool = EDITABLE, checkout: Path = CHECKOUT, python: str = sys.executable) -> str:
-    """Return the command, run in the checkout, that installs an extra. It names no package: longtable is on no index."""
+def extra_command(
+    extra: str,
+    *,
+    editable: bool = EDITABLE,
+    checkout: Path = CHECKOUT,
+    python: str = sys.executable,
+) -> str:
+    """Return the command, run in the checkout, that installs an extra. It names no package:
+    longtable is on no index.
+    """
     return pip_install(f"{'-e ' if editable else ''}'.[{extra}]'", checkout=checkout, python=python)
 
 
@@ -116,18 +148,26 @@ def install_extra(extra: str) -> str:
 
 
 class MissingExtraError(ConfigError):
-    """An optional part is not installed; the message names its extra and the command that installs it."""
+    """An optional part is not installed; the message names its extra and the command that installs
+    it.
+    """
 
     def __init__(self, what: str, extra: str, *, instead: str = "") -> None:
-        super().__init__(f"{what} without the extra `{extra}`: {install_extra(extra)}{instead and f', or {instead}'}")
+        super().__init__(
+            f"{what} without the extra `{extra}`:"
+            f" {install_extra(extra)}{instead and f', or {instead}'}"
+        )
         self.extra = extra
 
 
-AWAITED = "this store belongs to an event loop: call what is awaited there (aask, astream, ainvoke ...), or use one from `open_persistence`"
+AWAITED = (
+    "this store belongs to an event loop: call what is awaited there (aask, astream, ainvoke ...),"
+    " or use one from `open_persistence`"
+)
 """Told where a call would block the event loop it waits for."""
 
 
-# -- what a person sent ---------------------------------------------------------------------------------------------
+# -- what a person sent ----------------------------------------------------------------------------
 
 
 class InputError(LongtableError):
@@ -138,14 +178,19 @@ class EmptyMessageError(InputError):
     """The message holds no text."""
 
     def __init__(self) -> None:
-        super().__init__("the message is empty: send at least one character that is not white space")
+        super().__init__(
+            "the message is empty: send at least one character that is not white space"
+        )
 
 
 class UnknownModelError(InputError):
     """The operator offers no model of this name; nothing was written."""
 
     def __init__(self, *, name: str, known: str) -> None:
-        super().__init__(f"Context.model must be one of the operator's models ({known or 'there are none'}), found {name!r}")
+        super().__init__(
+            f"Context.model must be one of the operator's models ({known or 'there are none'}),"
+            f" found {name!r}"
+        )
         self.name, self.known = name, known
 
 
@@ -153,12 +198,17 @@ class MessageTooLongError(InputError):
     """One message is over the input limit; nothing was written."""
 
     def __init__(self, *, size: int, limit: int) -> None:
-        super().__init__(f"the message has {size:,} characters, the limit is {limit:,}: shorten it or raise Context.max_message_chars")
+        super().__init__(
+            f"the message has {size:,} characters, the limit is {limit:,}: shorten it or raise"
+            " Context.max_message_chars"
+        )
         self.size, self.limit = size, limit
 
 
 class RequestLimitError(InputError):
-    """The messages of one request together are over a limit; nothing was written. `size` and `limit` in the unit of its class."""
+    """The messages of one request together are over a limit; nothing was written. `size` and
+    `limit` in the unit of its class.
+    """
 
     unit: ClassVar[str] = "parts"
     setting: ClassVar[str] = ""
@@ -191,10 +241,15 @@ class RequestTooLargeError(RequestLimitError):
 
 
 class RateLimitedError(InputError):
-    """The owner has begun as many turns as allowed in a time; nothing was written. `wait_s`: seconds until the next may begin."""
+    """The owner has begun as many turns as allowed in a time; nothing was written. `wait_s`:
+    seconds until the next may begin.
+    """
 
     def __init__(self, *, turns: int, seconds: int, wait_s: float) -> None:
-        super().__init__(f"{turns:,} turns in {seconds:,} s are allowed to one owner: wait {wait_s:g} s, or raise RateLimit.turns")
+        super().__init__(
+            f"{turns:,} turns in {seconds:,} s are allowed to one owner: wait {wait_s:g} s, or"
+            " raise RateLimit.turns"
+        )
         self.turns, self.seconds, self.wait_s = turns, seconds, wait_s
         self._minutes, self._wait_minutes = round(seconds / 60, 1), math.ceil(wait_s / 60)
 
@@ -207,27 +262,35 @@ class InvalidTextError(InputError):
     """The message holds lone surrogates, which are no text."""
 
     def __init__(self) -> None:
-        super().__init__("the message holds lone surrogates: decode its bytes as UTF-8 with errors='replace' before sending it")
+        super().__init__(
+            "the message holds lone surrogates: decode its bytes as UTF-8 with errors='replace'"
+            " before sending it"
+        )
 
 
 class WrongRoleError(InputError):
-    """A message of the input is none of the user, the model or a tool, or the last one is not the user's."""
+    """A message of the input is none of the user, the model or a tool, or the last one is not the
+    user's.
+    """
 
     def __init__(self, *, role: str) -> None:
         super().__init__(
-            f"an input holds messages of the user, of the model and of tools, and the last must be the user's (role 'human'), "
-            f"found {role!r}: put the question last, and what a model is to obey into Context.system_prompt"
+            "an input holds messages of the user, of the model and of tools, and the last must be"
+            f" the user's (role 'human'), found {role!r}: put the question last, and what a model"
+            " is to obey into Context.system_prompt"
         )
         self.role = role
 
 
 class NotPrivateError(InputError):
-    """Cells are to be withheld in a thread that has turns whose cells the model was shown; nothing was written."""
+    """Cells are to be withheld in a thread that has turns whose cells the model was shown; nothing
+    was written.
+    """
 
     def __init__(self) -> None:
         super().__init__(
-            "Context.privacy is 'types', but in earlier turns of this thread the model was shown cells, and its answers may quote them: "
-            "begin a new thread, or leave privacy 'off'"
+            "Context.privacy is 'types', but in earlier turns of this thread the model was shown"
+            " cells, and its answers may quote them: begin a new thread, or leave privacy 'off'"
         )
 
 
@@ -240,24 +303,29 @@ class ContextTooLargeError(InputError):
 
     def __init__(self, *, need: int, budget: int, what: str = THE_MESSAGE) -> None:
         super().__init__(
-            f"too large: {what}: the call needs {need:,} tokens, the limit less the reserve is {budget:,}: "
-            f"{'pass fewer tools' if what == TOOLS else 'shorten it'}, raise Context.model_limit or use a model with a larger limit"
+            f"too large: {what}: the call needs {need:,} tokens, the limit less the reserve is"
+            f" {budget:,}: {'pass fewer tools' if what == TOOLS else 'shorten it'}, raise"
+            " Context.model_limit or use a model with a larger limit"
         )
         self.need, self.budget, self.what = need, budget, what
 
     @property
     def sentence(self) -> str:
-        return {SYSTEM_PROMPT: f"{self.code}.system", TOOLS: f"{self.code}.tools"}.get(self.what, self.code)
+        return {SYSTEM_PROMPT: f"{self.code}.system", TOOLS: f"{self.code}.tools"}.get(
+            self.what, self.code
+        )
 
 
-# -- threads and their files ----------------------------------------------------------------------------------------
+# -- threads and their files -----------------------------------------------------------------------
 
 
 class ThreadNotFoundError(LongtableError):
     """No thread of this id is in the store."""
 
     def __init__(self, thread_id: str) -> None:
-        super().__init__(f"no thread {thread_id!r} in this store: list what is there with `longtable threads`")
+        super().__init__(
+            f"no thread {thread_id!r} in this store: list what is there with `longtable threads`"
+        )
         self.thread_id = thread_id
 
 
@@ -265,41 +333,58 @@ class TurnPendingError(LongtableError):
     """A turn was interrupted and must be finished first."""
 
     def __init__(self, thread_id: str) -> None:
-        super().__init__(f"thread {thread_id!r} has an interrupted turn: finish it by resume(), or ask again, then do this")
+        super().__init__(
+            f"thread {thread_id!r} has an interrupted turn: finish it by resume(), or ask again,"
+            " then do this"
+        )
         self.thread_id = thread_id
 
 
 class WrongDecisionError(LongtableError):
-    """An answer to what a turn waits for does not fit the question, which still stands; nothing was written."""
+    """An answer to what a turn waits for does not fit the question, which still stands; nothing was
+    written.
+    """
 
 
 class NothingAskedError(LongtableError):
     """No turn of the thread waits for a person's answer."""
 
     def __init__(self, thread_id: str) -> None:
-        super().__init__(f"thread {thread_id!r} waits for no answer: look at `Conversation.approvals()` and `Conversation.waiting()`")
+        super().__init__(
+            f"thread {thread_id!r} waits for no answer: look at `Conversation.approvals()` and"
+            " `Conversation.waiting()`"
+        )
         self.thread_id = thread_id
 
 
 class ThreadBusyError(LongtableError):
     """Another run works on the thread.
 
-    `stored`: False, nothing of this run was written; True, its message is in the thread, and another run went on from
-    there; None, that happened while its message was on its way in: the history tells.
+    `stored`: False, nothing of this run was written; True, its message is in the thread, and
+    another run went on from there; None, that happened while its message was on its way in: the
+    history tells.
     """
 
     def __init__(self, thread_id: str, *, stored: bool | None = False) -> None:
         found = {
             False: "another run works on it: nothing of this one was written, send it again",
-            True: "another run went on with it: the message of this one stays, the rest was not written",
-            None: "another run went on with it while the message of this one was on its way in: see in its history whether it is there",
+            True: (
+                "another run went on with it: the message of this one stays, the rest was not"
+                " written"
+            ),
+            None: (
+                "another run went on with it while the message of this one was on its way in: see"
+                " in its history whether it is there"
+            ),
         }[stored]
         super().__init__(f"thread {thread_id!r} is busy: {found}")
         self.thread_id, self.stored = thread_id, stored
 
     @property
     def sentence(self) -> str:
-        return {False: self.code, True: f"{self.code}.stored", None: f"{self.code}.unknown"}[self.stored]
+        return {False: self.code, True: f"{self.code}.stored", None: f"{self.code}.unknown"}[
+            self.stored
+        ]
 
 
 class UnknownTurnError(LongtableError):
@@ -314,12 +399,17 @@ class ThreadExistsError(LongtableError):
     """A thread of this id already exists; nothing was written."""
 
     def __init__(self, thread_id: str) -> None:
-        super().__init__(f"a thread {thread_id!r} is in this store already: choose another id, or delete that one first")
+        super().__init__(
+            f"a thread {thread_id!r} is in this store already: choose another id, or delete that"
+            " one first"
+        )
         self.thread_id = thread_id
 
 
 class ThreadFormatError(LongtableError):
-    """An exported thread cannot be read: another kind of file, cut off, changed, or of a newer version; nothing was written."""
+    """An exported thread cannot be read: another kind of file, cut off, changed, or of a newer
+    version; nothing was written.
+    """
 
 
 class UnknownMessageError(LongtableError):
@@ -327,7 +417,8 @@ class UnknownMessageError(LongtableError):
 
     def __init__(self, message_id: str) -> None:
         super().__init__(
-            f"the thread has no message {message_id!r}: /history, or Conversation.history() in Python, lists those that it has"
+            f"the thread has no message {message_id!r}: /history, or Conversation.history() in"
+            " Python, lists those that it has"
         )
         self.message_id = message_id
 
@@ -340,7 +431,10 @@ class UnknownPinError(LongtableError):
     """The thread has no pin of this id."""
 
     def __init__(self, pin_id: str) -> None:
-        super().__init__(f"the thread has no pin {pin_id!r}: /pins, or Conversation.pins() in Python, lists those that it has")
+        super().__init__(
+            f"the thread has no pin {pin_id!r}: /pins, or Conversation.pins() in Python, lists"
+            " those that it has"
+        )
         self.pin_id = pin_id
 
 
@@ -348,17 +442,22 @@ class UnknownTopicError(LongtableError):
     """The thread has no topic of this id."""
 
     def __init__(self, topic_id: str) -> None:
-        super().__init__(f"the thread has no topic with id {topic_id!r}: take the `id` of one of `Conversation.topics()`")
+        super().__init__(
+            f"the thread has no topic with id {topic_id!r}: take the `id` of one of"
+            " `Conversation.topics()`"
+        )
         self.topic_id = topic_id
 
 
 class UndoTooFarError(LongtableError):
-    """The messages behind this compaction have retired to the archive: the view before it cannot be had again."""
+    """The messages behind this compaction have retired to the archive: the view before it cannot be
+    had again.
+    """
 
     def __init__(self, archived: int) -> None:
         super().__init__(
-            f"{archived:,} messages, and compactions before this one, retired to the archive since: only newer ones can be undone; "
-            "`Conversation.history()` still has every message"
+            f"{archived:,} messages, and compactions before this one, retired to the archive since:"
+            " only newer ones can be undone; `Conversation.history()` still has every message"
         )
         self.archived = archived
 
@@ -376,8 +475,9 @@ class DamagedThreadError(PersistenceError):
     def __init__(self, thread_id: str, *, what: str, why: str) -> None:
         argument = shlex.quote(thread_id)
         super().__init__(
-            f"thread {thread_id!r} is damaged, {what} cannot be read ({why}): `longtable threads fork {argument}` (`Conversation.fork()`) "
-            f"makes a new thread of the turns that can be read, `longtable threads delete {argument}` deletes it"
+            f"thread {thread_id!r} is damaged, {what} cannot be read ({why}): `longtable threads"
+            f" fork {argument}` (`Conversation.fork()`) makes a new thread of the turns that can be"
+            f" read, `longtable threads delete {argument}` deletes it"
         )
         self.thread_id, self.what, self.why = thread_id, what, why
 
@@ -386,50 +486,78 @@ class NewerStoreError(PersistenceError):
     """The store was written by a later version of longtable; nothing was changed in it."""
 
     def __init__(self, *, found: int, known: int) -> None:
-        super().__init__(f"the conversation store is of schema {found}, this version of longtable knows up to {known}: update longtable")
+        super().__init__(
+            f"the conversation store is of schema {found}, this version of longtable knows up to"
+            f" {known}: update longtable"
+        )
         self.found, self.known = found, known
 
 
 class StoreKeyError(PersistenceError):
-    """The store is encrypted and the key is missing or another one, or it is not encrypted and a key was given."""
+    """The store is encrypted and the key is missing or another one, or it is not encrypted and a
+    key was given.
+    """
 
 
 class UnknownArchiveError(LongtableError):
     """The thread has no archive file of this key, or it is no key."""
 
     def __init__(self, key: str) -> None:
-        super().__init__(f"this thread has no archive file {key[:60]!r}: take a key that its list of files has")
+        super().__init__(
+            f"this thread has no archive file {key[:60]!r}: take a key that its list of files has"
+        )
 
 
 class ArchiveGapError(PersistenceError):
-    """Archived messages that were asked for are not there. `missing`: their numbers in the transcript, as (first, last)."""
+    """Archived messages that were asked for are not there. `missing`: their numbers in the
+    transcript, as (first, last).
+    """
 
     def __init__(self, missing: list[tuple[int, int]], *, what: str = "messages") -> None:
-        told = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in missing[:5])
+        told = ", ".join(
+            str(first) if first == last else f"{first} to {last}" for first, last in missing[:5]
+        )
         more = f" and {len(missing) - 5} more gaps" if len(missing) > 5 else ""
-        super().__init__(f"the archive lacks {what} {told}{more}: give the store that the thread was kept in, or restore its file")
+        super().__init__(
+            f"the archive lacks {what} {told}{more}: give the store that the thread was kept in, or"
+            " restore its file"
+        )
         self.missing = missing
 
 
 class ArchiveFormatError(PersistenceError):
-    """A message holds what cannot be archived, or an archived one cannot be read; nothing was written."""
+    """A message holds what cannot be archived, or an archived one cannot be read; nothing was
+    written.
+    """
 
 
-# -- what a model asks to recall --------------------------------------------------------------------------------------
+# -- what a model asks to recall -------------------------------------------------------------------
 
 
 class RecallRefusedError(LongtableError):
-    """A recall was asked for in a way that can find nothing; the message tells the model how to ask."""
+    """A recall was asked for in a way that can find nothing; the message tells the model how to
+    ask.
+    """
 
 
 class PinRefusedError(LongtableError):
     """A model asked to pin or end what it may not; the message tells the model why."""
 
 
-# -- the database ---------------------------------------------------------------------------------------------------
+# -- the database ----------------------------------------------------------------------------------
 
 
-Problem = Literal["syntax", "unknown_name", "ambiguous", "type", "refused", "too_slow", "too_big", "unavailable", "other"]
+Problem = Literal[
+    "syntax",
+    "unknown_name",
+    "ambiguous",
+    "type",
+    "refused",
+    "too_slow",
+    "too_big",
+    "unavailable",
+    "other",
+]
 """What is wrong with a query, whichever engine says so and in whatever words."""
 
 
@@ -465,7 +593,9 @@ class QueryRefusedError(DatabaseError):
     ) -> None:
         super().__init__(f"{reason}: {hint}" if hint else reason)
         self.reason, self.rule, self.hint = reason, rule, hint
-        self.problem = "syntax" if rule == "syntax" else "unknown_name" if rule == "table" else "refused"
+        self.problem = (
+            "syntax" if rule == "syntax" else "unknown_name" if rule == "table" else "refused"
+        )
         self.line, self.column, self.nearest = line, column, nearest
 
 
@@ -489,7 +619,9 @@ class QueryFailedError(DatabaseError):
 
 
 class UnknownTableError(QueryRefusedError, QueryFailedError):
-    """No table of this name can be read: it is not there, or not permitted; which of the two is not told."""
+    """No table of this name can be read: it is not there, or not permitted; which of the two is not
+    told.
+    """
 
 
 class QueryTimeoutError(DatabaseError):
@@ -498,18 +630,24 @@ class QueryTimeoutError(DatabaseError):
     problem = "too_slow"
 
     def __init__(self, *, limit_s: float, killed: bool = False) -> None:
-        super().__init__(f"the query was stopped after {limit_s:g} s: filter or aggregate more, or raise QueryLimits.seconds")
+        super().__init__(
+            f"the query was stopped after {limit_s:g} s: filter or aggregate more, or raise"
+            " QueryLimits.seconds"
+        )
         self.limit_s, self.killed = limit_s, killed
 
 
 class ConnectionWaitError(DatabaseError):
-    """No connection to the server came free in time: the query never began. Seconds, and how many connections there are."""
+    """No connection to the server came free in time: the query never began. Seconds, and how many
+    connections there are.
+    """
 
     problem = "unavailable"
 
     def __init__(self, *, waited_s: float, connections: int) -> None:
         super().__init__(
-            f"all {connections} connections to the database were busy for {waited_s:.3g} s, so the query was not started: ask again later"
+            f"all {connections} connections to the database were busy for {waited_s:.3g} s, so the"
+            " query was not started: ask again later"
         )
         self.waited_s, self.connections = waited_s, connections
 
@@ -525,7 +663,9 @@ class TooManyRowsError(DatabaseError):
 
 
 class ResultTooLargeError(DatabaseError):
-    """The result is larger than allowed (bytes), or one value or row of it; nothing of it is returned."""
+    """The result is larger than allowed (bytes), or one value or row of it; nothing of it is
+    returned.
+    """
 
     problem = "too_big"
 
@@ -549,7 +689,9 @@ class TempSpaceError(ResultTooLargeError):
 
 
 class WorkerLostError(DatabaseError):
-    """The process that ran the query ended before it answered; the database and other queries are unaffected."""
+    """The process that ran the query ended before it answered; the database and other queries are
+    unaffected.
+    """
 
     problem = "too_big"
 
@@ -561,11 +703,13 @@ class QueryCancelledError(DatabaseError):
         super().__init__("the query was cancelled")
 
 
-# -- the model's provider -------------------------------------------------------------------------------------------
+# -- the model's provider --------------------------------------------------------------------------
 
 
 class ProviderError(LongtableError):
-    """The model's provider did not answer. The turn can be resumed; nothing of the thread is lost."""
+    """The model's provider did not answer. The turn can be resumed; nothing of the thread is
+    lost.
+    """
 
 
 class ProviderAuthError(ProviderError):
@@ -573,7 +717,9 @@ class ProviderAuthError(ProviderError):
 
 
 class ProviderQuotaError(ProviderError):
-    """The account at the provider is empty or over its quota (402, or 429 with `insufficient_quota`): waiting does not help."""
+    """The account at the provider is empty or over its quota (402, or 429 with
+    `insufficient_quota`): waiting does not help.
+    """
 
 
 class ProviderRateLimitedError(ProviderError):
@@ -589,7 +735,9 @@ class ProviderRateLimitedError(ProviderError):
 
 
 class ProviderUnavailableError(ProviderError):
-    """The provider cannot be reached, failed (5xx), or broke the stream. `retry_after` in seconds, where it says when to ask again."""
+    """The provider cannot be reached, failed (5xx), or broke the stream. `retry_after` in seconds,
+    where it says when to ask again.
+    """
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -599,8 +747,9 @@ class ProviderUnavailableError(ProviderError):
 class ProviderRefusedError(ProviderError):
     """The provider refused the request (another 4xx).
 
-    `content`: for what its messages hold, so that the turn is closed; `left_out`: its messages left the view. If the call
-    is refused even without earlier refused messages, nothing more is removed from the view.
+    `content`: for what its messages hold, so that the turn is closed; `left_out`: its messages left
+    the view. If the call is refused even without earlier refused messages, nothing more is removed
+    from the view.
     """
 
     def __init__(self, message: str, *, content: bool = False, left_out: bool = False) -> None:
@@ -609,11 +758,15 @@ class ProviderRefusedError(ProviderError):
 
     @property
     def sentence(self) -> str:
-        return f"{self.code}.{'message' if self.left_out else 'again'}" if self.content else self.code
+        return (
+            f"{self.code}.{'message' if self.left_out else 'again'}" if self.content else self.code
+        )
 
 
 class ProviderProtocolError(ProviderError):
-    """The server answered, but not in the protocol its client speaks: no model server, or a wrong URL."""
+    """The server answered, but not in the protocol its client speaks: no model server, or a wrong
+    URL.
+    """
 
 
 class ModelContextOverflowError(ProviderError):

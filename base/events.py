@@ -1,4 +1,5 @@
-"""What a run tells while it works: the payloads of the custom stream, each a plain dict with a `type`.
+"""What a run tells while it works: the payloads of the custom stream, each a plain dict with a
+`type`.
 
 `Conversation.stream` yields these, and besides them `token`, `reasoning` and `answer`.
 """
@@ -22,12 +23,16 @@ class UsageParts(TypedDict):
 
 
 class UsageFigures(TypedDict):
-    """Tokens of the next call. `total` and `parts` in counted tokens; `calibrated` in the provider's: total x ratio."""
+    """Tokens of the next call. `total` and `parts` in counted tokens; `calibrated` in the
+    provider's: total x ratio.
+    """
 
     total: int
     calibrated: int
     ratio: float
-    """The provider's tokens for each one counted, as its reports show; 1 where it reports fewer, or nothing."""
+    """The provider's tokens for each one counted, as its reports show; 1 where it reports fewer, or
+    nothing.
+    """
     limit: int
     fraction: float
     """calibrated / limit."""
@@ -71,7 +76,9 @@ class ContextCompressed(TypedDict):
     ahead: bool
     """It was made after the answer, for the next turn."""
     reasons: list[Reason]
-    """What happened on the way: drafts the gate refused, a summariser that failed, an archive file that was not written."""
+    """What happened on the way: drafts the gate refused, a summariser that failed, an archive file
+    that was not written.
+    """
     ms: int
     topics: NotRequired[dict[str, str]]
     """Titles, by id, of the topics that it filed messages into, or took excluded ones out of."""
@@ -90,7 +97,9 @@ class ContextCompactionSkipped(TypedDict):
 
 
 class PassedMaterial(TypedDict):
-    """What one context provider added to a call. `tokens` with what stands around it; `ms`: what the provider took."""
+    """What one context provider added to a call. `tokens` with what stands around it; `ms`: what
+    the provider took.
+    """
 
     source: str
     tokens: int
@@ -99,7 +108,9 @@ class PassedMaterial(TypedDict):
 
 
 class ContextPassed(TypedDict):
-    """Context providers were asked for a call, the `call`th of its turn. `left_out`: those that failed, were slow, or had no room."""
+    """Context providers were asked for a call, the `call`th of its turn. `left_out`: those that
+    failed, were slow, or had no room.
+    """
 
     type: Literal["context_passed"]
     call: int
@@ -132,7 +143,9 @@ class ModelFallback(TypedDict):
 
 
 class MessagesRetired(TypedDict):
-    """Compacted messages left the live transcript for the archive; `Conversation.history` still has them all."""
+    """Compacted messages left the live transcript for the archive; `Conversation.history` still has
+    them all.
+    """
 
     type: Literal["messages_retired"]
     messages: int
@@ -150,7 +163,8 @@ class Recall(TypedDict):
 
 
 class PinsChanged(TypedDict):
-    """Words of the user were pinned, or pins ended by words of theirs; `/pins` lists them and restores one.
+    """Words of the user were pinned, or pins ended by words of theirs; `/pins` lists them and
+    restores one.
 
     `by`: "model", "heuristic" (code found it, said in passing).
     """
@@ -190,7 +204,9 @@ class QueryStarted(TypedDict):
 
 
 class QueryFinished(TypedDict):
-    """A query ended. On success: the SQL as run, and the whole result as the person gets it (cells are JSON values)."""
+    """A query ended. On success: the SQL as run, and the whole result as the person gets it (cells
+    are JSON values).
+    """
 
     type: Literal["query_finished"]
     call_id: str
@@ -208,7 +224,9 @@ class QueryFinished(TypedDict):
     """Why the result store could not keep it."""
     error: NotRequired[str]
     problem: NotRequired[Problem]
-    """What is wrong with it, whichever engine says so; then where in the SQL as asked, and what was probably meant."""
+    """What is wrong with it, whichever engine says so; then where in the SQL as asked, and what was
+    probably meant.
+    """
     rule: NotRequired[str]
     """Which rule of a wall refused it."""
     line: NotRequired[int]
@@ -217,9 +235,11 @@ class QueryFinished(TypedDict):
 
 
 class ChartShown(TypedDict):
-    """A chart is to be drawn: a checked Vega-Lite spec without data, for the result that the handle names.
+    """A chart is to be drawn: a checked Vega-Lite spec without data, for the result that the handle
+    names.
 
-    `Conversation.chart(handle, spec)` has its rows, and draws it. `notes` say what is left out or added up.
+    `Conversation.chart(handle, spec)` has its rows, and draws it. `notes` say what is left out or
+    added up.
     """
 
     type: Literal["chart"]
@@ -230,7 +250,9 @@ class ChartShown(TypedDict):
 
 
 class UnsupportedNumbers(TypedDict):
-    """Figures of the answer, as written, that no result of its turn gives, directly or by one step. Comes after the tokens."""
+    """Figures of the answer, as written, that no result of its turn gives, directly or by one step.
+    Comes after the tokens.
+    """
 
     type: Literal["unsupported_numbers"]
     turn: int
@@ -240,7 +262,9 @@ class UnsupportedNumbers(TypedDict):
 
 
 class SchemaChanged(TypedDict):
-    """The database's schema is another than at the turn before. Tables by name; of a large schema those the conversation was told of."""
+    """The database's schema is another than at the turn before. Tables by name; of a large schema
+    those the conversation was told of.
+    """
 
     type: Literal["schema_changed"]
     changed: list[str]
@@ -249,7 +273,9 @@ class SchemaChanged(TypedDict):
 
 
 class AuditFailed(TypedDict):
-    """The store did not take what the audit says of so many calls; the turn goes on. `failure`: the error's class."""
+    """The store did not take what the audit says of so many calls; the turn goes on. `failure`: the
+    error's class.
+    """
 
     type: Literal["audit_failed"]
     calls: int
@@ -272,7 +298,9 @@ class ReviewConfig(TypedDict):
 
 
 class ApprovalRequested(TypedDict):
-    """Calls wait for a person's decision, one for each action, in order: `Conversation.resume(decisions)`. Nothing of them has run."""
+    """Calls wait for a person's decision, one for each action, in order:
+    `Conversation.resume(decisions)`. Nothing of them has run.
+    """
 
     type: Literal["approval_requested"]
     action_requests: list[ActionRequest]
@@ -280,7 +308,9 @@ class ApprovalRequested(TypedDict):
 
 
 class InputRequested(TypedDict):
-    """A tool waits for an answer (it called `interrupt`): `Conversation.resume(answer)`. `value` is what it asks."""
+    """A tool waits for an answer (it called `interrupt`): `Conversation.resume(answer)`. `value` is
+    what it asks.
+    """
 
     type: Literal["input_requested"]
     id: str
@@ -288,14 +318,18 @@ class InputRequested(TypedDict):
 
 
 class ThreadWaiting(TypedDict):
-    """Another turn has the thread, in this process or another: the message waits until that one is over."""
+    """Another turn has the thread, in this process or another: the message waits until that one is
+    over.
+    """
 
     type: Literal["thread_waiting"]
     thread_id: str
 
 
 class Steered(TypedDict):
-    """A message that came while a turn was under way joined it (to who reads that turn), or is on its way there (to who sent it)."""
+    """A message that came while a turn was under way joined it (to who reads that turn), or is on
+    its way there (to who sent it).
+    """
 
     type: Literal["steered"]
     id: str
@@ -304,13 +338,17 @@ class Steered(TypedDict):
 
 
 class Failed(TypedDict):
-    """The run failed; this is the last event. It holds what a person may be told, for those who read only the stream."""
+    """The run failed; this is the last event. It holds what a person may be told, for those who
+    read only the stream.
+    """
 
     type: Literal["failed"]
     code: str
     """The error's `code`; "error" for one that was not raised on purpose."""
     text: str
-    """One sentence for the person, in the language of `Context.language` or of the newest message."""
+    """One sentence for the person, in the language of `Context.language` or of the newest
+    message.
+    """
     retry_after: float | None
     """Seconds after which trying again may help, where that is known."""
 
@@ -323,15 +361,18 @@ class Token(TypedDict):
 
 
 class ReasoningEvent(TypedDict):
-    """A piece of the model's reasoning, as it streams; no part of the answer. `metadata_of(message).reasoning` has it whole."""
+    """A piece of the model's reasoning, as it streams; no part of the answer.
+    `metadata_of(message).reasoning` has it whole.
+    """
 
     type: Literal["reasoning"]
     text: str
 
 
 class AnswerEvent(TypedDict):
-    """The turn is complete, or waits. `status`: 'answered', the code of the notice that stands for an answer,
-    'approval_requested' or 'input_requested'."""
+    """The turn is complete, or waits. `status`: 'answered', the code of the notice that stands for
+    an answer, 'approval_requested' or 'input_requested'.
+    """
 
     type: Literal["answer"]
     text: str
@@ -342,7 +383,9 @@ class AnswerEvent(TypedDict):
 
 
 class TeamTurn(TypedDict):
-    """A turn of a team begins. `tokens`: of the next call of each voice that may speak; `most_calls`: of all of them together."""
+    """A turn of a team begins. `tokens`: of the next call of each voice that may speak;
+    `most_calls`: of all of them together.
+    """
 
     type: Literal["team_turn"]
     mode: str
@@ -351,7 +394,9 @@ class TeamTurn(TypedDict):
 
 
 class VoiceStarted(TypedDict):
-    """A voice of the team is asked; until the next such event each event's `voice` names it. `name` and `color` are for people."""
+    """A voice of the team is asked; until the next such event each event's `voice` names it. `name`
+    and `color` are for people.
+    """
 
     type: Literal["voice_started"]
     voice: str

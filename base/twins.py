@@ -1,10 +1,11 @@
 """Write work once for callers that block and callers that await.
 
-`a_from` makes the awaited twin of a method that blocks, in a bounded pool of threads of our own. What streams, waits or is
-cancelled is a coroutine that waits by its `Execution` only: `await` runs it on the event loop, `complete` without one.
+`a_from` makes the awaited twin of a method that blocks, in a bounded pool of threads of our own.
+What streams, waits or is cancelled is a coroutine that waits by its `Execution` only: `await` runs
+it on the event loop, `complete` without one.
 
-LangGraph runs sync nodes in the event loop's default executor. No twin runs in that one: six calls that waited in it starved
-a turn of its nodes (8.2 s instead of 0.3).
+LangGraph runs sync nodes in the event loop's default executor. No twin runs in that one: six calls
+that waited in it starved a turn of its nodes (8.2 s instead of 0.3).
 """
 
 import asyncio
@@ -24,10 +25,13 @@ Params = ParamSpec("Params")
 Result = TypeVar("Result")
 
 
-async def in_thread(call: Callable[Params, Result], *args: Params.args, **kwargs: Params.kwargs) -> Result:
+async def in_thread(
+    call: Callable[Params, Result], *args: Params.args, **kwargs: Params.kwargs
+) -> Result:
     """Run a blocking call in a thread and return its result.
 
-    Cancelled, it still waits for the call to end: nothing writes behind the back of a caller that has moved on.
+    Cancelled, it still waits for the call to end: nothing writes behind the back of a caller that
+    has moved on.
     """
     job = _pool(os.getpid()).submit(contextvars.copy_context().run, partial(call, *args, **kwargs))
     done = asyncio.wrap_future(job)
@@ -54,13 +58,23 @@ def a_from(blocking: Callable[Params, Result]) -> Callable[Params, Coroutine[Any
 
 @dataclass(frozen=True)
 class Execution:
-    """How a coroutine that is written once waits: on the event loop, or blocking where there is none."""
+    """How a coroutine that is written once waits: on the event loop, or blocking where there is
+    none.
+    """
 
     on_loop: bool
 
-    async def call(self, blocking: Callable[[], Result], awaited: Callable[[], Awaitable[Result]] | None = None) -> Result:
-        """Make a call. On the loop use its awaited twin, or the thread of a node where it has none."""
-        return await (awaited() if awaited else asyncio.to_thread(blocking)) if self.on_loop else blocking()
+    async def call(
+        self, blocking: Callable[[], Result], awaited: Callable[[], Awaitable[Result]] | None = None
+    ) -> Result:
+        """Make a call. On the loop use its awaited twin, or the thread of a node where it has
+        none.
+        """
+        return (
+            await (awaited() if awaited else asyncio.to_thread(blocking))
+            if self.on_loop
+            else blocking()
+        )
 
 
 SYNC, ASYNC = Execution(on_loop=False), Execution(on_loop=True)
@@ -76,5 +90,5 @@ def complete(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 @cache
-def _pool(process: int) -> ThreadPoolExecutor:  # noqa: ARG001  # a forked process has none of its parent's threads
+def _pool(process: int) -> ThreadPoolExecutor:  # noqa: ARG001  # a fork has no threads of its parent
     return ThreadPoolExecutor(WORKERS, thread_name_prefix="longtable")

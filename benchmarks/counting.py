@@ -1,6 +1,8 @@
-"""What counting costs: one long message, a long history, and one new message in it; beside tiktoken and LangChain.
+"""What counting costs: one long message, a long history, and one new message in it; beside tiktoken
+and LangChain.
 
-Then each tokenizer: the time to load it, its speed, and its tokens for four kinds of text against o200k_base.
+Then each tokenizer: the time to load it, its speed, and its tokens for four kinds of text against
+o200k_base.
 
 python -m benchmarks.counting
 """
@@ -34,7 +36,8 @@ def history(size: int) -> list[BaseMessage]:
     """Return a plain conversation of `size` messages."""
     return [
         (AIMessage if i % 2 else HumanMessage)(
-            f"message {i}: the average departure delay of carrier {i % 16} was {i * 0.37:.2f} minutes. " * 4
+            f"message {i}: the average departure delay of carrier {i % 16} was {i * 0.37:.2f}"
+            " minutes. " * 4
         )
         for i in range(size)
     ]
@@ -48,15 +51,27 @@ def main() -> None:
     messages = history(HISTORY)
     fresh = TokenCounter("o200k_base")
     rows = [
-        ("one message, 8,000 characters, first time", best_of(lambda: fresh.message(HumanMessage(prose)), lambda: fresh._cache.clear())),
+        (
+            "one message, 8,000 characters, first time",
+            best_of(lambda: fresh.message(HumanMessage(prose)), lambda: fresh._cache.clear()),
+        ),
         ("  the same by tiktoken alone", best_of(lambda: encoding.encode_ordinary(prose))),
-        (f"history of {HISTORY:,} messages, first time", best_of(lambda: fresh.messages(messages), lambda: fresh._cache.clear())),
-        ("  the same by tiktoken alone", best_of(lambda: [encoding.encode_ordinary(str(m.content)) for m in messages])),
+        (
+            f"history of {HISTORY:,} messages, first time",
+            best_of(lambda: fresh.messages(messages), lambda: fresh._cache.clear()),
+        ),
+        (
+            "  the same by tiktoken alone",
+            best_of(lambda: [encoding.encode_ordinary(str(m.content)) for m in messages]),
+        ),
         (
             f"one new message after {HISTORY:,} counted ones",
             best_of(lambda: fresh.messages([*messages, HumanMessage(f"new {time.time_ns()}")])),
         ),
-        ("  the same by count_tokens_approximately", best_of(lambda: count_tokens_approximately(messages))),
+        (
+            "  the same by count_tokens_approximately",
+            best_of(lambda: count_tokens_approximately(messages)),
+        ),
     ]
     print(f"counting, median of {REPEATS}, milliseconds")
     for name, milliseconds in rows:
@@ -76,14 +91,22 @@ TEXTS = {
 def tokenizers() -> None:
     """Print each tokenizer's time to load, its speed in characters, and its counts as ratios."""
     base = counter("o200k_base")
-    print(f"\n  {'tokenizer':<12}{'load ms':>9}{'M chars/s':>11}" + "".join(f"{name:>9}" for name in TEXTS))
+    print(
+        f"\n  {'tokenizer':<12}{'load ms':>9}{'M chars/s':>11}"
+        + "".join(f"{name:>9}" for name in TEXTS)
+    )
     for encoding in ("o200k_base", "cl100k_base", *PACKAGES):
         load = best_of(partial(TokenCounter, encoding))
         ours = counter(encoding)
         long = "".join(text * 500 for text in TEXTS.values())
         speed = len(long) / best_of(partial(ours.text, long)) / 1000
-        ratios = "".join(f"{ours.text(text * 100) / base.text(text * 100):>9.2f}" for text in TEXTS.values())
-        print(f"  {encoding:<12}{load:>9.0f}{speed:>11.1f}{ratios}" + ("  (not installed: estimated)" if ours.estimated else ""))
+        ratios = "".join(
+            f"{ours.text(text * 100) / base.text(text * 100):>9.2f}" for text in TEXTS.values()
+        )
+        print(
+            f"  {encoding:<12}{load:>9.0f}{speed:>11.1f}{ratios}"
+            + ("  (not installed: estimated)" if ours.estimated else "")
+        )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
-"""What a turn costs as its thread grows: bytes stored and milliseconds, over thousands of turns; with docs/growth.png.
+"""What a turn costs as its thread grows: bytes stored and milliseconds, over thousands of turns;
+with docs/growth.png.
 
 python -m benchmarks.growth [TURNS] [STORE ...]     # 5,000 turns; sqlite, postgres, plain, agent
 
-Two messages of some 300 bytes a turn. `plain`: LangGraph's own `add_messages` and SqliteSaver, without memory, stopped at
-a tenth of the turns; `agent`: LangChain's `create_agent` with `SummarizationMiddleware`, at half. Bytes are those of the
-file with its journal, or of the database; times are of the whole turn.
+Two messages of some 300 bytes a turn. `plain`: LangGraph's own `add_messages` and SqliteSaver,
+without memory, stopped at a tenth of the turns; `agent`: LangChain's `create_agent` with
+`SummarizationMiddleware`, at half. Bytes are those of the file with its journal, or of the
+database; times are of the whole turn.
 """
 
 import sqlite3
@@ -48,7 +50,9 @@ FILLER = "and what of the north and the south and the east and the west " * 5
 
 @dataclass
 class Growth:
-    """One store: turns so far, bytes stored by then, and the median ms of a turn since the point before."""
+    """One store: turns so far, bytes stored by then, and the median ms of a turn since the point
+    before.
+    """
 
     store: str
     turns: list[int] = field(default_factory=list)
@@ -93,7 +97,10 @@ def model() -> ScriptedModel:
 @contextmanager
 def sqlite() -> Iterator[Place]:
     """Keep the thread in a SQLite file."""
-    with tempfile.TemporaryDirectory() as folder, _kept(f"sqlite:///{folder}/chat.db", lambda: _files(Path(folder))) as place:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        _kept(f"sqlite:///{folder}/chat.db", lambda: _files(Path(folder))) as place,
+    ):
         yield place
 
 
@@ -102,7 +109,12 @@ def postgres() -> Iterator[Place]:
     """Keep the thread in a PostgreSQL database, on a server of its own."""
     try:
         url = postgres_server().create()
-        with _kept(url, lambda: int(postgres_server().run(url, "SELECT pg_database_size(current_database())")[0][0])) as place:
+        with _kept(
+            url,
+            lambda: int(
+                postgres_server().run(url, "SELECT pg_database_size(current_database())")[0][0]
+            ),
+        ) as place:
             yield place
     finally:
         stop_postgres_server()
@@ -115,7 +127,9 @@ def _kept(url: str, size: Callable[[], int]) -> Iterator[Place]:
     def opened() -> float:
         begun = time.perf_counter()
         with open_persistence(url) as again:
-            other = build_graph(model=model()).compile(checkpointer=again.checkpointer, store=again.store)
+            other = build_graph(model=model()).compile(
+                checkpointer=again.checkpointer, store=again.store
+            )
             assert Conversation(other, "t", context=Context(model_limit=LIMIT)).view()
         return (time.perf_counter() - begun) * 1000
 
@@ -145,7 +159,9 @@ def plain() -> Iterator[Place]:
             return {"messages": [speaker.invoke(state["messages"][-20:])]}
 
         builder = StateGraph(Plain).add_node("respond", respond)
-        return builder.add_edge(START, "respond").add_edge("respond", END).compile(checkpointer=saver)
+        return (
+            builder.add_edge(START, "respond").add_edge("respond", END).compile(checkpointer=saver)
+        )
 
     with _peer(compiled) as place:
         yield place
@@ -156,7 +172,9 @@ def agent() -> Iterator[Place]:
     """Keep the thread as LangChain's agent does, with its summarisation at the same threshold."""
 
     def compiled(speaker: ScriptedModel, saver: SqliteSaver) -> Any:
-        summaries = SummarizationMiddleware(model(), trigger=("tokens", int(LIMIT * 0.6)), keep=("messages", 12))
+        summaries = SummarizationMiddleware(
+            model(), trigger=("tokens", int(LIMIT * 0.6)), keep=("messages", 12)
+        )
         return create_agent(speaker, [], middleware=[summaries], checkpointer=saver)
 
     with _peer(compiled) as place:
@@ -167,7 +185,10 @@ def agent() -> Iterator[Place]:
 def _peer(compiled: Callable[[ScriptedModel, SqliteSaver], Any]) -> Iterator[Place]:
     speaker = model()
     config: Any = {"configurable": {"thread_id": "t"}}
-    with tempfile.TemporaryDirectory() as folder, SqliteSaver.from_conn_string(f"{folder}/chat.db") as saver:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        SqliteSaver.from_conn_string(f"{folder}/chat.db") as saver,
+    ):
         saver.conn.execute("PRAGMA synchronous=NORMAL")
         graph = compiled(speaker, saver)
 
@@ -199,7 +220,12 @@ def draw(found: list[Growth]) -> None:
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.4), dpi=120)
     for growth in found:
         steps = [0, *growth.turns]
-        each = [(b - a) / (v - u) / 1024 for a, b, u, v in zip([0, *growth.bytes], growth.bytes, steps, growth.turns, strict=False)]
+        each = [
+            (b - a) / (v - u) / 1024
+            for a, b, u, v in zip(
+                [0, *growth.bytes], growth.bytes, steps, growth.turns, strict=False
+            )
+        ]
         left.plot(growth.turns, each, label=LABELS[growth.store])
         right.plot(growth.turns, growth.ms, label=LABELS[growth.store])
     left.set(yscale="log", xlabel="turn", ylabel="KiB stored by a turn")
@@ -212,16 +238,22 @@ def draw(found: list[Growth]) -> None:
 def main(turns: int = TURNS, stores: Sequence[str] = tuple(LABELS)) -> None:
     """Measure, print, draw."""
     found = [measure(store, turns // SHARES.get(store, 1)) for store in stores]
-    print("| one thread | turns | MiB | KiB a turn: first tenth | last tenth | ms a turn: first tenth | last tenth | ms to open |")
+    print(
+        "| one thread | turns | MiB | KiB a turn: first tenth | last tenth | ms a turn: first tenth"
+        " | last tenth | ms to open |"
+    )
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
     for growth in found:
         tenth = max(1, len(growth.turns) // 10)
         first = growth.bytes[tenth - 1] / growth.turns[tenth - 1]
-        last = (growth.bytes[-1] - growth.bytes[-tenth - 1]) / (growth.turns[-1] - growth.turns[-tenth - 1])
+        last = (growth.bytes[-1] - growth.bytes[-tenth - 1]) / (
+            growth.turns[-1] - growth.turns[-tenth - 1]
+        )
         times = [statistics.mean(part) for part in (growth.ms[:tenth], growth.ms[-tenth:])]
         print(
-            f"| {LABELS[growth.store]} | {growth.turns[-1]:,} | {growth.bytes[-1] / 2**20:,.0f} | {first / 1024:,.0f} | {last / 1024:,.0f} "
-            f"| {times[0]:.1f} | {times[1]:.1f} | {growth.opening:.0f} |"
+            f"| {LABELS[growth.store]} | {growth.turns[-1]:,} | {growth.bytes[-1] / 2**20:,.0f} |"
+            f" {first / 1024:,.0f} | {last / 1024:,.0f} | {times[0]:.1f} | {times[1]:.1f} |"
+            f" {growth.opening:.0f} |"
         )
     draw(found)
 

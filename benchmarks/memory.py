@@ -64,7 +64,7 @@ CHARACTERS: tuple[Character, ...] = ("honest", "lazy", "inventing")
 MARKED = re.compile(r"corrected|superseded|replaced|更正|订正|取代", re.IGNORECASE)
 
 
-# -- what views hold ----------------------------------------------------------------------------------
+# -- what views hold -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,8 @@ def grown(make: Maker, character: Character, language: Language) -> list[Held]:
             system.fakes.answerer.sent.clear()
             try:
                 system.say(long_question(n, FILLER_TOKENS, language))
-            except ContextOverflowError:  # more than the summariser's window: no later turn comes through, either
+            except ContextOverflowError:
+                # More than the summariser's window: no later turn comes through, either.
                 break
             if compactions > len(views):
                 sent = system.fakes.answerer.sent[-1]
@@ -131,12 +132,14 @@ def grown(make: Maker, character: Character, language: Language) -> list[Held]:
     return views
 
 
-# -- sizes of views -----------------------------------------------------------------------------------
+# -- sizes of views --------------------------------------------------------------------------------
 
 
 @dataclass
 class Sizes:
-    """Compactions of a part of the grid: how many, how many in bounds, views' shares of the limit."""
+    """Compactions of a part of the grid: how many, how many in bounds, views' shares of the
+    limit.
+    """
 
     in_bounds: list[bool] = field(default_factory=list)
     shares: list[float] = field(default_factory=list)
@@ -152,7 +155,10 @@ def flights() -> Iterator[Database]:
         with sqlite3.connect(path) as connection:
             columns = "year, carrier, flight, origin, dest, dep_delay, arr_delay"
             connection.execute(f"CREATE TABLE flights ({columns})")
-            rows = [(1950 + i % 75, CARRIERS[i % 13], i, "JFK", "LAX", i % 90, i % 99) for i in range(500)]
+            rows = [
+                (1950 + i % 75, CARRIERS[i % 13], i, "JFK", "LAX", i % 90, i % 99)
+                for i in range(500)
+            ]
             connection.executemany("INSERT INTO flights VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         connection.close()
         with Database.open(f"sqlite:///{path}", isolation="none") as database:
@@ -183,12 +189,14 @@ def sizes(limit: int, with_sql: bool, by_code: bool) -> Sizes:
     return found
 
 
-# -- calls --------------------------------------------------------------------------------------------
+# -- calls -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Talk:
-    """A talk's summariser calls, those that an answer waited for, the tokens they read, its views."""
+    """A talk's summariser calls, those that an answer waited for, the tokens they read, its
+    views.
+    """
 
     calls: int
     waited: int
@@ -217,12 +225,14 @@ def talked(make: Maker, with_sql: bool = False) -> Talk:
     return Talk(len(inputs), waited, sum(inputs), unseen, views)
 
 
-# -- what is shown ------------------------------------------------------------------------------------
+# -- what is shown ---------------------------------------------------------------------------------
 
 
 def main() -> None:
     """Measure, print, draw."""
-    runs: list[tuple[str, Maker, Character]] = [(BY_CODE, partial(Longtable, by_code=True), "honest")]
+    runs: list[tuple[str, Maker, Character]] = [
+        (BY_CODE, partial(Longtable, by_code=True), "honest")
+    ]
     for name, make in SYSTEMS.items():
         for character in CHARACTERS[:1] if "defaults" in name else CHARACTERS:
             runs.append((f"{name}, {character}", make, character))
@@ -230,10 +240,16 @@ def main() -> None:
     talks["longtable, run_sql"] = Longtable, True
     grid = list(product((False, True), (True, False), LIMITS))
     with ProcessPoolExecutor(2, get_context("spawn"), _quiet) as pool:
-        views = {language: {name: pool.submit(grown, make, who, language) for name, make, who in runs} for language in LANGUAGES}
+        views = {
+            language: {name: pool.submit(grown, make, who, language) for name, make, who in runs}
+            for language in LANGUAGES
+        }
         measured = {key: pool.submit(sizes, key[2], key[0], key[1]) for key in grid}
         calls = {name: pool.submit(talked, *each) for name, each in talks.items()}
-        found = {language: {name: each.result() for name, each in of.items()} for language, of in views.items()}
+        found = {
+            language: {name: each.result() for name, each in of.items()}
+            for language, of in views.items()
+        }
         for language in LANGUAGES:
             print(held_table(found[language], language), flush=True)
         print(sizes_table({key: each.result() for key, each in measured.items()}))
@@ -278,12 +294,19 @@ def sizes_table(grid: Mapping[tuple[bool, bool, int], Sizes]) -> str:
         rows.append([what, f"{limit:,}", len(found.in_bounds), share, view, kept])
     every = [each for found in grid.values() for each in found.in_bounds]
     rows.append(["all", "", len(every), f"{statistics.mean(every):.0%}", "", ""])
-    return table(["after compactions", "limit", "how many", "in bounds", "view", "rounds kept"], rows)
+    return table(
+        ["after compactions", "limit", "how many", "in bounds", "view", "rounds kept"], rows
+    )
 
 
 def talks_table(talks: Mapping[str, Talk]) -> str:
     """Return the table of summariser calls and views in talks over tables."""
-    head = [f"{TABLE_TURNS} turns over tables, limit {TABLE_LIMIT:,}", "summary calls", "waited for", "tokens read"]
+    head = [
+        f"{TABLE_TURNS} turns over tables, limit {TABLE_LIMIT:,}",
+        "summary calls",
+        "waited for",
+        "tokens read",
+    ]
     rows: list[list[Any]] = []
     for name, each in talks.items():
         row: list[Any] = [name, each.calls, each.waited, f"{each.read:,}", each.unseen]
@@ -298,26 +321,40 @@ def table(head: Sequence[object], rows: Sequence[Sequence[object]]) -> str:
 
 
 def draw(views: Mapping[str, Sequence[Held]], talks: Mapping[str, Talk]) -> None:
-    """Write the picture: what the last English views held, and the views of the talk over tables."""
+    """Write the picture: what the last English views held, and the views of the talk over
+    tables.
+    """
     mpl.use("agg")
     from matplotlib import pyplot
 
-    colours = dict(zip(SYSTEMS, ("#2f7d95", "#b03030", "#d08a8a", "#7a6a2f", "#c9b458"), strict=True))
+    colours = dict(
+        zip(SYSTEMS, ("#2f7d95", "#b03030", "#d08a8a", "#7a6a2f", "#c9b458"), strict=True)
+    )
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.4), dpi=80, width_ratios=(1.2, 1.2))
     kinds = ("facts", "rules", "revocations", "corrections", "stale")
     for place, name in enumerate(SYSTEMS):
         last = views[f"{name}, honest"][-1]
         heights = [getattr(last, kind) for kind in kinds]
-        bars = left.bar([n + (place - 2) * 0.16 for n in range(len(kinds))], heights, 0.16, label=name, color=colours[name])
+        bars = left.bar(
+            [n + (place - 2) * 0.16 for n in range(len(kinds))],
+            heights,
+            0.16,
+            label=name,
+            color=colours[name],
+        )
         left.bar_label(bars, fontsize=5)
-    left.set(ylabel=f"in the view after {AFTER[-1]} compactions", ylim=(0, 60), xticks=range(len(kinds)))
+    left.set(
+        ylabel=f"in the view after {AFTER[-1]} compactions", ylim=(0, 60), xticks=range(len(kinds))
+    )
     left.set_xticklabels([*kinds[:-1], "stale figures\nunmarked"], fontsize=7)
     left.legend(fontsize=7, frameon=False, ncols=2, loc="upper center")
     for name in ("langchain, defaults", "langmem", "longtable"):
         right.plot(talks[name].views, label=name, color=colours[name], linewidth=1)
     right.axhline(0.6 * TABLE_LIMIT, color="#333333", linewidth=0.8, linestyle="--")
     right.text(1, 0.61 * TABLE_LIMIT, "threshold", fontsize=7)
-    right.set(xlabel="model call, talk over tables", ylabel="tokens sent", ylim=(0, TABLE_LIMIT * 1.3))
+    right.set(
+        xlabel="model call, talk over tables", ylabel="tokens sent", ylim=(0, TABLE_LIMIT * 1.3)
+    )
     right.legend(fontsize=7, frameon=False, ncols=3, loc="upper center")
     figure.tight_layout()
     figure.savefig(PICTURE)

@@ -1,4 +1,6 @@
-"""Two hundred threads at once in one process: all complete, on few connections. `python -m benchmarks.parallel`."""
+"""Two hundred threads at once in one process: all complete, on few connections.
+`python -m benchmarks.parallel`.
+"""
 
 import asyncio
 import tempfile
@@ -14,7 +16,9 @@ THREADS, TURNS = 200, 3
 
 
 async def talk(url: str) -> float:
-    """Run the turns of all threads side by side; return the seconds. Raises what any of them raises."""
+    """Run the turns of all threads side by side; return the seconds. Raises what any of them
+    raises.
+    """
     async with open_persistence(url) as kept:
         model = ScriptedModel(say=lambda sent: AIMessage(f"answer to {sent[-1].text}"))
         app = build_graph(model=model).compile(checkpointer=kept.checkpointer, store=kept.store)
@@ -22,7 +26,9 @@ async def talk(url: str) -> float:
         async def one(name: str) -> None:
             conversation = Conversation(app, name, context=Context(model_limit=16_000))
             for turn in range(TURNS):
-                assert (await conversation.aask(f"{name} {turn}")).text == f"answer to {name} {turn}"
+                assert (
+                    await conversation.aask(f"{name} {turn}")
+                ).text == f"answer to {name} {turn}"
             assert len(await conversation.ahistory()) == 2 * TURNS
 
         begun = time.perf_counter()

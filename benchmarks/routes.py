@@ -1,7 +1,9 @@
-"""What a server's routes take over many threads: list, search, rename, usage by day. `python -m benchmarks.routes [THREADS]`.
+"""What a server's routes take over many threads: list, search, rename, usage by day.
+`python -m benchmarks.routes [THREADS]`.
 
-`langgraph dev` on loopback, its threads in memory, one turn in each by a model that answers at once. A route reads a server's threads
-through the server's own API: search and usage send two requests a thread. A page and a rename are asked for five times.
+`langgraph dev` on loopback, its threads in memory, one turn in each by a model that answers at
+once. A route reads a server's threads through the server's own API: search and usage send two
+requests a thread. A page and a rename are asked for five times.
 """
 
 import asyncio

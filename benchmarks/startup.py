@@ -1,6 +1,8 @@
-"""Start-up: `longtable --help`, and what the first answer costs beside the model and the query. `python -m benchmarks.startup`.
+"""Start-up: `longtable --help`, and what the first answer costs beside the model and the query.
+`python -m benchmarks.startup`.
 
-Each line is the median of several processes; the ratio to a bare `python -c pass` holds on other machines, too.
+Each line is the median of several processes; the ratio to a bare `python -c pass` holds on other
+machines, too.
 """
 
 import os
@@ -63,7 +65,12 @@ def measure(runs: int = RUNS) -> Startup:
     """Measure each start in processes of its own, in a home of its own."""
     with tempfile.TemporaryDirectory() as folder:
         url = _shop(Path(folder))
-        env = {**os.environ, "XDG_DATA_HOME": folder, "XDG_CACHE_HOME": folder, "LONGTABLE_DATABASE": url}
+        env = {
+            **os.environ,
+            "XDG_DATA_HOME": folder,
+            "XDG_CACHE_HOME": folder,
+            "LONGTABLE_DATABASE": url,
+        }
         program = str(Path(sys.executable).parent / "longtable")
         rounds = [_steps(url, env) for _ in range(runs)]
         return Startup(
@@ -82,7 +89,8 @@ def _shop(folder: Path) -> str:
 
 
 def _median(command: list[str], env: dict[str, str], runs: int) -> float:
-    subprocess.run(command, env=env, check=True, capture_output=True)  # the first run compiles and fills caches
+    # The first run compiles and fills caches.
+    subprocess.run(command, env=env, check=True, capture_output=True)
     return statistics.median(_seconds(command, env) for _ in range(runs))
 
 
@@ -93,8 +101,17 @@ def _seconds(command: list[str], env: dict[str, str]) -> float:
 
 
 def _steps(url: str, env: dict[str, str]) -> dict[str, float]:
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", STEPS, url], env=env, check=True, capture_output=True, text=True)
-    return {name: float(seconds) for name, _, seconds in (line.partition("\t") for line in done.stdout.splitlines())}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", STEPS, url],
+        env=env,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return {
+        name: float(seconds)
+        for name, _, seconds in (line.partition("\t") for line in done.stdout.splitlines())
+    }
 
 
 def main() -> None:
@@ -103,9 +120,15 @@ def main() -> None:
     print("| start-up | seconds | times `python -c pass` | aim |")
     print("|---|---:|---:|---:|")
     print(f"| `python -c pass` | {found.bare:.3f} | 1 | |")
-    print(f"| `longtable --help` | {found.help:.3f} | {found.help / found.bare:.0f} | under {HELP_SECONDS} s |")
+    print(
+        f"| `longtable --help` | {found.help:.3f} | {found.help / found.bare:.0f} | under"
+        f" {HELP_SECONDS} s |"
+    )
     asked = "`longtable ask`, built-in analyst, small SQLite file"
-    print(f"| {asked} | {found.ask:.3f} | {found.ask / found.bare:.0f} | under {FIRST_ANSWER_SECONDS:g} s |")
+    print(
+        f"| {asked} | {found.ask:.3f} | {found.ask / found.bare:.0f} | under"
+        f" {FIRST_ANSWER_SECONDS:g} s |"
+    )
     for name, seconds in found.steps.items():
         print(f"| of this: {name} | {seconds:.3f} | | |")
 

@@ -1,4 +1,6 @@
-"""A round of free chat beside its slowest voice, over a real model server on loopback. `python -m benchmarks.team`."""
+"""A round of free chat beside its slowest voice, over a real model server on loopback.
+`python -m benchmarks.team`.
+"""
 
 import time
 from functools import partial
@@ -26,7 +28,9 @@ def seconds(*names: str, tools: bool, together: bool = True) -> float:
     with open_model_server() as server:
         server.always(partial(answered, tools=tools))
         team = Team(*(Persona(name.lower()) for name in names), mode=FreeChat(together=together))
-        graph = build_graph(model=server.chat_model(), team=team, summarizer=False).compile(InMemorySaver())
+        graph = build_graph(model=server.chat_model(), team=team, summarizer=False).compile(
+            InMemorySaver()
+        )
         conversation = Conversation(graph, "t", context=Context(model_limit=32_000))
         begun = time.perf_counter()
         answer = conversation.ask("Hello")
@@ -36,13 +40,18 @@ def seconds(*names: str, tools: bool, together: bool = True) -> float:
 
 def main() -> None:
     """Measure, print."""
-    print("| answers after 1, 1 and 0.5 s | slowest voice alone | at once | | one after the other |")
+    print(
+        "| answers after 1, 1 and 0.5 s | slowest voice alone | at once | | one after the other |"
+    )
     print("|---|---:|---:|---:|---:|")
     seconds("Ada", tools=False)  # what is imported at first use
     for name, tools in (("one call each", False), ("a tool call each", True)):
         alone = max(seconds(each, tools=tools) for each in SECONDS)
         once, after = seconds(*SECONDS, tools=tools), seconds(*SECONDS, tools=tools, together=False)
-        print(f"| {name} | {alone:.2f} s | {once:.2f} s | {once / alone:.2f} times | {after:.2f} s |", flush=True)
+        print(
+            f"| {name} | {alone:.2f} s | {once:.2f} s | {once / alone:.2f} times | {after:.2f} s |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
 python -m benchmarks.turn [--quick] [PART ...]     # peers, imported, grown, sql, crowd
 
-All have a model that answers at once with 300 bytes, and keep threads in SQLite: longtable as `open_persistence` opens it, the
-others as `SqliteSaver.from_conn_string` does (it waits for the disk at each commit: some 2 ms of a turn). A figure is the
-median of `RUNS` runs, each the median of a few turns; the systems take turns within a run, so that a busy machine slows all.
+All have a model that answers at once with 300 bytes, and keep threads in SQLite: longtable as
+`open_persistence` opens it, the others as `SqliteSaver.from_conn_string` does (it waits for the
+disk at each commit: some 2 ms of a turn). A figure is the median of `RUNS` runs, each the median of
+a few turns; the systems take turns within a run, so that a busy machine slows all.
 """
 
 import argparse
@@ -63,7 +64,10 @@ class InstantModel(BaseChatModel):
     def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
         answer = AIMessage(f"It came to {self.figure} {FILLER[:286]}")
         if self.call and messages[-1].type == "human":
-            answer = AIMessage("", tool_calls=[{"name": self.call, "args": self.args, "id": f"call-{len(messages)}"}])
+            answer = AIMessage(
+                "",
+                tool_calls=[{"name": self.call, "args": self.args, "id": f"call-{len(messages)}"}],
+            )
         return ChatResult(generations=[ChatGeneration(message=answer)])
 
 
@@ -75,21 +79,34 @@ class Plain(TypedDict):
 
 @contextmanager
 def graphs(
-    system: str, *, limit: int = ROOMY, model: BaseChatModel | None = None, tools: Sequence[BaseTool] = ()
+    system: str,
+    *,
+    limit: int = ROOMY,
+    model: BaseChatModel | None = None,
+    tools: Sequence[BaseTool] = (),
 ) -> Iterator[Callable[..., Ask]]:
-    """Give a function that opens a thread of one system, which may begin with a transcript, and returns how to ask on it."""
+    """Give a function that opens a thread of one system, which may begin with a transcript, and
+    returns how to ask on it.
+    """
     speaker = model or InstantModel()
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         if system == "longtable":
             kept = stack.enter_context(open_persistence(f"sqlite:///{folder}/chat.db"))
-            ours = build_graph(model=speaker, tools=tools).compile(checkpointer=kept.checkpointer, store=kept.store)
+            ours = build_graph(model=speaker, tools=tools).compile(
+                checkpointer=kept.checkpointer, store=kept.store
+            )
 
             def open_ours(thread: str = "t", history: Sequence[BaseMessage] = ()) -> Ask:
                 context = Context(model_limit=limit)
                 if history:
                     messages = [*history, HumanMessage("And in all?")]
-                    ours.invoke({"messages": messages}, {"configurable": {"thread_id": thread}}, context=context, durability="sync")
+                    ours.invoke(
+                        {"messages": messages},
+                        {"configurable": {"thread_id": thread}},
+                        context=context,
+                        durability="sync",
+                    )
                 return Conversation(ours, thread, context=context).ask
 
             yield open_ours
@@ -102,9 +119,15 @@ def graphs(
                 return {"messages": [speaker.invoke(state["messages"])]}
 
             builder.add_node("respond", respond)
-            theirs: Any = builder.add_edge(START, "respond").add_edge("respond", END).compile(checkpointer=saver)
+            theirs: Any = (
+                builder.add_edge(START, "respond")
+                .add_edge("respond", END)
+                .compile(checkpointer=saver)
+            )
         else:
-            middleware = SummarizationMiddleware(InstantModel(), trigger=("tokens", int(limit * 0.6)), keep=("messages", 12))
+            middleware = SummarizationMiddleware(
+                InstantModel(), trigger=("tokens", int(limit * 0.6)), keep=("messages", 12)
+            )
             theirs = create_agent(speaker, list(tools), middleware=[middleware], checkpointer=saver)
 
         def open_theirs(thread: str = "t", history: Sequence[BaseMessage] = ()) -> Ask:
@@ -122,7 +145,9 @@ def graphs(
 
 @dataclass(frozen=True)
 class Cost:
-    """ms of a turn: as a person waits, and of the processor, which a busy machine does not change."""
+    """ms of a turn: as a person waits, and of the processor, which a busy machine does not
+    change.
+    """
 
     wall: float
     processor: float
@@ -134,12 +159,17 @@ def run(ask: Ask, turns: int = TURNS) -> Cost:
     for n in range(turns):
         begun, processor = time.perf_counter(), time.process_time()
         ask(f"How did week {n} go {FILLER[:280]}?")
-        costs.append(Cost((time.perf_counter() - begun) * 1000, (time.process_time() - processor) * 1000))
+        costs.append(
+            Cost((time.perf_counter() - begun) * 1000, (time.process_time() - processor) * 1000)
+        )
     return _median(costs)
 
 
 def _median(costs: Sequence[Cost]) -> Cost:
-    return Cost(statistics.median(cost.wall for cost in costs), statistics.median(cost.processor for cost in costs))
+    return Cost(
+        statistics.median(cost.wall for cost in costs),
+        statistics.median(cost.processor for cost in costs),
+    )
 
 
 def medians(asks: dict[str, Ask]) -> dict[str, Cost]:
@@ -149,17 +179,30 @@ def medians(asks: dict[str, Ask]) -> dict[str, Cost]:
 
 
 def peers(quick: bool) -> None:
-    """Print ms a turn of the three systems, and ours over theirs: first as a person waits, then of the processor."""
+    """Print ms a turn of the three systems, and ours over theirs: first as a person waits, then of
+    the processor.
+    """
     later = 150 if quick else 500
     columns = [_grown(50, ROOMY), _grown(later, ROOMY), _grown(later, NARROW), _imported()]
     for kind in ("wall", "processor"):
-        print(f"| ms a turn ({kind}) | turn 50 | turn {later} | turn {later}, compacted at a limit of 32,000 | 1,000 messages imported |")
+        print(
+            f"| ms a turn ({kind}) | turn 50 | turn {later} | turn {later}, compacted at a limit of"
+            " 32,000 | 1,000 messages imported |"
+        )
         print("|---|---:|---:|---:|---:|")
-        told = [{system: getattr(cost, kind) for system, cost in column.items()} for column in columns]
+        told = [
+            {system: getattr(cost, kind) for system, cost in column.items()} for column in columns
+        ]
         for system in SYSTEMS:
-            print(f"| {system} | {' | '.join(f'{column[system]:.1f}' if system in column else '' for column in told)} |")
+            print(
+                f"| {system} |"
+                f" {' | '.join(f'{column[system]:.1f}' if system in column else '' for column in told)} |"
+            )
         for system in SYSTEMS[:2]:
-            shares = [f"{column['longtable'] / column[system]:.2f}" if system in column else "" for column in told]
+            shares = [
+                f"{column['longtable'] / column[system]:.2f}" if system in column else ""
+                for column in told
+            ]
             print(f"| longtable over {system} | {' | '.join(shares)} |", flush=True)
         print()
 
@@ -170,7 +213,8 @@ def imported(quick: bool) -> None:
 
 
 def _grown(turns: int, limit: int) -> dict[str, Cost]:
-    systems = SYSTEMS if limit == ROOMY else SYSTEMS[1:]  # at a limit, a graph without compaction fails with any model
+    # At a limit, a graph without compaction fails with any model.
+    systems = SYSTEMS if limit == ROOMY else SYSTEMS[1:]
     with ExitStack() as stack:
         asks = {system: stack.enter_context(graphs(system, limit=limit))() for system in systems}
         for ask in asks.values():
@@ -179,9 +223,15 @@ def _grown(turns: int, limit: int) -> dict[str, Cost]:
 
 
 def _imported() -> dict[str, Cost]:
-    history = [kind(f"{n} {FILLER[:296]}", id=f"{kind.__name__}-{n}") for n in range(500) for kind in (HumanMessage, AIMessage)]
+    history = [
+        kind(f"{n} {FILLER[:296]}", id=f"{kind.__name__}-{n}")
+        for n in range(500)
+        for kind in (HumanMessage, AIMessage)
+    ]
     with ExitStack() as stack:
-        return medians({system: stack.enter_context(graphs(system))(history=history) for system in SYSTEMS})
+        return medians(
+            {system: stack.enter_context(graphs(system))(history=history) for system in SYSTEMS}
+        )
 
 
 def grown(quick: bool) -> None:
@@ -195,15 +245,26 @@ def sql(quick: bool) -> None:
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         with closing(sqlite3.connect(f"{folder}/sales.db")) as connection, connection:
-            connection.execute("CREATE TABLE sales (city TEXT, week INTEGER, orders INTEGER, revenue REAL)")
-            cells = [(f"City {n % 7}", n // 7, 100 + n * 37 % 900, n * 1234.56 % 9999) for n in range(700)]
+            connection.execute(
+                "CREATE TABLE sales (city TEXT, week INTEGER, orders INTEGER, revenue REAL)"
+            )
+            cells = [
+                (f"City {n % 7}", n // 7, 100 + n * 37 % 900, n * 1234.56 % 9999)
+                for n in range(700)
+            ]
             connection.executemany("INSERT INTO sales VALUES (?, ?, ?, ?)", cells)
         database = stack.enter_context(Database.open(f"sqlite:///{folder}/sales.db"))
         kept = stack.enter_context(open_persistence(f"sqlite:///{folder}/chat.db"))
         speaker = InstantModel(call="run_sql", args={"sql": ROWS}, figure="8,765,432")
-        graph = build_graph(model=speaker, database=database).compile(checkpointer=kept.checkpointer, store=kept.store)
+        graph = build_graph(model=speaker, database=database).compile(
+            checkpointer=kept.checkpointer, store=kept.store
+        )
         conversation = Conversation(graph, "t", context=Context(model_limit=NARROW))
-        _print_growth("longtable, 20 rows x 4 columns a turn", conversation.ask, [50, 200] if quick else [50, 500, 1_000])
+        _print_growth(
+            "longtable, 20 rows x 4 columns a turn",
+            conversation.ask,
+            [50, 200] if quick else [50, 500, 1_000],
+        )
 
 
 def _print_growth(name: str, ask: Ask, turns: Sequence[int]) -> None:
@@ -211,13 +272,24 @@ def _print_growth(name: str, ask: Ask, turns: Sequence[int]) -> None:
     found: list[float] = []
     for turn in turns:
         run(ask, turn - done)
-        # Compactions come in every few turns only: the mean of many turns has its share of them, a median has none.
+        # Compactions come in every few turns only: the mean of many turns has its share of them, a
+        # median has none.
         begun, processor = time.perf_counter(), time.process_time()
         run(ask, 40)
-        wall, found = (time.perf_counter() - begun) * 25, [*found, (time.process_time() - processor) * 25]
+        wall, found = (
+            (time.perf_counter() - begun) * 25,
+            [
+                *found,
+                (time.process_time() - processor) * 25,
+            ],
+        )
         done = turn + 40
         share = f", {found[-1] / found[0]:.2f} of turn {turns[0]}" if len(found) > 1 else ""
-        print(f"{name}: turn {turn:,}: {wall:.1f} ms, {found[-1]:.1f} of the processor{share} (means of 40)", flush=True)
+        print(
+            f"{name}: turn {turn:,}: {wall:.1f} ms, {found[-1]:.1f} of the processor{share} (means"
+            " of 40)",
+            flush=True,
+        )
 
 
 def crowd(quick: bool) -> None:
@@ -231,7 +303,10 @@ def crowd(quick: bool) -> None:
     turns, rates = 3 if quick else 10, {}
     for system in SYSTEMS[1:]:
         model = InstantModel(call="look", args={"place": "north"})
-        with graphs(system, model=model, tools=[look]) as opened, ThreadPoolExecutor(THREADS) as pool:
+        with (
+            graphs(system, model=model, tools=[look]) as opened,
+            ThreadPoolExecutor(THREADS) as pool,
+        ):
             asks = [opened(f"t{n}") for n in range(THREADS)]
             list(pool.map(lambda ask: run(ask, 1), asks))
             begun, cpu = time.perf_counter(), time.process_time()
@@ -239,7 +314,8 @@ def crowd(quick: bool) -> None:
             rates[system] = THREADS * turns / (time.perf_counter() - begun)
             each = (time.process_time() - cpu) * 1000 / THREADS / turns
             print(
-                f"{THREADS} conversations at once, {system}: {rates[system]:.0f} turns a second, {each:.0f} ms of processor a turn",
+                f"{THREADS} conversations at once, {system}: {rates[system]:.0f} turns a second,"
+                f" {each:.0f} ms of processor a turn",
                 flush=True,
             )
     print(f"longtable over create_agent: {rates['longtable'] / rates[SYSTEMS[1]]:.2f}")

@@ -28,10 +28,22 @@ COMMAND = "python -m docs.generate"
 
 OTHER_VARIABLES = {
     "LONGTABLE_CONFIG": ("`--config`", "The settings file."),
-    "LONGTABLE_PRICES": ("`--prices`", "Price table of `longtable usage`; without it `[prices]` of the settings file counts."),
-    "OPENAI_API_KEY": ("", "Key of the model's provider. Providers other than OpenAI have variables of their own."),
+    "LONGTABLE_PRICES": (
+        "`--prices`",
+        "Price table of `longtable usage`; without it `[prices]` of the settings file counts.",
+    ),
+    "OPENAI_API_KEY": (
+        "",
+        "Key of the model's provider. Providers other than OpenAI have variables of their own.",
+    ),
     "LONGTABLE_API_KEY": ("", "Key for `--base-url`; wins over `OPENAI_API_KEY`."),
-    "LONGTABLE_STORE_KEY": ("", "Passphrase that encrypts a new store, and archive files. On a server it encrypts archive files only."),
+    "LONGTABLE_STORE_KEY": (
+        "",
+        (
+            "Passphrase that encrypts a new store, and archive files. On a server it encrypts"
+            " archive files only."
+        ),
+    ),
     "LONGTABLE_LOG": ("", "Log to standard error: `json` (one object per line) or `text`."),
     "LONGTABLE_LOG_LEVEL": ("", "Level of that log, `INFO` by default."),
 }
@@ -44,7 +56,9 @@ def main() -> None:
 
 
 def settings_page() -> str:
-    """Return settings.md: the settings file, the fields of `Context` and `CompactionPolicy`, and the environment variables."""
+    """Return settings.md: the settings file, the fields of `Context` and `CompactionPolicy`, and
+    the environment variables.
+    """
     return f"""# Settings
 
 *This page is written by `{COMMAND}` from the descriptions in the code.*
@@ -151,7 +165,10 @@ Chinese (`error.user_text(language)`). All are subclasses of `LongtableError`.
 """
 
 
-PAGES: Mapping[str, Callable[[], str]] = {"settings.md": settings_page, "reference.md": reference_page}
+PAGES: Mapping[str, Callable[[], str]] = {
+    "settings.md": settings_page,
+    "reference.md": reference_page,
+}
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
@@ -161,7 +178,9 @@ def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return text for a cell of a table: one line, without what would end the cell or begin a tag."""
+    """Return text for a cell of a table: one line, without what would end the cell or begin a
+    tag.
+    """
     return " ".join(text.split()).replace("|", r"\|").replace("<", "&lt;")
 
 
@@ -170,7 +189,9 @@ def _settings(cls: Any) -> Iterable[tuple[str, str, str]]:
     for field in dataclasses.fields(cls):
         description = field.metadata.get("description") or documented.get(field.name)
         if not description:
-            raise ValueError(f"{cls.__name__}.{field.name} has no description: give it one beside the field")
+            raise ValueError(
+                f"{cls.__name__}.{field.name} has no description: give it one beside the field"
+            )
         yield f"`{field.name}`", _default(field.default), description
 
 
@@ -188,8 +209,16 @@ def _attribute_docs(cls: type) -> dict[str, str]:
     body = node.body if isinstance(node, ast.ClassDef) else []
     docs: dict[str, str] = {}
     for field, below in pairwise(body):
-        text = below.value.value if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) else None
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, str):
+        text = (
+            below.value.value
+            if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+            else None
+        )
+        if (
+            isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(text, str)
+        ):
             docs[field.target.id] = text
     return docs
 
@@ -200,11 +229,20 @@ def _keys() -> Iterable[tuple[str, str, str]]:
             continue
         yield f"`{'.'.join(place)}`", f"`{variable}`" if variable else "", description
         if place == ("compaction", "preset"):
-            yield "`compaction.` ...", "", "Each field of [CompactionPolicy](#compactionpolicy) that differs from the preset."
+            yield (
+                "`compaction.` ...",
+                "",
+                "Each field of [CompactionPolicy](#compactionpolicy) that differs from the preset.",
+            )
 
 
 def _variables() -> Iterable[tuple[str, str, str]]:
-    options = {option for command in _commands(typer.main.get_command(app)) for each in command.params for option in each.opts}
+    options = {
+        option
+        for command in _commands(typer.main.get_command(app))
+        for each in command.params
+        for option in each.opts
+    }
     for name, place in VARIABLES.items():
         option = f"--{option_of(name).replace('_', '-')}"
         yield f"`{name}`", f"`{option}`" if option in options else "", KEYS[place].description
@@ -222,7 +260,11 @@ def _first_paragraph(thing: object) -> str:
 
 
 def _methods() -> Iterable[tuple[str, str]]:
-    names = [name for name in dir(Conversation) if not name.startswith("_") and callable(getattr(Conversation, name))]
+    names = [
+        name
+        for name in dir(Conversation)
+        if not name.startswith("_") and callable(getattr(Conversation, name))
+    ]
     for name in names:
         if not (name.startswith("a") and name[1:] in names):
             method = getattr(Conversation, name)
@@ -230,9 +272,13 @@ def _methods() -> Iterable[tuple[str, str]]:
 
 
 def _call(name: str) -> str:
-    """Return a public name with its parameters; settings have a page of their own, errors and `State` are not called."""
+    """Return a public name with its parameters; settings have a page of their own, errors and
+    `State` are not called.
+    """
     thing = getattr(graph, name)
-    if isinstance(thing, type) and (thing in (Context, CompactionPolicy) or issubclass(thing, (dict, Exception))):
+    if isinstance(thing, type) and (
+        thing in (Context, CompactionPolicy) or issubclass(thing, (dict, Exception))
+    ):
         return name
     if hasattr(thing, "open"):
         return f"{name}.open({_parameters(thing.open)})"
@@ -240,14 +286,18 @@ def _call(name: str) -> str:
 
 
 def _parameters(function: Callable[..., object]) -> str:
-    """Return the parameters of a function without types; defaults that are long or no plain value are dots."""
+    """Return the parameters of a function without types; defaults that are long or no plain value
+    are dots.
+    """
     parts: list[str] = []
     for each in inspect.signature(function).parameters.values():
         if each.kind is each.KEYWORD_ONLY and "*" not in "".join(parts):
             parts.append("*")
         if each.name != "self":
             star = "*" if each.kind is each.VAR_POSITIONAL else ""
-            parts.append(f"{star}{each.name}{'' if each.default is each.empty else f'={_plain_value(each.default)}'}")
+            parts.append(
+                f"{star}{each.name}{'' if each.default is each.empty else f'={_plain_value(each.default)}'}"
+            )
     return ", ".join(parts)
 
 
@@ -268,7 +318,9 @@ def _events() -> Iterable[tuple[str, str, str]]:
 
 def _plain(hint: Any) -> Any:
     """Return a hint without what surrounds its `Literal`."""
-    while get_origin(hint) in (Union, UnionType) or (get_args(hint) and not isinstance(get_args(hint)[0], str)):
+    while get_origin(hint) in (Union, UnionType) or (
+        get_args(hint) and not isinstance(get_args(hint)[0], str)
+    ):
         hint = get_args(hint)[0]
     return hint
 
@@ -278,7 +330,9 @@ def _errors() -> Iterable[tuple[str, str, str]]:
 
     def walk(kind: type[LongtableError]) -> None:
         for each in kind.__subclasses__():
-            if each.__module__ == LongtableError.__module__ and not issubclass(each, RunFailedError):
+            if each.__module__ == LongtableError.__module__ and not issubclass(
+                each, RunFailedError
+            ):
                 found[each.__name__] = each
                 walk(each)
 

@@ -1,7 +1,8 @@
 """Read masked texts through questions whose answers a model may see: `python -m evals.adversary`.
 
-The adversary knows the walls and the tables, has 200 queries for each engine, and no dictionary: the texts are random. It tries
-each question with probes whose answer it knows, and searches by halves with the first one that answers for what is masked.
+The adversary knows the walls and the tables, has 200 queries for each engine, and no dictionary:
+the texts are random. It tries each question with probes whose answer it knows, and searches by
+halves with the first one that answers for what is masked.
 """
 
 import argparse
@@ -33,17 +34,38 @@ QUESTIONS = {
         "SELECT s.id FROM secrets s JOIN q ON q.id = s.id WHERE s.secret LIKE q.c || '%'",
         f"SELECT s.id, CASE WHEN s.secret < p.c THEN 1 ELSE 0 END FROM {_PAIRS}",
         f"SELECT s.id, count(CASE WHEN s.secret < p.c THEN 1 END) FROM {_PAIRS} GROUP BY s.id",
-        f"SELECT s.id, sum(CASE WHEN s.secret < p.c THEN 1 ELSE 0 END) OVER (PARTITION BY s.id) FROM {_PAIRS}",
+        (
+            "SELECT s.id, sum(CASE WHEN s.secret < p.c THEN 1 ELSE 0 END) OVER (PARTITION BY s.id)"
+            f" FROM {_PAIRS}"
+        ),
         f"SELECT s.id, count(*) FILTER (WHERE s.secret < p.c) FROM {_PAIRS} GROUP BY s.id",
         f"SELECT s.id FROM {_PAIRS} GROUP BY s.id HAVING min(s.secret) < max(p.c)",
-        f"SELECT id, count(*) - 1 FROM (SELECT DISTINCT s.id, s.secret < z.c FROM {_PAIRS} JOIN z ON z.id = s.id) AS g GROUP BY id",
-        f"SELECT id, count(*) - 1 FROM (SELECT s.id FROM {_PAIRS} JOIN z ON z.id = s.id GROUP BY s.id, s.secret < z.c) AS g GROUP BY id",
-        "SELECT id FROM (SELECT id, substr(secret, 1, LENGTH) AS c FROM secrets INTERSECT SELECT id, c FROM q) AS t",
-        f"SELECT id, 1 - f FROM (SELECT id, f, row_number() OVER (PARTITION BY id ORDER BY v) AS r FROM {_BOTH} AS u) AS w WHERE r = 1",
+        (
+            f"SELECT id, count(*) - 1 FROM (SELECT DISTINCT s.id, s.secret < z.c FROM {_PAIRS} JOIN"
+            " z ON z.id = s.id) AS g GROUP BY id"
+        ),
+        (
+            f"SELECT id, count(*) - 1 FROM (SELECT s.id FROM {_PAIRS} JOIN z ON z.id = s.id GROUP"
+            " BY s.id, s.secret < z.c) AS g GROUP BY id"
+        ),
+        (
+            "SELECT id FROM (SELECT id, substr(secret, 1, LENGTH) AS c FROM secrets INTERSECT"
+            " SELECT id, c FROM q) AS t"
+        ),
+        (
+            "SELECT id, 1 - f FROM (SELECT id, f, row_number() OVER (PARTITION BY id ORDER BY v)"
+            f" AS r FROM {_BOTH} AS u) AS w WHERE r = 1"
+        ),
         "SELECT p.id, (SELECT count(*) FROM secrets s WHERE s.id = p.id AND s.secret < p.c) FROM p",
-        "SELECT p.id FROM p WHERE EXISTS (SELECT 1 FROM secrets s WHERE s.id = p.id AND s.secret < p.c)",
+        (
+            "SELECT p.id FROM p WHERE EXISTS (SELECT 1 FROM secrets s WHERE s.id = p.id AND"
+            " s.secret < p.c)"
+        ),
         "SELECT p.id FROM p WHERE p.c > (SELECT s.secret FROM secrets s WHERE s.id = p.id)",
-        "SELECT t.id FROM (SELECT id, secret AS v FROM secrets) AS t JOIN p ON p.id = t.id WHERE t.v < p.c",
+        (
+            "SELECT t.id FROM (SELECT id, secret AS v FROM secrets) AS t JOIN p ON p.id = t.id"
+            " WHERE t.v < p.c"
+        ),
         "SELECT t.id FROM view_of_secrets t JOIN p ON p.id = t.id WHERE t.value < p.c",
     ],
     "sqlite": [
@@ -57,8 +79,14 @@ QUESTIONS = {
         f"SELECT s.id, least(s.secret, p.c) = s.secret AND s.secret <> p.c FROM {_PAIRS}",
         f"SELECT id, arg_min(1 - f, v) FROM {_BOTH} AS u GROUP BY id",
         "SELECT s.id FROM secrets s JOIN q ON q.id = s.id WHERE starts_with(s.secret, q.c)",
-        f"SELECT id FROM (SELECT DISTINCT ON (s.id, s.secret < p.c) s.id, s.secret < p.c AS b FROM {_PAIRS}) AS g WHERE b",
-        "SELECT l.id FROM p, LATERAL (SELECT s.id FROM secrets s WHERE s.id = p.id AND s.secret < p.c) AS l",
+        (
+            "SELECT id FROM (SELECT DISTINCT ON (s.id, s.secret < p.c) s.id, s.secret < p.c AS b"
+            f" FROM {_PAIRS}) AS g WHERE b"
+        ),
+        (
+            "SELECT l.id FROM p, LATERAL (SELECT s.id FROM secrets s WHERE s.id = p.id AND s.secret"
+            " < p.c) AS l"
+        ),
         "SELECT s.id FROM p ASOF JOIN secrets s ON p.id = s.id AND p.c > s.secret",
         f"SELECT s.id, list_contains([x < p.c for x in [s.secret]], true) FROM {_PAIRS}",
         f"SELECT s.id FROM {_PAIRS} WHERE to_json(s) ->> 'secret' < p.c",
@@ -68,15 +96,26 @@ QUESTIONS = {
         f"SELECT s.id FROM {_PAIRS} WHERE s < ROW(s.id, p.c)",
         f"SELECT s.id FROM {_PAIRS} WHERE to_jsonb(s) ->> 'secret' < p.c",
         f"SELECT s.id FROM {_PAIRS} WHERE split_part(btrim(s.text, '()'), ',', 2) < p.c",
-        f"SELECT id FROM (SELECT DISTINCT ON (s.id, s.secret < p.c) s.id, s.secret < p.c AS b FROM {_PAIRS}) AS g WHERE b",
+        (
+            "SELECT id FROM (SELECT DISTINCT ON (s.id, s.secret < p.c) s.id, s.secret < p.c AS b"
+            f" FROM {_PAIRS}) AS g WHERE b"
+        ),
         "SELECT s.id FROM secrets s JOIN q ON q.id = s.id WHERE s.secret ^@ q.c",
-        "SELECT l.id FROM p, LATERAL (SELECT s.id FROM secrets s WHERE s.id = p.id AND s.secret < p.c) AS l",
+        (
+            "SELECT l.id FROM p, LATERAL (SELECT s.id FROM secrets s WHERE s.id = p.id AND s.secret"
+            " < p.c) AS l"
+        ),
         "SELECT id, (array_agg(1 - f ORDER BY v))[1] FROM " + _BOTH + " AS u GROUP BY id",
-        "SELECT s.id FROM secrets s JOIN p ON p.id = s.id WHERE width_bucket(s.secret, ARRAY[p.c]) = 0",
+        (
+            "SELECT s.id FROM secrets s JOIN p ON p.id = s.id WHERE width_bucket(s.secret,"
+            " ARRAY[p.c]) = 0"
+        ),
     ],
 }
-"""Each returns the rows whose text sorts before `p.c`: the letters known so far, and one more. `q` holds the known letters with
-each letter before that one; `z` the probes and empty texts. A second column, if there is one, is 1 for those rows and else 0."""
+"""Each returns the rows whose text sorts before `p.c`: the letters known so far, and one more. `q`
+holds the known letters with each letter before that one; `z` the probes and empty texts. A second
+column, if there is one, is 1 for those rows and else 0.
+"""
 
 
 def make_secrets(folder: Path, dialect: str, *, seed: int = 1) -> tuple[str, list[str]]:
@@ -85,7 +124,10 @@ def make_secrets(folder: Path, dialect: str, *, seed: int = 1) -> tuple[str, lis
     texts = ["".join(rng.choices(ascii_lowercase, k=CHARS)) for _ in range(TEXTS)]
     rows = ", ".join(f"({number}, '{text}')" for number, text in enumerate(texts))
     collation = ' COLLATE "C"' if dialect == "postgres" else ""
-    script = f"CREATE TABLE secrets (id INTEGER, secret TEXT{collation}); INSERT INTO secrets VALUES {rows};"
+    script = (
+        f"CREATE TABLE secrets (id INTEGER, secret TEXT{collation}); INSERT INTO secrets VALUES"
+        f" {rows};"
+    )
     script += "CREATE VIEW view_of_secrets AS SELECT id, secret AS value FROM secrets;"
     return url(make(folder, dialect, script, name="secrets")), texts
 
@@ -97,24 +139,45 @@ def _row(row: tuple[int, str]) -> str:
 class Adversary:
     """Sees what a model is shown, and what it is told of an error."""
 
-    def __init__(self, database: Database, questions: Sequence[str] = (), *, queries: int = QUERIES) -> None:
+    def __init__(
+        self, database: Database, questions: Sequence[str] = (), *, queries: int = QUERIES
+    ) -> None:
         self.database, self.left = database, queries
         self.questions = questions or [*QUESTIONS["all"], *QUESTIONS[database.dialect]]
         self.answered: list[str] = []
         """Questions that ran, whatever they told."""
 
-    def _ask(self, question: str, known: Mapping[int, str], letters: Mapping[int, str]) -> dict[int, bool] | None:
-        """Return for each row whether its text is below the known letters and this one; None for no answer."""
+    def _ask(
+        self, question: str, known: Mapping[int, str], letters: Mapping[int, str]
+    ) -> dict[int, bool] | None:
+        """Return for each row whether its text is below the known letters and this one; None for no
+        answer.
+        """
         if self.left <= 0:
             return None
         self.left -= 1
         length = len(next(iter(known.values()))) + 1
         probes = {row: known[row] + letters[row] for row in known}
-        below = [(row, known[row] + one) for row in known for one in ascii_lowercase if one < letters[row]] or [(-1, "")]
-        tables = {"p": probes.items(), "q": below, "z": [*probes.items(), *((row, "") for row in probes)]}
-        ctes = [f"{name}(id, c) AS (VALUES {', '.join(map(_row, rows))})" for name, rows in tables.items() if f" {name} " in question + " "]
+        below = [
+            (row, known[row] + one)
+            for row in known
+            for one in ascii_lowercase
+            if one < letters[row]
+        ] or [(-1, "")]
+        tables = {
+            "p": probes.items(),
+            "q": below,
+            "z": [*probes.items(), *((row, "") for row in probes)],
+        }
+        ctes = [
+            f"{name}(id, c) AS (VALUES {', '.join(map(_row, rows))})"
+            for name, rows in tables.items()
+            if f" {name} " in question + " "
+        ]
         try:
-            shown, _ = run_sql(self.database, f"WITH {', '.join(ctes)} {question.replace('LENGTH', str(length))}")
+            shown, _ = run_sql(
+                self.database, f"WITH {', '.join(ctes)} {question.replace('LENGTH', str(length))}"
+            )
         except DatabaseError:
             return None
         rows = shown["rows"]
@@ -140,11 +203,16 @@ class Adversary:
             ranges = dict.fromkeys(known, (0, len(ascii_lowercase)))
             while any(high - low > 1 for low, high in ranges.values()):
                 middles = {row: (low + high) // 2 for row, (low, high) in ranges.items()}
-                below = self._ask(question, known, {row: ascii_lowercase[middle] for row, middle in middles.items()})
+                below = self._ask(
+                    question,
+                    known,
+                    {row: ascii_lowercase[middle] for row, middle in middles.items()},
+                )
                 if below is None:
                     return list(known.values())
                 ranges = {
-                    row: (low, max(middles[row], low + 1)) if below[row] else (middles[row], high) for row, (low, high) in ranges.items()
+                    row: (low, max(middles[row], low + 1)) if below[row] else (middles[row], high)
+                    for row, (low, high) in ranges.items()
                 }
             known = {row: text + ascii_lowercase[ranges[row][0]] for row, text in known.items()}
         return list(known.values())
@@ -167,12 +235,19 @@ def main() -> None:
             for seed in range(seeds):
                 with tempfile.TemporaryDirectory() as folder:
                     place, texts = make_secrets(Path(folder), dialect, seed=seed)
-                    with Database.open(place, policy=POLICY) as masked, Database.open(place) as plain:
-                        (read, adversary), (able, _) = recovered(masked, texts), recovered(plain, texts)
+                    with (
+                        Database.open(place, policy=POLICY) as masked,
+                        Database.open(place) as plain,
+                    ):
+                        (read, adversary), (able, _) = (
+                            recovered(masked, texts),
+                            recovered(plain, texts),
+                        )
                 total += read
                 used = QUERIES - adversary.left
                 print(
-                    f"{dialect} {seed}: {read} of {TEXTS} read in {used} queries, {able} where nothing is masked; ran: {adversary.answered}"
+                    f"{dialect} {seed}: {read} of {TEXTS} read in {used} queries, {able} where"
+                    f" nothing is masked; ran: {adversary.answered}"
                 )
     finally:
         stop_postgres_server()

@@ -1,8 +1,10 @@
-"""Measure the built-in analyst: `python -m evals.analyst` prints a table of question sets with right, wrong and declined.
+"""Measure the built-in analyst: `python -m evals.analyst` prints a table of question sets with
+right, wrong and declined.
 
-A set is a file of JSON lines: id, db, lang, after (the id of the question that it goes on from, or null), question, gold (accepted
-SQL; empty where a decline is right) and kind (value, rows, ordered_rows or decline). `newcomers` and `strangers` were written by people
-who had not seen the code; the sets of `questions/` are those that it was tuned on.
+A set is a file of JSON lines: id, db, lang, after (the id of the question that it goes on from, or
+null), question, gold (accepted SQL; empty where a decline is right) and kind (value, rows,
+ordered_rows or decline). `newcomers` and `strangers` were written by people who had not seen the
+code; the sets of `questions/` are those that it was tuned on.
 """
 
 import argparse
@@ -47,42 +49,85 @@ class Question:
 
 def read_questions(path: Path) -> list[Question]:
     """Read a set from its JSON lines."""
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    return [Question(r["id"], r["db"], r["question"], tuple(r["gold"]), r["kind"], r.get("lang", "en"), r.get("after")) for r in rows]
+    rows = [
+        json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()
+    ]
+    return [
+        Question(
+            r["id"],
+            r["db"],
+            r["question"],
+            tuple(r["gold"]),
+            r["kind"],
+            r.get("lang", "en"),
+            r.get("after"),
+        )
+        for r in rows
+    ]
 
 
 def cosql(folder: Path) -> list[Question]:
-    """Return the dialogues of CoSQL as questions; of a turn with a clarification the last part that asks."""
+    """Return the dialogues of CoSQL as questions; of a turn with a clarification the last part that
+    asks.
+    """
     found: list[Question] = []
     file = folder / "cosql" / "dialogues.json"
     for dialogue in json.loads(file.read_text(encoding="utf-8")) if file.exists() else ():
         last = None
         for place, turn in enumerate(dialogue["turns"]):
             parts = [part.strip() for part in turn["utterance"].split(" | ")]
-            spoken = turn["utterance"] if len(parts) < 3 else parts[-1] if len(parts[-1].split()) > 4 else parts[0]
-            kind = "ordered_rows" if "order by" in turn["query"].lower() and "limit 1" not in turn["query"].lower() else "rows"
+            spoken = (
+                turn["utterance"]
+                if len(parts) < 3
+                else parts[-1]
+                if len(parts[-1].split()) > 4
+                else parts[0]
+            )
+            kind = (
+                "ordered_rows"
+                if "order by" in turn["query"].lower() and "limit 1" not in turn["query"].lower()
+                else "rows"
+            )
             name = f"{dialogue['id']}.{place}"
-            found.append(Question(name, dialogue["db_id"], spoken, (turn["query"],), kind, after=last))
+            found.append(
+                Question(name, dialogue["db_id"], spoken, (turn["query"],), kind, after=last)
+            )
             last = name
     return found
 
 
-def judge(question: Question, rows: Sequence[Sequence[Any]] | None, gold: Sequence[Sequence[Sequence[Any]]]) -> str:
-    """Return right, wrong or declined; `rows` is None where no query answered, `gold` the rows of each accepted query."""
+def judge(
+    question: Question,
+    rows: Sequence[Sequence[Any]] | None,
+    gold: Sequence[Sequence[Sequence[Any]]],
+) -> str:
+    """Return right, wrong or declined; `rows` is None where no query answered, `gold` the rows of
+    each accepted query.
+    """
     if not question.gold:
         return "right" if rows is None else "wrong"
     if rows is None:
         return "declined"
-    return "right" if any(same_tolerant(each, rows, ordered=question.kind == "ordered_rows") for each in gold) else "wrong"
+    return (
+        "right"
+        if any(same_tolerant(each, rows, ordered=question.kind == "ordered_rows") for each in gold)
+        else "wrong"
+    )
 
 
 def ask(questions: Sequence[Question], path: Path) -> Iterator[tuple[Question, str, str]]:
-    """Ask all questions of one database in order; yield each with its outcome and the SQL that ran."""
+    """Ask all questions of one database in order; yield each with its outcome and the SQL that
+    ran.
+    """
     conversations: dict[str, Conversation] = {}
     with Database.open(str(path)) as database:
-        app = build_graph(model=BuiltInAnalyst(), database=database).compile(checkpointer=InMemorySaver())
+        app = build_graph(model=BuiltInAnalyst(), database=database).compile(
+            checkpointer=InMemorySaver()
+        )
         for question in questions:
-            conversation = conversations.get(question.after or "") or Conversation(app, question.id, context=Context(model_limit=LIMIT))
+            conversation = conversations.get(question.after or "") or Conversation(
+                app, question.id, context=Context(model_limit=LIMIT)
+            )
             conversations[question.id] = conversation
             answer = conversation.ask(question.question)
             ran = [query for query in answer.queries if "rows" in query]
@@ -91,7 +136,11 @@ def ask(questions: Sequence[Question], path: Path) -> Iterator[tuple[Question, s
                 gold = [select(path, sql) for sql in question.gold]
             except sqlite3.Error:
                 continue  # a gold query of CoSQL that does not run
-            yield question, judge(question, rows, gold), ran[-1]["sql"] if ran else answer.text.splitlines()[0]
+            yield (
+                question,
+                judge(question, rows, gold),
+                ran[-1]["sql"] if ran else answer.text.splitlines()[0],
+            )
 
 
 def select(path: Path, sql: str) -> list[tuple[Any, ...]]:
@@ -108,7 +157,9 @@ def select(path: Path, sql: str) -> list[tuple[Any, ...]]:
 
 @contextmanager
 def databases(data: Path) -> Iterator[dict[str, Path]]:
-    """Yield the file of each database that is there: the demo, the schemas made here, and those of the folder of shared data."""
+    """Yield the file of each database that is there: the demo, the schemas made here, and those of
+    the folder of shared data.
+    """
     with tempfile.TemporaryDirectory() as folder:
         found = {"demo": ensure_demo(cache_folder())}
         for script in sorted((HERE / "schemas").glob("*.sql")):
@@ -116,7 +167,10 @@ def databases(data: Path) -> Iterator[dict[str, Path]]:
             with sqlite3.connect(found[script.stem]) as connection:
                 connection.executescript(script.read_text(encoding="utf-8"))
             connection.close()
-        shared = {"chinook": data / "chinook" / "Chinook_Sqlite.sqlite", "northwind": data / "northwind" / "northwind.db"}
+        shared = {
+            "chinook": data / "chinook" / "Chinook_Sqlite.sqlite",
+            "northwind": data / "northwind" / "northwind.db",
+        }
         shared |= {path.stem: path for path in (data / "cosql" / "databases").glob("*.sqlite")}
         yield found | {name: path for name, path in shared.items() if path.exists()}
 
@@ -125,14 +179,26 @@ def main(arguments: list[str] | None = None) -> None:
     """Print the table; with --misses also each question that was not answered right."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "sets", nargs="*", help="newcomers, strangers, a file of evals/questions without its ending, or cosql; all if none is named"
+        "sets",
+        nargs="*",
+        help=(
+            "newcomers, strangers, a file of evals/questions without its ending, or cosql; all if"
+            " none is named"
+        ),
     )
     parser.add_argument(
-        "--data", type=Path, default=HERE.parent.parent / "shared" / "data", help="folder with chinook, northwind and cosql"
+        "--data",
+        type=Path,
+        default=HERE.parent.parent / "shared" / "data",
+        help="folder with chinook, northwind and cosql",
     )
-    parser.add_argument("--misses", action="store_true", help="print each wrong or declined question")
+    parser.add_argument(
+        "--misses", action="store_true", help="print each wrong or declined question"
+    )
     options = parser.parse_args(arguments)
-    tuned = {path.stem: read_questions(path) for path in sorted((HERE / "questions").glob("*.jsonl"))}
+    tuned = {
+        path.stem: read_questions(path) for path in sorted((HERE / "questions").glob("*.jsonl"))
+    }
     blind = {name: read_questions(HERE / f"{name}.jsonl") for name in BLIND}
     sets = blind | tuned | {"cosql": cosql(options.data)}
     print("| set | questions | right | wrong | declined |\n|---|---:|---:|---:|---:|")
@@ -140,7 +206,11 @@ def main(arguments: list[str] | None = None) -> None:
         for name in options.sets or [name for name, questions in sets.items() if questions]:
             asked = sets[name]
             if missing := sorted({question.db for question in asked} - set(files)):
-                print(f"{name}: {', '.join(missing)} not found in {options.data}: those questions are left out", file=sys.stderr)
+                print(
+                    f"{name}: {', '.join(missing)} not found in {options.data}: those questions are"
+                    " left out",
+                    file=sys.stderr,
+                )
             told = [
                 each
                 for db in dict.fromkeys(q.db for q in asked)
@@ -148,7 +218,12 @@ def main(arguments: list[str] | None = None) -> None:
                 for each in ask([q for q in asked if q.db == db], files[db])
             ]
             counts = Counter(outcome for _, outcome, _ in told)
-            print(f"| {name} | {len(told)} | " + " | ".join(str(counts[outcome]) for outcome in OUTCOMES) + " |", flush=True)
+            print(
+                f"| {name} | {len(told)} | "
+                + " | ".join(str(counts[outcome]) for outcome in OUTCOMES)
+                + " |",
+                flush=True,
+            )
             for question, outcome, said in told if options.misses else ():
                 if outcome != "right":
                     print(f"[{outcome}] {question.id}: {question.question}\n    {said}")

@@ -1,12 +1,15 @@
-"""Throw each text of `tests/tools/bombs.py` at a database, and look what it does to others: `python -m evals.bombs`.
+"""Throw each text of `tests/tools/bombs.py` at a database, and look what it does to others:
+`python -m evals.bombs`.
 
-From one conversation the bombs come one after another, while eight honest ones ask; then from all at once. Nobody honest may fail,
-but by a typed "busy" while all throw; their median may be three times what it is without bombs; the memory of this process may grow
-by 100 MB; a second after the end no thread, process or file of ours may be left.
+From one conversation the bombs come one after another, while eight honest ones ask; then from all
+at once. Nobody honest may fail, but by a typed "busy" while all throw; their median may be three
+times what it is without bombs; the memory of this process may grow by 100 MB; a second after the
+end no thread, process or file of ours may be left.
 
-`--each` throws each bomb in a process of its own, in process without a worker or with one (`--isolation`), which may take 3 GB and
-20 seconds. Of each: seconds to the answer, the longest time that the process's other threads stood still, its processor time in the
-two seconds after the answer, its most memory.
+`--each` throws each bomb in a process of its own, in process without a worker or with one
+(`--isolation`), which may take 3 GB and 20 seconds. Of each: seconds to the answer, the longest
+time that the process's other threads stood still, its processor time in the two seconds after the
+answer, its most memory.
 """
 
 import argparse
@@ -67,7 +70,9 @@ def resident(pid: int | str = "self") -> int:
 
 @dataclass
 class Pulse:
-    """What this process felt of it all: the longest time that its other threads stood still, in seconds, and its most bytes."""
+    """What this process felt of it all: the longest time that its other threads stood still, in
+    seconds, and its most bytes.
+    """
 
     pause: float = 0.0
     peak: int = 0
@@ -151,7 +156,9 @@ def children() -> set[int]:
 
 
 def belongings() -> dict[str, set[Any]]:
-    """Return what this process has: threads, child processes, open files, files in the folder for temporary ones."""
+    """Return what this process has: threads, child processes, open files, files in the folder for
+    temporary ones.
+    """
     gc.collect()
     return {
         "threads": {thread.name for thread in threading.enumerate()},
@@ -172,16 +179,25 @@ def left_over(before: dict[str, set[Any]], seconds: float = 1.0) -> dict[str, se
     """Return what is there beyond `before`, a second later at most."""
     until = time.monotonic() + seconds
     while True:
-        more = {name: now - before[name] for name, now in belongings().items() if now - before[name]}
+        more = {
+            name: now - before[name] for name, now in belongings().items() if now - before[name]
+        }
         if not more or time.monotonic() > until:
             return more
         time.sleep(0.05)
 
 
 def prove(
-    place: str, dialect: str, names: Sequence[str], *, alone_seconds: float = ALONE_SECONDS, limits: QueryLimits = LIMITS
+    place: str,
+    dialect: str,
+    names: Sequence[str],
+    *,
+    alone_seconds: float = ALONE_SECONDS,
+    limits: QueryLimits = LIMITS,
 ) -> list[str]:
-    """Throw the bombs from one conversation, then from all at once; print what was measured and return what is not as promised."""
+    """Throw the bombs from one conversation, then from all at once; print what was measured and
+    return what is not as promised.
+    """
     faults: list[str] = []
     before = belongings()
     database = Database.open(place, limits=limits, isolation="process")
@@ -197,7 +213,11 @@ def prove(
             parts = [names[start::8] for start in range(8)]
             thrown: list[str] = []
             threads = [
-                threading.Thread(target=lambda part=part: thrown.extend(outcome_of(database, BOMBS[dialect][name]) for name in part))
+                threading.Thread(
+                    target=lambda part=part: thrown.extend(
+                        outcome_of(database, BOMBS[dialect][name]) for name in part
+                    )
+                )
                 for part in parts
             ]
             for thread in threads:
@@ -209,14 +229,29 @@ def prove(
     growth = pulse.peak - size
     print(f"{dialect}: {len(names)} bombs, then from eight conversations at once")
     print(
-        f"  honest queries: alone {alone.median:.1f} ms, beside one {beside.median:.1f} ms, beside eight {crowded.median:.1f} ms (medians)"
+        f"  honest queries: alone {alone.median:.1f} ms, beside one {beside.median:.1f} ms, beside"
+        f" eight {crowded.median:.1f} ms (medians)"
     )
-    print(f"  most memory of this process: +{growth / 1e6:.0f} MB; its threads stood still for {pulse.pause * 1000:.0f} ms at most")
-    print(f"  outcomes: {dict(Counter(outcome.partition(':')[0] for outcome in [*outcomes, *thrown]))}")
+    print(
+        f"  most memory of this process: +{growth / 1e6:.0f} MB; its threads stood still for"
+        f" {pulse.pause * 1000:.0f} ms at most"
+    )
+    print(
+        "  outcomes:"
+        f" {dict(Counter(outcome.partition(':')[0] for outcome in [*outcomes, *thrown]))}"
+    )
     faults += [f"an honest query failed: {text}" for text in [*alone.failures, *beside.failures]]
     busy = (ConnectionWaitError.__name__,)
-    faults += [f"an honest query failed while all threw: {text}" for text in crowded.failures if not text.startswith(busy)]
-    faults += [f"a bomb's outcome has no type: {text}" for text in [*outcomes, *thrown] if text.startswith("UNTYPED")]
+    faults += [
+        f"an honest query failed while all threw: {text}"
+        for text in crowded.failures
+        if not text.startswith(busy)
+    ]
+    faults += [
+        f"a bomb's outcome has no type: {text}"
+        for text in [*outcomes, *thrown]
+        if text.startswith("UNTYPED")
+    ]
     if beside.median > MOST_SLOWER * alone.median:
         faults.append(f"honest queries took {beside.median / alone.median:.1f} times as long")
     if growth > MOST_GROWTH:
@@ -237,7 +272,10 @@ def throw(place: str, dialect: str, name: str, isolation: Isolation) -> None:
             used = time.process_time()
             time.sleep(AFTER)
             used = max(0.0, time.process_time() - used - 0.02)
-    print(json.dumps({"outcome": outcome, "seconds": seconds, "pause": pulse.pause, "after": used}), flush=True)
+    print(
+        json.dumps({"outcome": outcome, "seconds": seconds, "pause": pulse.pause, "after": used}),
+        flush=True,
+    )
     os._exit(0)  # a thread may still be at work
 
 
@@ -245,16 +283,29 @@ def measured(place: str, dialect: str, name: str, isolation: Isolation) -> dict[
     """Throw one bomb in a child process, killed when it takes too much."""
     command = [sys.executable, "-m", "evals.bombs", "--throw", place, dialect, name, isolation]
     started, peak, killed = time.monotonic(), 0, ""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as child:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as child:
         while child.poll() is None:
             peak = max(peak, resident(child.pid))
-            killed = "took 3 GB" if peak > MOST_BYTES else "took 20 s" if time.monotonic() - started > MOST_SECONDS else ""
+            killed = (
+                "took 3 GB"
+                if peak > MOST_BYTES
+                else "took 20 s"
+                if time.monotonic() - started > MOST_SECONDS
+                else ""
+            )
             if killed:
                 child.kill()
                 break
             time.sleep(0.01)
         printed = child.stdout.read() if child.stdout else ""
-    nothing = {"outcome": f"KILLED: {killed or child.returncode}", "seconds": MOST_SECONDS, "pause": 0.0, "after": 0.0}
+    nothing = {
+        "outcome": f"KILLED: {killed or child.returncode}",
+        "seconds": MOST_SECONDS,
+        "pause": 0.0,
+        "after": 0.0,
+    }
     found: dict[str, Any] = json.loads(printed) if printed else nothing
     return {**found, "mb": peak // 1_000_000}
 
@@ -278,9 +329,13 @@ def main() -> None:
                 names = [each for each in BOMBS[dialect] if options.only in each]
                 for name in names if options.each else ():
                     figures = measured(place, dialect, name, options.isolation)
-                    line = f"{figures['seconds']:6.2f} s {figures['pause']:6.2f} s {figures['after']:6.2f} s {figures['mb']:6} MB"
+                    line = (
+                        f"{figures['seconds']:6.2f} s {figures['pause']:6.2f} s"
+                        f" {figures['after']:6.2f} s {figures['mb']:6} MB"
+                    )
                     print(f"{dialect:9} {name:42} {line}  {figures['outcome']}", flush=True)
-                tempfile.tempdir = os.environ["TMPDIR"] = temporary  # ours alone: what is left there is ours
+                # Ours alone: what is left there is ours.
+                tempfile.tempdir = os.environ["TMPDIR"] = temporary
                 if not options.each:
                     faults += prove(place, dialect, names)
         finally:

@@ -1,6 +1,8 @@
-"""Measure check_sql: `python -m evals.checks` prints, for each kind of fault, how many faulty queries it finds and how many sound ones.
+"""Measure check_sql: `python -m evals.checks` prints, for each kind of fault, how many faulty
+queries it finds and how many sound ones.
 
-A query is found when any check says to look at it. The sixty queries and their faults (`faults.py`) were written before the checker.
+A query is found when any check says to look at it. The sixty queries and their faults (`faults.py`)
+were written before the checker.
 """
 
 import argparse
@@ -28,7 +30,12 @@ def found(database: Database, sql: str, question: str) -> bool:
 def main(arguments: list[str] | None = None) -> None:
     """Print the table; with --alone the checks are not given the question."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=HERE.parent.parent / "shared" / "data", help="folder with chinook and northwind")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=HERE.parent.parent / "shared" / "data",
+        help="folder with chinook and northwind",
+    )
     parser.add_argument("--alone", action="store_true", help="check the query without its question")
     options = parser.parse_args(arguments)
     asked: Counter[str] = Counter()

@@ -1,8 +1,10 @@
-"""Plant one fault in each sound query of `blind/checks.jsonl`, for the measurement of a checker of queries.
+"""Plant one fault in each sound query of `blind/checks.jsonl`, for the measurement of a checker of
+queries.
 
-Kinds: `fan_out` (a table is joined that multiplies rows), `counted_rows` (rows are counted instead of different values),
-`nulls_dropped` (a filter or join loses the rows without a value), `date_bounds` (a day too many or too few), `unit` and `measure`
-(a factor is missing or wrong, or another column is taken).
+Kinds: `fan_out` (a table is joined that multiplies rows), `counted_rows` (rows are counted instead
+of different values), `nulls_dropped` (a filter or join loses the rows without a value),
+`date_bounds` (a day too many or too few), `unit` and `measure` (a factor is missing or wrong, or
+another column is taken).
 """
 
 import json
@@ -45,4 +47,11 @@ def checks() -> Iterator[Check]:
     for line in FILE.read_text(encoding="utf-8").splitlines():
         raw = json.loads(line)
         words = {name: raw[name] for name in ("join", "take", "put") if name in raw}
-        yield Check(raw["id"], raw["database"], raw["kind"], raw["question"], raw["sql"], planted(raw["sql"], raw["kind"], **words))
+        yield Check(
+            raw["id"],
+            raw["database"],
+            raw["kind"],
+            raw["question"],
+            raw["sql"],
+            planted(raw["sql"], raw["kind"], **words),
+        )

@@ -1,8 +1,10 @@
-"""Mutate hostile and legal SQL for as long as asked, and look whether anything gets through: `python -m evals.fuzz --seconds 600`.
+"""Mutate hostile and legal SQL for as long as asked, and look whether anything gets through:
+`python -m evals.fuzz --seconds 600`.
 
-Every text is asked of two databases that differ only in what the policy denies. What comes back must be the same, word for word,
-errors too: a difference is a leak, however it was dressed up. Beside that: no denied value and no file in what comes back, no
-masked value in what a model is shown, nothing but the typed errors raised, and both databases left as they were.
+Every text is asked of two databases that differ only in what the policy denies. What comes back
+must be the same, word for word, errors too: a difference is a leak, however it was dressed up.
+Beside that: no denied value and no file in what comes back, no masked value in what a model is
+shown, nothing but the typed errors raised, and both databases left as they were.
 """
 
 import argparse
@@ -47,7 +49,9 @@ TWIN = {
     "canary.one@example.com": "dame.a@xy.org",
     "canary.two@example.com": "dame.b@xy.org",
 }
-"""The masked values stand in the same order: a query may tell which of them comes first, but nothing else of them."""
+"""The masked values stand in the same order: a query may tell which of them comes first, but
+nothing else of them.
+"""
 LIMITS = QueryLimits(seconds=0.7, memory_bytes=200_000_000, rows=2_000)
 
 _WORDS = """
@@ -62,7 +66,14 @@ ctid xmin tableoid
 """
 WORDS = (
     *_WORDS.split(),
-    *("email < 'd'", "upper(email)", "email || name", "substr(email, 1, 1)", "count(CASE WHEN email < 'd' THEN 1 END)", "email = 'd'"),
+    *(
+        "email < 'd'",
+        "upper(email)",
+        "email || name",
+        "substr(email, 1, 1)",
+        "count(CASE WHEN email < 'd' THEN 1 END)",
+        "email = 'd'",
+    ),
     *(
         "ORDER BY 1",
         "ORDER BY 2",
@@ -114,15 +125,43 @@ WRAPPINGS = (
 )
 COMMENTS = ("/**/", "-- x\n", "/*/**/*/", "/*", "*/", "--", "#\n", "/*!50000 x*/", ";", "\\")
 BLANKS = ("\t", "\v", "\f", "\n", "\r", "\xa0", "\u2003", "\ufeff", "\x00", "", "\u200b")
-QUOTES = ('"{}"', "`{}`", "[{}]", "'{}'", 'U&"{}"', "E'{}'", "$${}$$", '"{}', "{}.{}", "main.{}", "public.{}", "({}).*", "{}.*")
+QUOTES = (
+    '"{}"',
+    "`{}`",
+    "[{}]",
+    "'{}'",
+    'U&"{}"',
+    "E'{}'",
+    "$${}$$",
+    '"{}',
+    "{}.{}",
+    "main.{}",
+    "public.{}",
+    "({}).*",
+    "{}.*",
+)
 ODD = {"s": "ſ", "k": "\u212a", "i": "ı", "a": "\u0430", "S": "ſ"}
 
 
 def base_texts(dialect: str) -> list[str]:
-    """Return what is mutated: every text of the tests for one engine, but those of 3,000 brackets."""
-    own = [*sql_texts.BOTH_REFUSED, *sql_texts.REFUSED[dialect], *sql_texts.BOTH_ALLOWED, *sql_texts.ALLOWED[dialect]]
+    """Return what is mutated: every text of the tests for one engine, but those of 3,000
+    brackets.
+    """
+    own = [
+        *sql_texts.BOTH_REFUSED,
+        *sql_texts.REFUSED[dialect],
+        *sql_texts.BOTH_ALLOWED,
+        *sql_texts.ALLOWED[dialect],
+    ]
     texts = sql_texts_policy
-    for group in (texts.DENIED, texts.HARMLESS, texts.MASKED, texts.MASKED_OPEN, texts.SHOWN_WHOLE, texts.SPELLED_OUT):
+    for group in (
+        texts.DENIED,
+        texts.HARMLESS,
+        texts.MASKED,
+        texts.MASKED_OPEN,
+        texts.SHOWN_WHOLE,
+        texts.SPELLED_OUT,
+    ):
         own += [*group["all"], *group[dialect]]
     return [text for text in own if len(text) < 1_000]
 
@@ -164,7 +203,9 @@ def _mutate(text: str, kind: int, one: int, other: int, others: Sequence[str]) -
         case _:
             word = pieces[here]
             pieces[here] = (
-                word[: other % 5] + (ODD[odd] if (odd := word[other % 5 : other % 5 + 1]) in ODD else odd) + word[other % 5 + 1 :]
+                word[: other % 5]
+                + (ODD[odd] if (odd := word[other % 5 : other % 5 + 1]) in ODD else odd)
+                + word[other % 5 + 1 :]
             )
     return "".join(pieces)
 
@@ -203,7 +244,9 @@ class Pair:
             self.findings.append(("difference", sql))
 
     def _differs(self, sql: str) -> bool:
-        """Say whether the two give another answer, each always the same; what gives now this, now that tells nothing."""
+        """Say whether the two give another answer, each always the same; what gives now this, now
+        that tells nothing.
+        """
         one, other = self._answer(self.one, sql), self._answer(self.other, sql)
         if one[0] == other[0]:
             return False
@@ -226,8 +269,13 @@ class Pair:
         told["ms"] = 0
         shown = told.pop("rows")  # in no order, where none was asked for
         seen = sorted(map(repr, shown)) if isinstance(shown, list) else []
-        rows = [[cell for place, cell in enumerate(row) if place not in result.masked] for row in result.rows]
-        return (json.dumps([told, seen], ensure_ascii=False) + repr(sorted(map(repr, rows)))).replace(name, "DATABASE"), "ran"
+        rows = [
+            [cell for place, cell in enumerate(row) if place not in result.masked]
+            for row in result.rows
+        ]
+        return (
+            json.dumps([told, seen], ensure_ascii=False) + repr(sorted(map(repr, rows)))
+        ).replace(name, "DATABASE"), "ran"
 
     def state(self) -> str:
         """Return a mark of all that the databases hold."""
@@ -262,8 +310,18 @@ def pair(dialect: str, folder: Path) -> Iterator[Pair]:
             home = folder / f"{number}"
             home.mkdir()
             urls.append(url(make_file(home, dialect, text)))
-    with Database.open(urls[0], limits=LIMITS, policy=POLICY) as one, Database.open(urls[1], limits=LIMITS, policy=POLICY) as other:
-        yield Pair(dialect, one, other, folder, (one.name, other.name) if dialect == "postgres" else ("\0", "\0"), urls=tuple(urls))
+    with (
+        Database.open(urls[0], limits=LIMITS, policy=POLICY) as one,
+        Database.open(urls[1], limits=LIMITS, policy=POLICY) as other,
+    ):
+        yield Pair(
+            dialect,
+            one,
+            other,
+            folder,
+            (one.name, other.name) if dialect == "postgres" else ("\0", "\0"),
+            urls=tuple(urls),
+        )
 
 
 def fuzz(dialect: str, seconds: float, seed: int) -> Pair:
@@ -276,12 +334,18 @@ def fuzz(dialect: str, seconds: float, seed: int) -> Pair:
         two.outcomes.clear()
         before, until = two.state(), time.monotonic() + seconds
         while time.monotonic() < until:
-            steps = [(rng.randrange(12), rng.randrange(10**6), rng.randrange(10**6)) for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 5)))]
+            steps = [
+                (rng.randrange(12), rng.randrange(10**6), rng.randrange(10**6))
+                for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 5)))
+            ]
             two.ask(mutated(rng.choice(texts), steps, texts, two.file))
         if two.state() != before:
             two.findings.append(("write", "one of these texts changed a database"))
     total = sum(two.outcomes.values())
-    print(f"{dialect}: {total:,} texts, {two.outcomes['ran']:,} ran, {len(two.findings)} findings; {dict(two.outcomes.most_common())}")
+    print(
+        f"{dialect}: {total:,} texts, {two.outcomes['ran']:,} ran, {len(two.findings)} findings;"
+        f" {dict(two.outcomes.most_common())}"
+    )
     for kind, sql in two.findings[:20]:
         print(f"  {kind}: {sql!r}")
     return two

@@ -1,4 +1,6 @@
-"""Compare the rows of two queries: strictly, and tolerant of extra columns, of repeated rows, and of how a month of one year is written."""
+"""Compare the rows of two queries: strictly, and tolerant of extra columns, of repeated rows, and
+of how a month of one year is written.
+"""
 
 import re
 from collections import Counter
@@ -8,35 +10,57 @@ Row = Sequence[object]
 
 
 def same_strict(gold: Sequence[Row], got: Sequence[Row], *, ordered: bool) -> bool:
-    """Say whether both hold the same rows, columns in any order; the order of rows counts when `ordered`."""
+    """Say whether both hold the same rows, columns in any order; the order of rows counts when
+    `ordered`.
+    """
     gold_columns, got_columns = _columns(gold), _columns(got)
     if len(gold) != len(got) or (gold and len(gold_columns) != len(got_columns)):
         return False
     return not gold or any(
-        _equal(gold, [[row[i] for i in places] for row in got], ordered) for places in _placings(gold_columns, got_columns)
+        _equal(gold, [[row[i] for i in places] for row in got], ordered)
+        for places in _placings(gold_columns, got_columns)
     )
 
 
 def same_tolerant(gold: Sequence[Row], got: Sequence[Row], *, ordered: bool) -> bool:
-    """Say whether some columns of `got` hold what `gold` holds; extra columns and repeated rows are no fault."""
+    """Say whether some columns of `got` hold what `gold` holds; extra columns and repeated rows are
+    no fault.
+    """
     if not gold or not got:
         return not gold and not got
-    return _holds(gold, got, ordered=ordered) or (bool(months := _months(got)) and _holds(gold, months, ordered=ordered))
+    return _holds(gold, got, ordered=ordered) or (
+        bool(months := _months(got)) and _holds(gold, months, ordered=ordered)
+    )
 
 
 def _holds(gold: Sequence[Row], got: Sequence[Row], *, ordered: bool) -> bool:
     for places in _placings(_columns(gold), _columns(got)):
         picked = [[row[i] for i in places] for row in got]
-        if _equal(gold, picked, ordered) or {_key(row) for row in gold} == {_key(row) for row in picked}:
+        if _equal(gold, picked, ordered) or {_key(row) for row in gold} == {
+            _key(row) for row in picked
+        }:
             return True
     return False
 
 
 def _months(rows: Sequence[Row]) -> list[Row]:
-    """Write 2024-03 as 3 where a column holds months of one year only; no rows where there is no such column."""
+    """Write 2024-03 as 3 where a column holds months of one year only; no rows where there is no
+    such column.
+    """
     columns = [[str(row[i]) for row in rows] for i in range(len(rows[0]))]
-    places = {i for i, cells in enumerate(columns) if all(map(_MONTH.fullmatch, cells)) and len({cell[:4] for cell in cells}) == 1}
-    return [[int(str(cell)[5:]) if i in places else cell for i, cell in enumerate(row)] for row in rows] if places else []
+    places = {
+        i
+        for i, cells in enumerate(columns)
+        if all(map(_MONTH.fullmatch, cells)) and len({cell[:4] for cell in cells}) == 1
+    }
+    return (
+        [
+            [int(str(cell)[5:]) if i in places else cell for i, cell in enumerate(row)]
+            for row in rows
+        ]
+        if places
+        else []
+    )
 
 
 _MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")

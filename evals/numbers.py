@@ -1,7 +1,7 @@
 """Measure the number check: true answers flagged, and changed digits caught.
 
-`blind/answers.jsonl` was written before the code by somebody who had not seen it. `numbers.jsonl` holds answers that the check was
-made with; an invented figure stands in ⟦ ⟧ there.
+`blind/answers.jsonl` was written before the code by somebody who had not seen it. `numbers.jsonl`
+holds answers that the check was made with; an invented figure stands in ⟦ ⟧ there.
 """
 
 import json
@@ -15,7 +15,9 @@ from longtable.memory.number_check import Source, unsupported
 HERE = Path(__file__).parent
 BLIND, LABELLED = HERE / "blind" / "answers.jsonl", HERE / "numbers.jsonl"
 Case = tuple[str, str, list[Source], str, tuple[tuple[int, int], ...]]
-"""The kind of answer, the question, its results, the answer, and the places of its wrong figures."""
+"""The kind of answer, the question, its results, the answer, and the places of its wrong
+figures.
+"""
 
 
 def blind(path: Path = BLIND) -> Iterator[Case]:
@@ -29,13 +31,21 @@ def blind(path: Path = BLIND) -> Iterator[Case]:
             if text[at : at + len(old)] != old:
                 raise ValueError(f"{case['id']}: {old!r} does not stand at {at}")
             kind = "names a row or a total" if change["names_row"] else "names none"
-            yield kind, case["question"], sources, text[:at] + new + text[at + len(old) :], ((at, at + len(new)),)
+            yield (
+                kind,
+                case["question"],
+                sources,
+                text[:at] + new + text[at + len(old) :],
+                ((at, at + len(new)),),
+            )
 
 
 def labelled(path: Path = LABELLED) -> Iterator[Case]:
     """Yield the answers of the labelled file."""
     for case in (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()):
-        sources = [Source(s["columns"], s["rows"], s["row_count"], s["sql"]) for s in case["sources"]]
+        sources = [
+            Source(s["columns"], s["rows"], s["row_count"], s["sql"]) for s in case["sources"]
+        ]
         for marked in case["answers"]:
             text, spans = "", []
             for piece in re.split(r"⟦([^⟧]*)⟧", marked):
@@ -46,11 +56,17 @@ def labelled(path: Path = LABELLED) -> Iterator[Case]:
 
 
 def rates(cases: Iterator[Case], *, show: bool = False) -> dict[str, tuple[int, int]]:
-    """Return for each kind how many were flagged (true) or caught (wrong figures), and how many there are."""
+    """Return for each kind how many were flagged (true) or caught (wrong figures), and how many
+    there are.
+    """
     hits, all_of = Counter[str](), Counter[str]()
     for kind, question, sources, text, wrong in cases:
         flagged = [(figure.start, figure.end) for figure in unsupported(text, sources, question)]
-        results = [any(a < end and start < b for a, b in flagged) for start, end in wrong] if wrong else [bool(flagged)]
+        results = (
+            [any(a < end and start < b for a, b in flagged) for start, end in wrong]
+            if wrong
+            else [bool(flagged)]
+        )
         hits[kind] += sum(results)
         all_of[kind] += len(results)
         if show and (not all(results) if wrong else results[0]):

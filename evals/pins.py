@@ -1,4 +1,6 @@
-"""Measure pins on the blind sets, over the real graph: rules pinned, false pins, revocations in view beside what they end."""
+"""Measure pins on the blind sets, over the real graph: rules pinned, false pins, revocations in
+view beside what they end.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,22 +20,32 @@ Row = Mapping[str, Any]
 
 
 def scripted(calls: Mapping[str, Mapping[str, Any]]) -> ScriptedModel:
-    """Return a model that calls the tool named for a message (a pin "" is the one pinned last); else it says "Noted."."""
+    """Return a model that calls the tool named for a message (a pin "" is the one pinned last);
+    else it says "Noted.".
+    """
 
     def say(messages: Sequence[BaseMessage]) -> AIMessage:
         call = calls.get(messages[-1].text) if messages[-1].type == "human" else None
-        pinned = [message.text.split()[-1] for message in messages if isinstance(message, ToolMessage)]
+        pinned = [
+            message.text.split()[-1] for message in messages if isinstance(message, ToolMessage)
+        ]
         if call is None:
             return AIMessage("Noted.")
         args = {name: value or pinned[-1] for name, value in call["args"].items()}
-        return AIMessage("", tool_calls=[{"name": call["name"], "args": args, "id": f"c{len(pinned)}"}])
+        return AIMessage(
+            "", tool_calls=[{"name": call["name"], "args": args, "id": f"c{len(pinned)}"}]
+        )
 
     return ScriptedModel(say=say)
 
 
 def talk(texts: Sequence[str], calls: dict[str, dict[str, Any]] | None = None) -> Conversation:
-    """Return a conversation in which these were said; `calls`: with the tools, and what the model asks of them."""
-    graph = build_graph(model=scripted(calls or {}), pin_tools=calls is not None).compile(InMemorySaver())
+    """Return a conversation in which these were said; `calls`: with the tools, and what the model
+    asks of them.
+    """
+    graph = build_graph(model=scripted(calls or {}), pin_tools=calls is not None).compile(
+        InMemorySaver()
+    )
     conversation = Conversation(graph, context=Context(model_limit=32_000))
     for text in texts:
         conversation.ask(text)
@@ -71,7 +83,8 @@ def rows(name: str) -> list[Row]:
 def share(name: str, found: Sequence[tuple[Row, bool]]) -> None:
     """Print how many were found, by language."""
     counts = ", ".join(
-        f"{language} {sum(hit for row, hit in found if row['lang'] == language)} of {sum(row['lang'] == language for row, _ in found)}"
+        f"{language} {sum(hit for row, hit in found if row['lang'] == language)} of"
+        f" {sum(row['lang'] == language for row, _ in found)}"
         for language in ("en", "zh")
     )
     print(f"{name}: {sum(hit for _, hit in found)} of {len(found)} ({counts})")
@@ -81,30 +94,68 @@ def main() -> None:
     """Print the figures."""
     rules, others, changes = rows("rules.jsonl"), rows("not_rules.jsonl"), rows("changes.jsonl")
     print("without a model")
-    share("  rules pinned", [(row, holds(talk([row["text"]]).pins(), row["quote"])) for row in rules])
+    share(
+        "  rules pinned", [(row, holds(talk([row["text"]]).pins(), row["quote"])) for row in rules]
+    )
     false = [(row, talk([row["text"]]).pins()) for row in others]
     share("  false pins", [(row, bool(pins)) for row, pins in false])
-    print("  all of them in passing:", all(pin.by == IN_PASSING for _, pins in false for pin in pins))
+    print(
+        "  all of them in passing:", all(pin.by == IN_PASSING for _, pins in false for pin in pins)
+    )
     views = [(row, talk([row["rule"], *row["between"], row["change"]])) for row in changes]
-    held = [(row, holds(each.pins(), row["rule"]), holds(each.pins(), row["quote"])) for row, each in views]
-    share("  rule and revocation both in view", [(row, before and after) for row, before, after in held])
-    share("  rule in view without its revocation", [(row, before and not after) for row, before, after in held])
-    compacted = [(row, after_compaction([row["rule"], *row["between"], row["change"]])) for row in changes]
-    both = [(row, flat(row["rule"]) in view and flat(row["quote"]) in view) for row, view in compacted]
+    held = [
+        (row, holds(each.pins(), row["rule"]), holds(each.pins(), row["quote"]))
+        for row, each in views
+    ]
+    share(
+        "  rule and revocation both in view",
+        [(row, before and after) for row, before, after in held],
+    )
+    share(
+        "  rule in view without its revocation",
+        [(row, before and not after) for row, before, after in held],
+    )
+    compacted = [
+        (row, after_compaction([row["rule"], *row["between"], row["change"]])) for row in changes
+    ]
+    both = [
+        (row, flat(row["rule"]) in view and flat(row["quote"]) in view) for row, view in compacted
+    ]
     share("  both in the whole view after a compaction by code", both)
     print("with a scripted model that uses the tools")
-    told = [(row, talk([row["text"]], {row["text"]: call("remember", quote=row["quote"])})) for row in rules]
-    share("  rules pinned", [(row, holds([pin for pin in each.pins() if pin.by == "model"], row["quote"])) for row, each in told])
+    told = [
+        (row, talk([row["text"]], {row["text"]: call("remember", quote=row["quote"])}))
+        for row in rules
+    ]
+    share(
+        "  rules pinned",
+        [
+            (row, holds([pin for pin in each.pins() if pin.by == "model"], row["quote"]))
+            for row, each in told
+        ],
+    )
     share("  rule ended by the user's quote", [(row, changed(row)) for row in changes])
 
 
 def changed(row: Row) -> bool:
-    """Return whether a change by tool leaves the old pin ended, with the quote, and the new one alone."""
-    tool = call("forget", pin="", quote=row["quote"]) if row["kind"] == "ends" else call("remember", replaces="", quote=row["quote"])
+    """Return whether a change by tool leaves the old pin ended, with the quote, and the new one
+    alone.
+    """
+    tool = (
+        call("forget", pin="", quote=row["quote"])
+        if row["kind"] == "ends"
+        else call("remember", replaces="", quote=row["quote"])
+    )
     calls = {row["rule"]: call("remember", quote=row["rule"]), row["change"]: tool}
-    pins = [pin for pin in talk([row["rule"], *row["between"], row["change"]], calls).pins() if pin.by == "model"]
+    pins = [
+        pin
+        for pin in talk([row["rule"], *row["between"], row["change"]], calls).pins()
+        if pin.by == "model"
+    ]
     live = [pin for pin in pins if not pin.ended]
-    ended = any(pin.ended and holds([pin], pin.text) is False and row["quote"] in pin.ended for pin in pins)
+    ended = any(
+        pin.ended and holds([pin], pin.text) is False and row["quote"] in pin.ended for pin in pins
+    )
     return ended and (not live if row["kind"] == "ends" else holds(live, row["quote"]))
 
 

@@ -1,4 +1,6 @@
-"""Ask every text of the second corpus, costly ones too, and print how many ended as they must: `python -m evals.second`."""
+"""Ask every text of the second corpus, costly ones too, and print how many ended as they must:
+`python -m evals.second`.
+"""
 
 import tempfile
 from collections import Counter
@@ -32,7 +34,11 @@ def measure(dialect: str) -> None:
         asked: Counter[str] = Counter()
         for kind, group in (("refused", REFUSE), ("quiet", QUIET), ("stopped", STOP), ("ran", RUN)):
             for sql in [*group["all"], *group[dialect]]:
-                as_it_must = _was_quiet(two, sql) if kind == "quiet" else _ended_in_error(two, sql) == (kind != "ran")
+                as_it_must = (
+                    _was_quiet(two, sql)
+                    if kind == "quiet"
+                    else _ended_in_error(two, sql) == (kind != "ran")
+                )
                 asked[kind] += 1
                 good[kind] += as_it_must
                 if not as_it_must:

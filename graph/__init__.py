@@ -1,6 +1,7 @@
 """The front door: what other people's code relies on.
 
-Names are loaded on first use, so that `longtable --help` is quick. Every error class of `longtable.base.errors` is one of them.
+Names are loaded on first use, so that `longtable --help` is quick. Every error class of
+`longtable.base.errors` is one of them.
 """
 
 from importlib import import_module
@@ -15,10 +16,21 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
     from longtable.graph.archive_files import ArchiveFiles as ArchiveFiles
     from longtable.graph.build import build_graph as build_graph
     from longtable.graph.conversation import Conversation as Conversation
-    from longtable.graph.embedding import as_agent as as_agent, as_node as as_node, as_tool as as_tool, node_thread_id as node_thread_id
+    from longtable.graph.embedding import (
+        as_agent as as_agent,
+        as_node as as_node,
+        as_tool as as_tool,
+        node_thread_id as node_thread_id,
+    )
     from longtable.graph.opening import open_conversation as open_conversation
-    from longtable.graph.persistence import Persistence as Persistence, open_persistence as open_persistence
-    from longtable.graph.reports import read_prices as read_prices, usage_of_threads as usage_of_threads
+    from longtable.graph.persistence import (
+        Persistence as Persistence,
+        open_persistence as open_persistence,
+    )
+    from longtable.graph.reports import (
+        read_prices as read_prices,
+        usage_of_threads as usage_of_threads,
+    )
     from longtable.graph.threads import (
         delete_thread as delete_thread,
         import_thread as import_thread,
@@ -27,13 +39,22 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
         prune_threads as prune_threads,
         search_threads as search_threads,
     )
-    from longtable.memory.metadata import MessageMetadata as MessageMetadata, metadata_of as metadata_of
+    from longtable.memory.metadata import (
+        MessageMetadata as MessageMetadata,
+        metadata_of as metadata_of,
+    )
     from longtable.memory.policy import CompactionPolicy as CompactionPolicy
     from longtable.memory.spent import Price as Price
     from longtable.nodes.model.context_providers import ContextProvider as ContextProvider
     from longtable.nodes.state import State as State, next_view as next_view
     from longtable.nodes.team.modes import Quiz as Quiz, Werewolf as Werewolf, Workflow as Workflow
-    from longtable.nodes.team.team import FreeChat as FreeChat, Mode as Mode, Persona as Persona, Scene as Scene, Team as Team
+    from longtable.nodes.team.team import (
+        FreeChat as FreeChat,
+        Mode as Mode,
+        Persona as Persona,
+        Scene as Scene,
+        Team as Team,
+    )
     from longtable.nodes.turns.rate_limit import RateLimit as RateLimit
     from longtable.tools.database import Database as Database
     from longtable.tools.results import ResultStore as ResultStore

@@ -113,26 +113,30 @@ def build_graph(
 ) -> ConversationGraph:
     """Return the uncompiled graph; `graph.compile(checkpointer=..., store=...)` is the caller's.
 
-    `database` brings its tools, `recall` one that searches what was compacted (or, for a model that calls no tools, a
-    marker that asks for it); `tools` are further ones (a name given twice raises `ConfigError`). `pin_tools`: whether the model may
-    pin what the user lays down, by `remember` and `forget` (from a limit of 8,000 tokens); None: unless it says of itself that it
-    writes no summaries, or `tools` have these names. `summarizer` writes the
-    summaries, in at most `summary_seconds` a call: None means the conversation's `model`, unless that says of itself that it
-    writes none (`writes_summaries = False`); False means that code writes them.
-    `results` keeps every whole result under a handle that the model is told, for `fetch_result`, `show_chart` and
+    `database` brings its tools, `recall` one that searches what was compacted (or, for a model that
+    calls no tools, a marker that asks for it); `tools` are further ones (a name given twice raises
+    `ConfigError`). `pin_tools`: whether the model may pin what the user lays down, by `remember`
+    and `forget` (from a limit of 8,000 tokens); None: unless it says of itself that it writes no
+    summaries, or `tools` have these names. `summarizer` writes the summaries, in at most
+    `summary_seconds` a call: None means the conversation's `model`, unless that says of itself that
+    it writes none (`writes_summaries = False`); False means that code writes them. `results` keeps
+    every whole result under a handle that the model is told, for `fetch_result`, `show_chart` and
     `Conversation.result`. `cost` says which queries are costly, for `Context.approve_sql`.
-    `operator`: settings that no run's context loosens (`Context.within`), for servers whose clients send the context. A
-    `Conversation` with a client's context shows the same views as the runs where it gets `context.within(operator)`.
-    `archive_on_compact`: a folder, or `ArchiveFiles`, to which what is compacted is written before each compaction.
-    `memory_prompt` replaces the instructions of the summariser. `request_limits` bound what one request may hold.
-    `fallbacks` answer in their order where the model before them fails before its answer begins. `models`: those that a run may choose
-    by name in place of `model` (`Context.model`); with `summarizer=None` each writes its own summaries. `context_providers` give
-    material that goes with the calls of one turn and is not kept. `rate_limit` bounds the turns of an owner.
-    `strategies` are ways of writing memory besides "rolling", "topics" and "window", for `policy` to name. A model that cannot bind
-    tools answers without them. `footer` gives what people read below an answer, from the thread's id and the turn's messages; no
-    model is sent it. `output_schema=Output` makes a run return the transcript alone. The model's limit is looked up when a
-    run starts: `Context.model_limit` may still set it. `team`: personas that answer, and their mode; None for one
-    voice. A team of which a persona names check_sql is offered it.
+    `operator`: settings that no run's context loosens (`Context.within`), for servers whose clients
+    send the context. A `Conversation` with a client's context shows the same views as the runs
+    where it gets `context.within(operator)`. `archive_on_compact`: a folder, or `ArchiveFiles`, to
+    which what is compacted is written before each compaction. `memory_prompt` replaces the
+    instructions of the summariser. `request_limits` bound what one request may hold. `fallbacks`
+    answer in their order where the model before them fails before its answer begins. `models`:
+    those that a run may choose by name in place of `model` (`Context.model`); with
+    `summarizer=None` each writes its own summaries. `context_providers` give material that goes
+    with the calls of one turn and is not kept. `rate_limit` bounds the turns of an owner.
+    `strategies` are ways of writing memory besides "rolling", "topics" and "window", for `policy`
+    to name. A model that cannot bind tools answers without them. `footer` gives what people read
+    below an answer, from the thread's id and the turn's messages; no model is sent it.
+    `output_schema=Output` makes a run return the transcript alone. The model's limit is looked up
+    when a run starts: `Context.model_limit` may still set it. `team`: personas that answer, and
+    their mode; None for one voice. A team of which a persona names check_sql is offered it.
     """
     check_type("model", model, BaseChatModel)
     for tool in tools:
@@ -152,7 +156,9 @@ def build_graph(
         *([fetch_tool(), chart_tool()] if results is not None else []),
         *tools,
     ]
-    asked_for = {name for persona in (team.personas.values() if team else ()) for name in persona.tools or ()}
+    asked_for = {
+        name for persona in (team.personas.values() if team else ()) for name in persona.tools or ()
+    }
     if database and CHECK_SQL in asked_for - {tool.name for tool in toolset}:
         toolset.append(check_tool(database))
     by_name = {tool.name: tool for tool in toolset}
@@ -161,14 +167,17 @@ def build_graph(
         offered = getattr(model, "writes_summaries", True) and by_name.keys().isdisjoint(PIN_NAMES)
     with_pins = [*toolset, *_pin_tools()] if offered else []
     if len(by_name) != len(toolset):
-        raise ConfigError(f"two tools share a name: {', '.join(sorted(tool.name for tool in toolset))}")
+        raise ConfigError(
+            f"two tools share a name: {', '.join(sorted(tool.name for tool in toolset))}"
+        )
     policy = policy or CompactionPolicy()
     built_in: list[Strategy] = [Rolling(), Topics()]
     known = {strategy.name: strategy for strategy in [*built_in, *strategies]}
     for each in [policy, team.mode.policy] if team and team.mode.policy else [policy]:
         if each.strategy not in {*known, WINDOW}:
             raise ConfigError(
-                f"the policy asks for strategy {each.strategy!r}, known are {', '.join(sorted({*known, WINDOW}))}: add it to strategies"
+                f"the policy asks for strategy {each.strategy!r}, known are"
+                f" {', '.join(sorted({*known, WINDOW}))}: add it to strategies"
             )
     bound, tooled = _with_tools(_prepared(model), toolset)
     marker = recall and not tooled
@@ -176,7 +185,14 @@ def build_graph(
     by_name |= {tool.name: tool for tool in with_pins}
     offered_models = {**(models or {}), "": model}
 
-    tools_of = {id_: persona_tools(persona, team, toolset if tooled else []) for id_, persona in team.personas.items()} if team else {}
+    tools_of = (
+        {
+            id_: persona_tools(persona, team, toolset if tooled else [])
+            for id_, persona in team.personas.items()
+        }
+        if team
+        else {}
+    )
     by_name |= {tool.name: tool for each in tools_of.values() for tool in each}
     pinning = [tool for tool in with_pins if tool not in toolset]
 
@@ -195,11 +211,20 @@ def build_graph(
         first = (team.personas[persona].model if team else None) or each
         return [answerer(one, persona) for one in (first, *fallbacks)]
 
-    lines = {(id_, name): line(each, id_) for id_ in (team.personas if team else [""]) for name, each in offered_models.items()}
+    lines = {
+        (id_, name): line(each, id_)
+        for id_ in (team.personas if team else [""])
+        for name, each in offered_models.items()
+    }
     if len({provider.name for provider in context_providers}) != len(context_providers):
-        raise ConfigError(f"two context providers share a name: {', '.join(sorted(each.name for each in context_providers))}")
+        raise ConfigError(
+            "two context providers share a name:"
+            f" {', '.join(sorted(each.name for each in context_providers))}"
+        )
     if not isinstance(summary_seconds, int | float) or not 0 < summary_seconds <= 86_400:
-        raise ConfigError(f"summary_seconds must be over 0 and at most 86,400 seconds, found {summary_seconds!r}")
+        raise ConfigError(
+            f"summary_seconds must be over 0 and at most 86,400 seconds, found {summary_seconds!r}"
+        )
     writers = {name: summary_writer(each, summarizer) for name, each in offered_models.items()}
     config = call_configs(
         offered_models,
@@ -212,7 +237,10 @@ def build_graph(
         team=team,
         tools_of=tools_of,
     )
-    others = {name: (_prepared(each) if each else None, model_name(each) if each else "") for name, each in writers.items()}
+    others = {
+        name: (_prepared(each) if each else None, model_name(each) if each else "")
+        for name, each in writers.items()
+    }
     writer, writer_name = others.pop("")
     compactor = Compactor(
         writer,
@@ -229,8 +257,19 @@ def build_graph(
     gate = Gate(database, cost or CostThresholds()) if database else None
 
     estimate = Estimate(clock, plans)
-    respond = Respond(lines, clock, indexes, plans, ContextProviders(tuple(context_providers)), rate_limit, team)
-    run_tools = RunTools(by_name, clock, indexes, Audit(clock, database.check if database else None), plans, results, gate, names_of)
+    respond = Respond(
+        lines, clock, indexes, plans, ContextProviders(tuple(context_providers)), rate_limit, team
+    )
+    run_tools = RunTools(
+        by_name,
+        clock,
+        indexes,
+        Audit(clock, database.check if database else None),
+        plans,
+        results,
+        gate,
+        names_of,
+    )
     counting = {
         "ingest": _Counting(estimate.count, counts_after_ingest),
         "run_tools": _Counting(estimate, counts_after_run_tools),
@@ -252,9 +291,14 @@ def build_graph(
 
 
 def _wired(
-    output_schema: type[State] | type[Output], operator: Context, counting: Mapping[str, "_Counting"], **nodes: Node
+    output_schema: type[State] | type[Output],
+    operator: Context,
+    counting: Mapping[str, "_Counting"],
+    **nodes: Node,
 ) -> ConversationGraph:
-    graph: ConversationGraph = _Builder(State, context_schema=Context, input_schema=Input, output_schema=cast("Any", output_schema))
+    graph: ConversationGraph = _Builder(
+        State, context_schema=Context, input_schema=Input, output_schema=cast("Any", output_schema)
+    )
     for name, node in nodes.items():
         graph.add_node(name, Step(name, node, operator, counting.get(name)))
     graph.add_edge(START, "ingest")
@@ -272,39 +316,65 @@ def _wired(
 class _Builder(StateGraph[State, Context, Input, State]):
     """A graph whose threads a person may edit once it is compiled."""
 
-    def compile(self, *args: Any, **kwargs: Any) -> CompiledStateGraph[State, Context, Input, State]:
+    def compile(
+        self, *args: Any, **kwargs: Any
+    ) -> CompiledStateGraph[State, Context, Input, State]:
         compiled = super().compile(*args, **kwargs)
         compiled.__class__ = _Editable
         return compiled
 
 
 class _Editable(CompiledStateGraph[State, Context, Input, State]):
-    """A compiled graph in which an edit of a message by `update_state` holds or is refused, as in Studio: see `changes.edited`.
+    """A compiled graph in which an edit of a message by `update_state` holds or is refused, as in
+    Studio: see `changes.edited`.
 
-    Not in the reducer: there a run's input looks the same, and one that repeats a message's id overwrites nothing.
+    Not in the reducer: there a run's input looks the same, and one that repeats a message's id
+    overwrites nothing.
     """
 
     def bulk_update_state(self, config: RunnableConfig, supersteps: Supersteps) -> RunnableConfig:
         edits = any(writes_messages(update) for step in supersteps for update in step)
-        return super().bulk_update_state(config, self._edited(config, supersteps, self.get_state(config)) if edits else supersteps)
+        return super().bulk_update_state(
+            config,
+            self._edited(config, supersteps, self.get_state(config)) if edits else supersteps,
+        )
 
-    async def abulk_update_state(self, config: RunnableConfig, supersteps: Supersteps) -> RunnableConfig:
+    async def abulk_update_state(
+        self, config: RunnableConfig, supersteps: Supersteps
+    ) -> RunnableConfig:
         if any(writes_messages(update) for step in supersteps for update in step):
-            supersteps = await in_thread(self._edited, config, supersteps, await self.aget_state(config))
+            supersteps = await in_thread(
+                self._edited, config, supersteps, await self.aget_state(config)
+            )
         return await super().abulk_update_state(config, supersteps)
 
-    def _edited(self, config: RunnableConfig, supersteps: Supersteps, state: StateSnapshot) -> Supersteps:
+    def _edited(
+        self, config: RunnableConfig, supersteps: Supersteps, state: StateSnapshot
+    ) -> Supersteps:
         # Without a store nothing has retired.
-        retired = partial(ids_in_archive, StoreArchive(cast("BaseStore", self.store)), config["configurable"]["thread_id"])
+        retired = partial(
+            ids_in_archive,
+            StoreArchive(cast("BaseStore", self.store)),
+            config["configurable"]["thread_id"],
+        )
         return [
-            [each._replace(values=edited(each.values or {}, state.values, retired)) if writes_messages(each) else each for each in step]
+            [
+                (
+                    each._replace(values=edited(each.values or {}, state.values, retired))
+                    if writes_messages(each)
+                    else each
+                )
+                for each in step
+            ]
             for step in supersteps
         ]
 
 
 @dataclass(frozen=True)
 class _Counting:
-    """The count of the next call at the end of a node, where `is_due` of the states before and after it."""
+    """The count of the next call at the end of a node, where `is_due` of the states before and
+    after it.
+    """
 
     count: Callable[..., Update]
     is_due: Callable[[State, State], bool]
@@ -322,10 +392,13 @@ class _Counting:
 class Step(Runnable[State, Update]):
     """One node, for `invoke` and `ainvoke`, as a span.
 
-    LangGraph starts a traced run for each node. A `RunnableLambda` would start a second one within, 0.3 ms a node.
+    LangGraph starts a traced run for each node. A `RunnableLambda` would start a second one within,
+    0.3 ms a node.
     """
 
-    def __init__(self, name: str, node: Node, operator: Context, counting: "_Counting | None") -> None:
+    def __init__(
+        self, name: str, node: Node, operator: Context, counting: "_Counting | None"
+    ) -> None:
         self.name, self.node, self.operator, self.counting = name, node, operator, counting
         self.waits = inspect.iscoroutinefunction(type(node).__call__)
 
@@ -346,17 +419,33 @@ class Step(Runnable[State, Update]):
         """Run the node outside a run of its graph."""
         return complete(self._run(state, SYNC, runtime))
 
-    async def _run(self, state: State, how: Execution, runtime: Runtime[Context] | None = None) -> Update:
+    async def _run(
+        self, state: State, how: Execution, runtime: Runtime[Context] | None = None
+    ) -> Update:
         runtime = _within(self.operator, runtime or get_runtime(Context))
         runtime = speaking(runtime, state)
-        with reporting(state, runtime), span("node", str(self.name), run_fields(turn_of(state), thread_id_of(runtime))):
-            update = cast("Update", await self.node(state, runtime=runtime, how=how) if self.waits else self.node(state, runtime=runtime))
+        with (
+            reporting(state, runtime),
+            span("node", str(self.name), run_fields(turn_of(state), thread_id_of(runtime))),
+        ):
+            update = cast(
+                "Update",
+                (
+                    await self.node(state, runtime=runtime, how=how)
+                    if self.waits
+                    else self.node(state, runtime=runtime)
+                ),
+            )
             counted = partial(self.counting.done, state, update, runtime) if self.counting else None
-            return update if counted is None else await how.call(counted) if self.waits else counted()
+            return (
+                update if counted is None else await how.call(counted) if self.waits else counted()
+            )
 
 
 def _within(operator: Context, runtime: Runtime[Context]) -> Runtime[Context]:
-    """Return the runtime with the settings that hold: the run's own, within the operator's, of the owner that a server found."""
+    """Return the runtime with the settings that hold: the run's own, within the operator's, of the
+    owner that a server found.
+    """
     context = (runtime.context or Context()).within(operator)
     user = runtime.server_info.user if runtime.server_info else None
     if user is not None and user.is_authenticated and not user.identity and _authenticates_nobody():
@@ -370,14 +459,18 @@ def _authenticates_nobody() -> bool:
     return config is not None and not config.LANGGRAPH_AUTH and config.LANGGRAPH_AUTH_TYPE == "noop"
 
 
-def summary_writer(model: BaseChatModel, summarizer: BaseChatModel | Literal[False] | None) -> BaseChatModel | None:
-    """Return the model that writes summaries, None where code does. Raises `ConfigError` for what is no model."""
+def summary_writer(
+    model: BaseChatModel, summarizer: BaseChatModel | Literal[False] | None
+) -> BaseChatModel | None:
+    """Return the model that writes summaries, None where code does. Raises `ConfigError` for what
+    is no model.
+    """
     if summarizer is None:
         return model if getattr(model, "writes_summaries", True) else None
     if summarizer is not False and not isinstance(summarizer, BaseChatModel):
         raise ConfigError(
-            "summarizer must be a chat model, None (the conversation's model writes summaries) or False (code does), "
-            f"found {type(summarizer).__name__}"
+            "summarizer must be a chat model, None (the conversation's model writes summaries) or"
+            f" False (code does), found {type(summarizer).__name__}"
         )
     return summarizer or None
 
@@ -387,7 +480,9 @@ def _prepared(model: BaseChatModel) -> BaseChatModel:
     return with_reasoning_kept(with_usage(model))
 
 
-def _with_tools(model: BaseChatModel, tools: Sequence[BaseTool]) -> tuple[Runnable[LanguageModelInput, BaseMessage], bool]:
+def _with_tools(
+    model: BaseChatModel, tools: Sequence[BaseTool]
+) -> tuple[Runnable[LanguageModelInput, BaseMessage], bool]:
     """Return the model with its tools, and whether it takes tools at all."""
     try:
         return (model.bind_tools(list(tools)) if tools else model), True

@@ -1,4 +1,6 @@
-"""What a person changes of a thread, each as a pure function from its values to the update; what a call sends and a compaction would do."""
+"""What a person changes of a thread, each as a pure function from its values to the update; what a
+call sends and a compaction would do.
+"""
 
 import itertools
 import uuid
@@ -33,7 +35,15 @@ from longtable.memory.thread import Compaction, Edit, Thread
 from longtable.memory.tokens import fingerprint
 from longtable.memory.topics import Topic, current, topics_of, versions
 from longtable.memory.view import CallPlan, View
-from longtable.nodes.state import UNDER_WAY, call_plan_of, read_messages, thread_of, turn_of, without_footer, without_key
+from longtable.nodes.state import (
+    UNDER_WAY,
+    call_plan_of,
+    read_messages,
+    thread_of,
+    turn_of,
+    without_footer,
+    without_key,
+)
 from longtable.nodes.turns.failures import FAILED, exclusions, request_in
 from longtable.tools.cells import html_table
 
@@ -49,7 +59,10 @@ def topic_histories(thread: Thread, retired: Sequence[Compaction]) -> list[Topic
     """Return a thread's topics; `retired`: compactions that retired to the store."""
     made = topics_of(replace(thread, compactions=unmerged(retired, thread.compactions)))
     return [
-        TopicHistory(**{each.name: getattr(topic, each.name) for each in fields(topic)}, versions=tuple(versions(made, topic.id)))
+        TopicHistory(
+            **{each.name: getattr(topic, each.name) for each in fields(topic)},
+            versions=tuple(versions(made, topic.id)),
+        )
         for topic in current(made)
     ]
 
@@ -61,15 +74,24 @@ def _edit(op: str, **more: Any) -> Edit:
 def number_range(thread: Thread, start: int, limit: int | None) -> tuple[int, int]:
     """Return the first and last number of a part of the transcript."""
     if start < 1 or (limit is not None and limit < 0):
-        raise ConfigError(f"history counts from 1 and takes no negative limit, found start={start}, limit={limit}")
+        raise ConfigError(
+            f"history counts from 1 and takes no negative limit, found start={start}, limit={limit}"
+        )
     return start, thread.length if limit is None else min(thread.length, start + limit - 1)
 
 
-def transcript(thread: Thread, archived: Sequence[Original], first: int, last: int) -> list[BaseMessage]:
-    """Return messages `first` to `last`, excluded ones marked, of the live ones and those that were read from the archive."""
+def transcript(
+    thread: Thread, archived: Sequence[Original], first: int, last: int
+) -> list[BaseMessage]:
+    """Return messages `first` to `last`, excluded ones marked, of the live ones and those that were
+    read from the archive.
+    """
     live = thread.messages[max(0, first - 1 - thread.archived) : max(0, last - thread.archived)]
     messages = [*(original.message for original in archived), *live]
-    return [marked(message, kind=EXCLUDED) if message.id in thread.excluded else message for message in messages]
+    return [
+        marked(message, kind=EXCLUDED) if message.id in thread.excluded else message
+        for message in messages
+    ]
 
 
 def undo(values: Values, context: Context) -> tuple[str | None, Update]:
@@ -84,7 +106,8 @@ def undo(values: Values, context: Context) -> tuple[str | None, Update]:
     before = replace(call_plan.thread, edits=[*call_plan.thread.edits, edit])
     if _lacks_retired(before):
         raise UndoTooFarError(before.archived)
-    # The breaker: or the next call would compact the same rounds at once; not where what came back does not fit a call.
+    # The breaker: or the next call would compact the same rounds at once; not where what came back
+    # does not fit a call.
     tokens = CallPlan(before, call_plan.call_config).parts.total
     breaker = tokens if tokens <= call_plan.call_config.hard_tokens else None
     return str(record["id"]), {"edits": [edit], "turn": {**turn_of(values), "breaker": breaker}}
@@ -97,7 +120,9 @@ def _lacks_retired(thread: Thread) -> bool:
 
 
 def pin(values: Values, text: str) -> tuple[Pin, Update]:
-    """Pin a statement; of an ended pin its id restores it. Raises `EmptyMessageError`, `PinRefusedError` for a password or a key."""
+    """Pin a statement; of an ended pin its id restores it. Raises `EmptyMessageError`,
+    `PinRefusedError` for a password or a key.
+    """
     if not text.strip():
         raise EmptyMessageError
     turn = turn_of(values).get("number", 0)
@@ -119,11 +144,14 @@ def unpin(values: Values, pin_id: str) -> tuple[None, Update]:
 
 
 def _same_words(one: Pin, other: Pin) -> bool:
-    return one.message_id == other.message_id != "" and (one.text in other.text or other.text in one.text)
+    return one.message_id == other.message_id != "" and (
+        one.text in other.text or other.text in one.text
+    )
 
 
 def exclude(values: Values, message_id: str, archived: Sequence[Original]) -> tuple[None, Update]:
-    """Exclude a message, with the whole turn where it opened one that failed; `archived` are the retired ones.
+    """Exclude a message, with the whole turn where it opened one that failed; `archived` are the
+    retired ones.
 
     Raises `UnknownMessageError`.
     """
@@ -131,12 +159,17 @@ def exclude(values: Values, message_id: str, archived: Sequence[Original]) -> tu
     if turn.get("status") in UNDER_WAY or "failure" in turn:
         request = request_in(thread, turn["number"])
         if request and request[0].id == message_id:  # what followed answers nothing then
-            return None, {"edits": exclusions(thread, request), "turn": {**without_key(turn, "failure"), "status": FAILED}}
+            return None, {
+                "edits": exclusions(thread, request),
+                "turn": {**without_key(turn, "failure"), "status": FAILED},
+            }
     originals = [*map(Original, itertools.count(thread.archived + 1), thread.messages), *archived]
     original = next((original for original in originals if original.message.id == message_id), None)
     if original is None:
         raise UnknownMessageError(message_id)
-    return None, {"edits": [_edit("exclude", message=message_id, number=original.number, turn=original.turn)]}
+    return None, {
+        "edits": [_edit("exclude", message=message_id, number=original.number, turn=original.turn)]
+    }
 
 
 def include(values: Values, message_id: str) -> tuple[None, Update]:
@@ -146,54 +179,97 @@ def include(values: Values, message_id: str) -> tuple[None, Update]:
     return None, {"edits": [_edit("include", message=message_id)]}
 
 
-# -- edits of messages ----------------------------------------------------------------------------------------------
+# -- edits of messages -----------------------------------------------------------------------------
 
 
 def writes_messages(update: StateUpdate) -> bool:
-    """Return whether an update of the state changes messages; longtable itself does where they retire."""
-    return isinstance(update.values, Mapping) and "messages" in update.values and "archive" not in update.values
+    """Return whether an update of the state changes messages; longtable itself does where they
+    retire.
+    """
+    return (
+        isinstance(update.values, Mapping)
+        and "messages" in update.values
+        and "archive" not in update.values
+    )
 
 
-def edited(channels: Mapping[str, Any], values: Values, retired: Callable[[list[str], int], Sequence[str]]) -> dict[str, Any]:
-    """Return an update of the state so that the edits of messages in it hold, whether they bear our marks or not.
+def edited(
+    channels: Mapping[str, Any], values: Values, retired: Callable[[list[str], int], Sequence[str]]
+) -> dict[str, Any]:
+    """Return an update of the state so that the edits of messages in it hold, whether they bear our
+    marks or not.
 
-    A compaction of what is edited is undone, and a pin ends whose words are no longer said. Removed messages are only pruned: their
-    memory and pins stay. `retired`: which of these ids are among so many retired messages. Raises `EditRefusedError`.
+    A compaction of what is edited is undone, and a pin ends whose words are no longer said. Removed
+    messages are only pruned: their memory and pins stay. `retired`: which of these ids are among so
+    many retired messages. Raises `EditRefusedError`.
     """
     thread, written = thread_of(values), read_messages(channels["messages"])
-    known = {message.id: (number, message) for number, message in enumerate(thread.messages, thread.archived + 1)}
+    known = {
+        message.id: (number, message)
+        for number, message in enumerate(thread.messages, thread.archived + 1)
+    }
     messages = [_edited(known[each.id][1], each) if each.id in known else each for each in written]
     changed = {
         each.id: each
         for each in messages
-        if each.id in known and each.type != "remove" and fingerprint(without_footer(each)) != fingerprint(known[each.id][1])
+        if each.id in known
+        and each.type != "remove"
+        and fingerprint(without_footer(each)) != fingerprint(known[each.id][1])
     }
     numbers = [known[id_][0] for id_ in changed]
-    edits = [_edit("undo", record=record["id"]) for record in thread.compactions if numbers and record["count"] >= min(numbers)]
+    edits = [
+        _edit("undo", record=record["id"])
+        for record in thread.compactions
+        if numbers and record["count"] >= min(numbers)
+    ]
     if thread.archived and (
         (edits and _lacks_retired(replace(thread, edits=[*thread.edits, *edits])))
-        or retired([each.id for each in written if each.id and each.id not in known], thread.archived)
+        or retired(
+            [each.id for each in written if each.id and each.id not in known], thread.archived
+        )
     ):
         raise EditRefusedError(
-            "a message that retired, or shares a memory with one, stays as it is: exclude it, or fork the thread before it"
+            "a message that retired, or shares a memory with one, stays as it is: exclude it, or"
+            " fork the thread before it"
         )
-    if pins := [pin.id for pin in thread.pins if pin.message_id in changed and pin.text not in changed[pin.message_id].text]:
+    if pins := [
+        pin.id
+        for pin in thread.pins
+        if pin.message_id in changed and pin.text not in changed[pin.message_id].text
+    ]:
         edits.append(_edit("unpin", pins=pins))
     return {**channels, "messages": messages, "edits": [*channels.get("edits", ()), *edits]}
 
 
 def _edited(known: BaseMessage, sent: BaseMessage) -> BaseMessage:
-    """Return an accepted message with the fields that were sent. Raises `EditRefusedError` where a call and its answer would part."""
+    """Return an accepted message with the fields that were sent. Raises `EditRefusedError` where a
+    call and its answer would part.
+    """
     if isinstance(sent, RemoveMessage) or not marks_of(known):
         return sent
-    message = known.model_copy(update={name: getattr(sent, name) for name in sent.model_fields_set & type(known).model_fields.keys()})
-    new, old = ([call["id"] for call in all_calls(each)] if isinstance(each, AIMessage) else [] for each in (message, known))
-    if sent.type != known.type or new != old or getattr(message, "tool_call_id", "") != getattr(known, "tool_call_id", ""):
-        raise EditRefusedError(f"message {known.id!r} must keep its type, the ids of its calls and the id of the call that it answers")
+    message = known.model_copy(
+        update={
+            name: getattr(sent, name)
+            for name in sent.model_fields_set & type(known).model_fields.keys()
+        }
+    )
+    new, old = (
+        [call["id"] for call in all_calls(each)] if isinstance(each, AIMessage) else []
+        for each in (message, known)
+    )
+    if (
+        sent.type != known.type
+        or new != old
+        or getattr(message, "tool_call_id", "") != getattr(known, "tool_call_id", "")
+    ):
+        raise EditRefusedError(
+            f"message {known.id!r} must keep its type, the ids of its calls and the id of the call"
+            " that it answers"
+        )
     return marked(message, **{name: marks_of(known).get(name) for name in ("turn", "time")})
 
 
-# -- preview --------------------------------------------------------------------------------------------------------
+# -- preview ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -213,7 +289,9 @@ class CompactionPreview:
     summariser_tokens: int
     """Tokens of text it would read."""
     rebuilt: bool
-    """It would be made from the originals, not from the memory before; retired messages are not in `summariser_tokens`."""
+    """It would be made from the originals, not from the memory before; retired messages are not in
+    `summariser_tokens`.
+    """
 
 
 def preview_of(values: Mapping[str, Any], context: Context) -> CompactionPreview | None:
@@ -234,23 +312,37 @@ def preview_of(values: Mapping[str, Any], context: Context) -> CompactionPreview
         originals=[] if rebuilt else None,
     )
     most_memory = plan.summary_budget + plan.ledger_budget + call_config.pin_tokens + BLOCK_TOKENS
-    parts = split_input(job, call_config.window) if call_config.window is not None and job.budget else []
+    parts = (
+        split_input(job, call_config.window)
+        if call_config.window is not None and job.budget
+        else []
+    )
     return CompactionPreview(
         messages=plan.end - plan.start,
         first=thread.archived + plan.start + 1,
         last=job.count,
         tokens_before=plan.tokens_before,
         # A compaction that makes the next call no smaller is not accepted.
-        tokens_after_most=min(plan.tokens_before, plan.tokens_before - plan.compacted_tokens + most_memory - call_plan.parts.memory),
+        tokens_after_most=min(
+            plan.tokens_before,
+            plan.tokens_before - plan.compacted_tokens + most_memory - call_plan.parts.memory,
+        ),
         summariser_calls=len(parts),
         summariser_tokens=sum(call_config.counter.text(text) for part in parts for text in part),
         rebuilt=rebuilt,
     )
 
 
-# -- the view in a notebook -----------------------------------------------------------------------------------------
+# -- the view in a notebook ------------------------------------------------------------------------
 
-COLOURS = {"system": "#c9d8ee", "tools": "#d9d9d9", "memory": "#f7e3a1", "human": "#bfe3c8", "ai": "#e4d3f0", "tool": "#f3cfc6"}
+COLOURS = {
+    "system": "#c9d8ee",
+    "tools": "#d9d9d9",
+    "memory": "#f7e3a1",
+    "human": "#bfe3c8",
+    "ai": "#e4d3f0",
+    "tool": "#f3cfc6",
+}
 """Of the parts of a call: for light and dark pages alike, as a narrow bar."""
 MOST_CHARS = 240
 """Characters shown of each message."""
@@ -258,24 +350,33 @@ _MEMORY = "<memory>"
 
 
 class ViewMessages(list[BaseMessage]):
-    """The messages of a model call; a notebook shows them as a table of coloured parts with their tokens."""
+    """The messages of a model call; a notebook shows them as a table of coloured parts with their
+    tokens.
+    """
 
     def __init__(self, view: View | None = None, call_config: CallConfig | None = None) -> None:
         super().__init__(view.messages if view else ())
         self._view, self._call_config = view, call_config
 
     def parts(self) -> list[tuple[str, int, str]]:
-        """Return kind, tokens and text of each part, in the order of the call; the tools' definitions have no text."""
+        """Return kind, tokens and text of each part, in the order of the call; the tools'
+        definitions have no text.
+        """
         if self._view is None or self._call_config is None:
             return []
         count, parts = self._call_config.counter, self._view.parts
-        shown = [("system", parts.system, self[0].text.partition(_MEMORY)[0]), ("tools", parts.tools, "")]
+        shown = [
+            ("system", parts.system, self[0].text.partition(_MEMORY)[0]),
+            ("tools", parts.tools, ""),
+        ]
         for message in self:
             before, mark, memory = message.text.partition(_MEMORY)
             if mark and (message.type == "system" or not before.strip()):
                 shown.append(("memory", parts.memory, mark + memory))
             elif message.type != "system":
-                text = message.text or ", ".join(f"{call['name']} {call['args']}" for call in getattr(message, "tool_calls", ()))
+                text = message.text or ", ".join(
+                    f"{call['name']} {call['args']}" for call in getattr(message, "tool_calls", ())
+                )
                 shown.append((message.type, count.message(message), text))
         return shown
 
@@ -285,14 +386,18 @@ class ViewMessages(list[BaseMessage]):
             return "<p>no call yet</p>"
         total, limit = self._view.parts.total, self._call_config.limit
         bar = "".join(
-            f'<span style="display:inline-block;height:14px;width:{100 * tokens / limit:.2f}%;background:{COLOURS[kind]}"></span>'
+            "<span"
+            f' style="display:inline-block;height:14px;width:{100 * tokens / limit:.2f}%;background:{COLOURS[kind]}"></span>'
             for kind, tokens, _ in parts
         )
         rows = ((kind, f"{tokens:,}", _clipped(text)) for kind, tokens, text in parts)
         return (
             f"<p>{total:,} of {limit:,} tokens ({total / limit:.0%})</p>"
-            f'<div style="width:100%;border:1px solid #888;line-height:0;white-space:nowrap;overflow:hidden">{bar}</div>'
-            + html_table(("part", "tokens", "text"), rows, colours=[COLOURS[kind] for kind, _, _ in parts])
+            '<div style="width:100%;border:1px solid'
+            f' #888;line-height:0;white-space:nowrap;overflow:hidden">{bar}</div>'
+            + html_table(
+                ("part", "tokens", "text"), rows, colours=[COLOURS[kind] for kind, _, _ in parts]
+            )
         )
 
 

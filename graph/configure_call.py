@@ -1,6 +1,7 @@
 """The call config of a thread: what surrounds each of its calls. Stored as `brief`.
 
-The schema's part is one card for the system prompt, made anew only when the schema has changed, with a note of what changed.
+The schema's part is one card for the system prompt, made anew only when the schema has changed,
+with a note of what changed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +31,9 @@ from longtable.tools.memory_tools import LEAST_PIN_LIMIT
 from longtable.tools.schema.schema_card import schema_card
 
 SCHEMA_SHARE = 0.04
-"""Share of the limit that the schema may take in the system prompt; the tools tell what does not fit."""
+"""Share of the limit that the schema may take in the system prompt; the tools tell what does not
+fit.
+"""
 ASKED = 3
 """Newest questions that choose the tables of a card on which not all have room."""
 MOST_CHANGES = 500
@@ -39,7 +42,9 @@ MOST_NAMED = (12, 3, 0)
 """Of these named to the model: as many as its note has room for."""
 NAME_CHARS = 64
 NOTE_SHARE, NOTE_TOKENS = 0.5, 100
-"""Most of the budget that the note may take, and tokens that it may take of however small a one: the card stands below it."""
+"""Most of the budget that the note may take, and tokens that it may take of however small a one:
+the card stands below it.
+"""
 SYSTEM = """You are longtable, a careful data analyst. You answer questions about one database by writing read-only SQL.
 
 Database: {name} ({dialect} dialect).
@@ -64,10 +69,15 @@ PRIVATE = """
 - Privacy: values of the data are withheld from you. A tool tells you types, counts and names; the person sees every row of each result \
 under its handle (r1, r2 ...). Answer by saying what the result holds and which handle it has; never state or guess a value."""
 
-EARLIER = "The schema changed earlier in this conversation. What was said of its tables before may no longer hold."
+EARLIER = (
+    "The schema changed earlier in this conversation. What was said of its tables before may no"
+    " longer hold."
+)
 
 Configure = Callable[[Context, Mapping[str, Any]], "tuple[StoredConfig, SchemaChange | None]"]
-"""Returns the call config of a thread, by the run's settings and the thread's values, and what changed of the schema."""
+"""Returns the call config of a thread, by the run's settings and the thread's values, and what
+changed of the schema.
+"""
 
 
 class SchemaChange(TypedDict):
@@ -94,11 +104,12 @@ def call_configs(
     team: Team | None = None,
     tools_of: Mapping[str, Sequence[BaseTool]] = MappingProxyType({}),
 ) -> Configure:
-    """Return the function that makes a thread's call config; it counts tool definitions once a process.
+    """Return the function that makes a thread's call config; it counts tool definitions once a
+    process.
 
-    `models`, `summarizers`: by the name a run may choose, "" for the graph's own.
-    `with_pins`: the tools with `remember` and `forget`, for limits from `LEAST_PIN_LIMIT`; none where they are not offered.
-    `tools_of`: the tools of each persona of the `team`, without those two.
+    `models`, `summarizers`: by the name a run may choose, "" for the graph's own. `with_pins`: the
+    tools with `remember` and `forget`, for limits from `LEAST_PIN_LIMIT`; none where they are not
+    offered. `tools_of`: the tools of each persona of the `team`, without those two.
     """
     database_name, dialect = (database.name, database.dialect) if database else ("", "")
 
@@ -107,7 +118,9 @@ def call_configs(
     @cache
     def counted(choice: str, pinning: bool, persona: str = "") -> tuple[str, int]:
         model = team.personas[persona].model if team and persona else None
-        encoding = model_encoding(model or models[choice]) or encoding_name(model_name(model or models[choice]))
+        encoding = model_encoding(model or models[choice]) or encoding_name(
+            model_name(model or models[choice])
+        )
         offered = [*tools_of.get(persona, tools), *(added if pinning else ())]
         return encoding, counter(encoding).tools([convert_to_openai_tool(tool) for tool in offered])
 
@@ -121,7 +134,8 @@ def call_configs(
             name=persona.display,
             words=[word for word, id_ in names.words.items() if id_ == persona.id],
             system=names.prompt_of(persona),
-            has_data=database is not None and any((tool.metadata or {}).get("kind") == "query" for tool in tools_of[persona.id]),
+            has_data=database is not None
+            and any((tool.metadata or {}).get("kind") == "query" for tool in tools_of[persona.id]),
             tool_tokens=tool_tokens,
             model=model_name(model),
             own_model=persona.model is not None,
@@ -132,7 +146,9 @@ def call_configs(
             apart=names.mode.apart(persona.id),
         )
 
-    def config(context: Context, values: Mapping[str, Any]) -> tuple[StoredConfig, SchemaChange | None]:
+    def config(
+        context: Context, values: Mapping[str, Any]
+    ) -> tuple[StoredConfig, SchemaChange | None]:
         choice = context.model or ""
         if choice not in models:
             raise UnknownModelError(name=choice, known=", ".join(filter(None, models)))
@@ -141,7 +157,12 @@ def call_configs(
         pinning = bool(with_pins) and limit >= LEAST_PIN_LIMIT
         encoding, tool_tokens = counted(choice, pinning)
         about: StoredConfig = {
-            "system": system_prompt(name=database_name, dialect=dialect, marker=marker, private=context.privacy == "types"),
+            "system": system_prompt(
+                name=database_name,
+                dialect=dialect,
+                marker=marker,
+                private=context.privacy == "types",
+            ),
             "tool_tokens": tool_tokens,
             "model": name,
             "dialect": dialect,
@@ -154,7 +175,10 @@ def call_configs(
         if pinning:
             about["pin_tools"] = True
         if team:
-            about["voices"] = {id_: voice(each, team, context, pinning=bool(with_pins)) for id_, each in team.personas.items()}
+            about["voices"] = {
+                id_: voice(each, team, context, pinning=bool(with_pins))
+                for id_, each in team.personas.items()
+            }
         if database is None:
             return about, None
         schema, change = schema_config(
@@ -189,25 +213,31 @@ def model_name(model: BaseChatModel) -> str:
 
 
 def model_encoding(model: BaseChatModel) -> str:
-    """Return the tiktoken encoding a model itself declares (attribute `encoding`), "" when it declares none."""
+    """Return the tiktoken encoding a model itself declares (attribute `encoding`), "" when it
+    declares none.
+    """
     encoding = getattr(model, "encoding", "")
     return encoding if isinstance(encoding, str) else ""
 
 
 def _window(summarizer: BaseChatModel, limit: int) -> int:
-    """Return the summariser's input limit in tokens: its own where it is known, else that of the conversation's model."""
+    """Return the summariser's input limit in tokens: its own where it is known, else that of the
+    conversation's model.
+    """
     try:
         return model_limit(model_name(summarizer), profile=summarizer.profile)
     except ConfigError:
         return limit
 
 
-# -- the schema's part ----------------------------------------------------------------------------------------------
+# -- the schema's part -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Change:
-    """How the schema differs from what the thread was told. Tables it was never told of are in none of the lists."""
+    """How the schema differs from what the thread was told. Tables it was never told of are in none
+    of the lists.
+    """
 
     changed: list[str]
     new: list[str]
@@ -236,7 +266,10 @@ class Change:
         if self.before != self.now:
             parts.append(f"{self.now:,} tables, {self.before:,} before")
         what = "; ".join(parts) or "in tables not shown here"
-        return f"The schema changed before turn {turn} ({what}). What was said of these tables earlier may no longer hold."
+        return (
+            f"The schema changed before turn {turn} ({what}). What was said of these tables earlier"
+            " may no longer hold."
+        )
 
 
 def schema_config(
@@ -248,10 +281,11 @@ def schema_config(
     messages: Sequence[BaseMessage],
     turn: int,
 ) -> tuple[Schema | None, SchemaChange | None]:
-    """Return the schema's part of a thread's call config, and the mark of what changed since; `before` itself where all is as it was.
+    """Return the schema's part of a thread's call config, and the mark of what changed since;
+    `before` itself where all is as it was.
 
-    Row counts and tables asked about are as of the card's making: it stands in the part of a call that providers cache.
-    A database that cannot be reached leaves what was known.
+    Row counts and tables asked about are as of the card's making: it stands in the part of a call
+    that providers cache. A database that cannot be reached leaves what was known.
     """
 
     def fits(note: str) -> bool:
@@ -263,18 +297,30 @@ def schema_config(
         if same and before is not None and before["budget"] == budget:
             return before, None
         change = None if same or before is None else changes(before, catalog, messages)
-        note = change.note(turn, fits) if change else _earlier_note(str((before or {}).get("note", "")), fits)
+        note = (
+            change.note(turn, fits)
+            if change
+            else _earlier_note(str((before or {}).get("note", "")), fits)
+        )
         asked = [message.text for message in messages if message.type == "human"][-ASKED:]
         card = schema_card(database, tokens=budget - count(note), count=count, asked=asked)
     except DatabaseError:
         return before, None
     shown = {name: catalog.hashes[name] for name in card.shown}
-    schema: Schema = {"hash": catalog.hash, "budget": budget, "tables": len(catalog.tables), "shown": shown, "card": card.text}
+    schema: Schema = {
+        "hash": catalog.hash,
+        "budget": budget,
+        "tables": len(catalog.tables),
+        "shown": shown,
+        "card": card.text,
+    }
     return ({**schema, "note": note} if note else schema), change.as_mark() if change else None
 
 
 def changes(before: Schema, catalog: Catalog, messages: Sequence[BaseMessage]) -> Change:
-    """Return how the catalogue differs from what the thread was told of it, by the card and by descriptions."""
+    """Return how the catalogue differs from what the thread was told of it, by the card and by
+    descriptions.
+    """
     known: Mapping[str, str] = {**before.get("shown", {}), **described_in(messages)}
     now = catalog.hashes
     whole = len(before.get("shown", {})) == before.get("tables")
@@ -288,12 +334,18 @@ def changes(before: Schema, catalog: Catalog, messages: Sequence[BaseMessage]) -
 
 
 def _earlier_note(note: str, fits: Callable[[str], bool]) -> str:
-    """Return the note of an earlier change, in fewer words where a smaller limit leaves it no room."""
+    """Return the note of an earlier change, in fewer words where a smaller limit leaves it no
+    room.
+    """
     return note if not note or fits(note) else EARLIER
 
 
 def _names(names: Sequence[str], most: int) -> str:
     if not most:
         return f"{len(names):,} table{'' if len(names) == 1 else 's'}"
-    safe = (" ".join(clean(name).replace("<", "").replace(">", "").split()) for name in names[:most])
-    return ", ".join(clip(name, NAME_CHARS) for name in safe) + (f" and {len(names) - most} more" if len(names) > most else "")
+    safe = (
+        " ".join(clean(name).replace("<", "").replace(">", "").split()) for name in names[:most]
+    )
+    return ", ".join(clip(name, NAME_CHARS) for name in safe) + (
+        f" and {len(names) - most} more" if len(names) > most else ""
+    )

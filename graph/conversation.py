@@ -7,7 +7,17 @@ from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec, Self, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Literal,
+    NoReturn,
+    ParamSpec,
+    Self,
+    TypeVar,
+    overload,
+)
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
@@ -26,7 +36,14 @@ from longtable.graph.loading import readable
 from longtable.graph.locks import WAIT_SECONDS
 from longtable.graph.persistence import Persistence, storage_errors
 from longtable.graph.reports import ALL, audit_of
-from longtable.graph.thread_runner import Answer, CompactionEvent, ThreadRunner, WhenBusy, answer_of, compaction_of
+from longtable.graph.thread_runner import (
+    Answer,
+    CompactionEvent,
+    ThreadRunner,
+    WhenBusy,
+    answer_of,
+    compaction_of,
+)
 from longtable.graph.thread_state import (
     OWNER,
     Graph,
@@ -78,7 +95,8 @@ def _a_alone(
 ) -> "Callable[Concatenate[Conversation, Params], Coroutine[Any, Any, Result]]":
     """Return the awaited twin of a method that needs the thread alone.
 
-    It waits for the thread in the event loop: waiting in a thread, calls on one busy thread would leave none for others.
+    It waits for the thread in the event loop: waiting in a thread, calls on one busy thread would
+    leave none for others.
     """
 
     @wraps(method)
@@ -94,17 +112,20 @@ def _a_alone(
 class Conversation:
     """One thread of a compiled graph. Each method has an awaited twin, with an `a` before its name.
 
-    A turn that was interrupted (`pending`) is finished by `resume`; a new message instead of a resume drops nothing:
-    the interrupted user message stays in the thread. A turn whose queries wait for approval ends with the status
-    "approval_requested" and is finished by `resume(decisions)`; a new message instead rejects them. A turn that the
-    provider refuses for its content raises `ProviderRefusedError` and is over: its messages stay in the transcript and
+    A turn that was interrupted (`pending`) is finished by `resume`; a new message instead of a
+    resume drops nothing: the interrupted user message stays in the thread. A turn whose queries
+    wait for approval ends with the status "approval_requested" and is finished by
+    `resume(decisions)`; a new message instead rejects them. A turn that the provider refuses for
+    its content raises `ProviderRefusedError` and is over: its messages stay in the transcript and
     leave the view; `resume` runs it again.
 
-    Turns of one thread follow one another, in this process and in others that opened the same file: `when_busy` is
-    "queue" (wait), "reject" (`ThreadBusyError` at once) or "steer" (join the turn under way before its next model call;
-    where none comes, be the next turn). Read a stream to its end, or close it: it holds the thread until then.
+    Turns of one thread follow one another, in this process and in others that opened the same file:
+    `when_busy` is "queue" (wait), "reject" (`ThreadBusyError` at once) or "steer" (join the turn
+    under way before its next model call; where none comes, be the next turn). Read a stream to its
+    end, or close it: it holds the thread until then.
 
-    `results` and `archive`: the result store and archive files of `build_graph`, for the methods that read them.
+    `results` and `archive`: the result store and archive files of `build_graph`, for the methods
+    that read them.
     """
 
     def __init__(
@@ -121,11 +142,20 @@ class Conversation:
         check_type("thread_id", thread_id, str, optional=True)
         check_type("context", context, Context, optional=True)
         if graph.checkpointer is None:
-            raise ConfigError("a Conversation needs a graph compiled with a checkpointer: graph.compile(checkpointer=...)")
+            raise ConfigError(
+                "a Conversation needs a graph compiled with a checkpointer:"
+                " graph.compile(checkpointer=...)"
+            )
         if when_busy not in ("queue", "reject", "steer"):
-            raise ConfigError(f"when_busy must be 'queue', 'reject' or 'steer', found {when_busy!r}")
-        if thread_id and NODE in thread_id:  # what is kept under such an id is a node's of another thread
-            raise ConfigError(f"a thread id holds no {NODE!r}, found {thread_id[:80]!r}: take the id of the thread itself")
+            raise ConfigError(
+                f"when_busy must be 'queue', 'reject' or 'steer', found {when_busy!r}"
+            )
+        if thread_id and NODE in thread_id:
+            # What is kept under such an id is a node's of another thread.
+            raise ConfigError(
+                f"a thread id holds no {NODE!r}, found {thread_id[:80]!r}: take the id of the"
+                " thread itself"
+            )
         self.graph = graph
         self.when_busy = when_busy
         self.thread_id = thread_id or uuid.uuid4().hex[:12]
@@ -133,7 +163,9 @@ class Conversation:
         self.results = results
         self.archive = archive_from(archive)
         self.config: RunnableConfig = {"configurable": {"thread_id": self.thread_id}}
-        if self.context.owner:  # in each checkpoint: of a first message that no node has seen yet, nothing else says whose it is
+        if self.context.owner:
+            # In each checkpoint: of a first message that no node has seen yet, nothing else says
+            # whose it is.
             self.config["metadata"] = {OWNER: self.context.owner}
         self.database: Database | None = None
         """The database and the persistence that `open_conversation` opened, for `close`."""
@@ -142,7 +174,9 @@ class Conversation:
         self._locked = self._closed = False
 
     def close(self) -> None:
-        """Close what `open_conversation` opened; nothing where the caller opened the parts. Closing twice is no error."""
+        """Close what `open_conversation` opened; nothing where the caller opened the parts. Closing
+        twice is no error.
+        """
         self._closed = self.persistence is not None
         self.on_close.close()
 
@@ -155,35 +189,57 @@ class Conversation:
     def __repr__(self) -> str:
         return f"<Conversation {self.thread_id!r}>"
 
-    # -- one turn ---------------------------------------------------------------------------------------------------
+    # -- one turn ----------------------------------------------------------------------------------
 
-    def ask(self, text: str, *, id: str | None = None, name: str | None = None, images: Sequence[str | bytes] = ()) -> Answer:
+    def ask(
+        self,
+        text: str,
+        *,
+        id: str | None = None,
+        name: str | None = None,
+        images: Sequence[str | bytes] = (),
+    ) -> Answer:
         """Run one turn and return its answer.
 
-        `id`: the message's own; sent again by it after a lost connection, it gets the answer that it has, or its turn goes on.
-        `name`: who speaks. `images`: URLs, or the bytes of PNG, JPEG, GIF or WebP files, within `RequestLimits.bytes`.
+        `id`: the message's own; sent again by it after a lost connection, it gets the answer that
+        it has, or its turn goes on. `name`: who speaks. `images`: URLs, or the bytes of PNG, JPEG,
+        GIF or WebP files, within `RequestLimits.bytes`.
         """
         check_type("the text of a message", text, str)
         return answer_of(list(self.stream(text, id=id, name=name, images=images)))
 
-    async def aask(self, text: str, *, id: str | None = None, name: str | None = None, images: Sequence[str | bytes] = ()) -> Answer:
+    async def aask(
+        self,
+        text: str,
+        *,
+        id: str | None = None,
+        name: str | None = None,
+        images: Sequence[str | bytes] = (),
+    ) -> Answer:
         """Run one turn and return its answer: see `ask`."""
         check_type("the text of a message", text, str)
-        return answer_of([event async for event in self.astream(text, id=id, name=name, images=images)])
+        return answer_of(
+            [event async for event in self.astream(text, id=id, name=name, images=images)]
+        )
 
     def resume(self, answer: Any = None, *, waiting_id: str | None = None) -> Answer:
-        """Go on with whatever waits: an interrupted turn, one that asked a person, or one that failed, which runs again.
+        """Go on with whatever waits: an interrupted turn, one that asked a person, or one that
+        failed, which runs again.
 
-        `answer`: the decisions on the calls that wait, one for each in order, or what a tool asked for by `interrupt`: the
-        question `waiting_id`, else the first. A decision is `{"type": "approve"}`, `{"type": "reject", "message": "why"}` or
-        `{"type": "edit", "edited_action": {"name": "run_sql", "args": {"sql": "..."}}}`. Without an answer what waits is
-        asked again. Raises `WrongDecisionError` and `NothingAskedError`, and then has changed nothing.
+        `answer`: the decisions on the calls that wait, one for each in order, or what a tool asked
+        for by `interrupt`: the question `waiting_id`, else the first. A decision is
+        `{"type": "approve"}`, `{"type": "reject", "message": "why"}` or
+        `{"type": "edit", "edited_action": {"name": "run_sql", "args": {"sql": "..."}}}`. Without an
+        answer what waits is asked again. Raises `WrongDecisionError` and `NothingAskedError`, and
+        then has changed nothing.
         """
         return answer_of(list(self.stream(answer=answer, waiting_id=waiting_id)))
 
     async def aresume(self, answer: Any = None, *, waiting_id: str | None = None) -> Answer:
         """Go on with whatever waits: see `resume`."""
-        return answer_of([event async for event in self.astream(answer=answer, waiting_id=waiting_id)])
+        return answer_of(
+            [event async for event in self.astream(answer=answer, waiting_id=waiting_id)]
+        )
 
     def stream(
         self,
@@ -195,7 +251,8 @@ class Conversation:
         answer: Any = None,
         waiting_id: str | None = None,
     ) -> Iterator[Event]:
-        """Run one turn and yield its events, the last an `answer`; without `text` those of `resume`, none where nothing waits.
+        """Run one turn and yield its events, the last an `answer`; without `text` those of
+        `resume`, none where nothing waits.
 
         `id`, `name`, `images`: see `ask`. Raises the typed errors of `longtable.base.errors`.
         """
@@ -213,30 +270,37 @@ class Conversation:
         waiting_id: str | None = None,
         on_disconnect: Literal["finish", "cancel"] = "cancel",
     ) -> AsyncGenerator[Event, None]:
-        """Run one turn and yield its events: see `stream`. Cancelling the task cancels queries, not the thread.
+        """Run one turn and yield its events: see `stream`. Cancelling the task cancels queries, not
+        the thread.
 
-        `on_disconnect`: what becomes of the turn when its reader closes the stream or is cancelled: "cancel" interrupts it (`resume`
-        goes on), "finish" lets it go on in the event loop, and its answer is in the thread.
+        `on_disconnect`: what becomes of the turn when its reader closes the stream or is cancelled:
+        "cancel" interrupts it (`resume` goes on), "finish" lets it go on in the event loop, and its
+        answer is in the thread.
         """
         if on_disconnect not in ("finish", "cancel"):
-            raise ConfigError(f"on_disconnect must be 'finish' or 'cancel', found {on_disconnect!r}")
+            raise ConfigError(
+                f"on_disconnect must be 'finish' or 'cancel', found {on_disconnect!r}"
+            )
         question = None if text is None else Question(text, id, name, images)
         events = turns.ask(self._awaiting_runner, question, answer, waiting_id)
         return turns.finishing(events) if on_disconnect == "finish" else events
 
     def steer(self, text: str, *, wait: bool = True) -> Answer:
-        """Hand a message to the running turn, in whatever process it runs; where none runs, it is a turn of its own.
+        """Hand a message to the running turn, in whatever process it runs; where none runs, it is a
+        turn of its own.
 
-        Needs a store. Without `wait` return at once: the caller who has the thread takes the message in, or runs it as the next
-        turn. See `when_busy`.
+        Needs a store. Without `wait` return at once: the caller who has the thread takes the
+        message in, or runs it as the next turn. See `when_busy`.
         """
         return answer_of(list(turns.iterate(turns.steer(self._runner, text, wait=wait))))
 
     async def asteer(self, text: str, *, wait: bool = True) -> Answer:
         """Say something to the turn under way: see `steer`."""
-        return answer_of([event async for event in turns.steer(self._awaiting_runner, text, wait=wait)])
+        return answer_of(
+            [event async for event in turns.steer(self._awaiting_runner, text, wait=wait)]
+        )
 
-    # -- what a turn waits for --------------------------------------------------------------------------------------
+    # -- what a turn waits for ---------------------------------------------------------------------
 
     def pending(self) -> bool:
         """Return whether a turn was interrupted and waits to be resumed."""
@@ -247,78 +311,100 @@ class Conversation:
         return [action for waiting in self.waiting() for action in waiting.actions]
 
     def waiting(self) -> list[Waiting]:
-        """Return all that the turn waits for: approvals, and what a tool of yours asks by `interrupt`."""
+        """Return all that the turn waits for: approvals, and what a tool of yours asks by
+        `interrupt`.
+        """
         return waiting_in(self._runner.state())
 
-    # -- transcript and view ----------------------------------------------------------------------------------------
+    # -- transcript and view -----------------------------------------------------------------------
 
     def history(self, *, start: int = 1, limit: int | None = None) -> list[BaseMessage]:
-        """Return the transcript in order, live and archived alike: `limit` messages from number `start` (from 1), or all.
+        """Return the transcript in order, live and archived alike: `limit` messages from number
+        `start` (from 1), or all.
 
-        An excluded message is marked: `longtable.memory.stamps.kind_of`. Raises `ThreadNotFoundError`.
+        An excluded message is marked: `longtable.memory.stamps.kind_of`. Raises
+        `ThreadNotFoundError`.
         """
         thread = self._thread()
         first, last = changes.number_range(thread, start, limit)
         return changes.transcript(thread, self._archived(thread, first, last), first, last)
 
     def view(self, voice: str | None = None) -> ViewMessages:
-        """Return exactly what the next model call would be sent, as the thread is now. Raises `ThreadNotFoundError`.
+        """Return exactly what the next model call would be sent, as the thread is now. Raises
+        `ThreadNotFoundError`.
 
-        `voice`: the persona of a team as which the call is made; what its mode whispers is drawn when it is asked, and not shown.
-        A list of messages, which a notebook shows as a table of coloured parts with their tokens. A memory that is being made
-        ahead is waited for, 2 seconds at most.
+        `voice`: the persona of a team as which the call is made; what its mode whispers is drawn
+        when it is asked, and not shown. A list of messages, which a notebook shows as a table of
+        coloured parts with their tokens. A memory that is being made ahead is waited for, 2 seconds
+        at most.
         """
         complete(self._runner.locks.wait_for_job(self.thread_id, SYNC, most=WAIT_SECONDS))
         values = self._runner.values()
         if voice is not None:
             if voice not in (voices := (values.get("brief") or {}).get("voices", {})):
-                raise ConfigError(f"no persona {voice!r} has a voice on this thread; found {', '.join(voices) or 'none'}")
+                raise ConfigError(
+                    f"no persona {voice!r} has a voice on this thread; found"
+                    f" {', '.join(voices) or 'none'}"
+                )
             values = {**values, "turn": {**turn_of(values), "voice": voice, "status": "running"}}
         with readable(self.thread_id):
             plan = call_plan_of(values, self.context) if values.get("brief") else None
             return ViewMessages(plan.view, plan.call_config) if plan else ViewMessages()
 
-    # -- compaction -------------------------------------------------------------------------------------------------
+    # -- compaction --------------------------------------------------------------------------------
 
     @overload
     def compact(self, *, preview: Literal[False] = False) -> CompactionEvent | None: ...
     @overload
     def compact(self, *, preview: Literal[True]) -> CompactionPreview | None: ...
     def compact(self, *, preview: bool = False) -> CompactionEvent | CompactionPreview | None:
-        """Compact now, also under the threshold; None when there is nothing to compact. `preview`: only say what it would do and cost.
+        """Compact now, also under the threshold; None when there is nothing to compact. `preview`:
+        only say what it would do and cost.
 
-        Return the event `context_compressed`, which says who wrote the memory and what that cost, or `context_compaction_skipped`,
-        which says why nothing came of it. Raises `ThreadNotFoundError`, and `TurnPendingError` while an interrupted turn waits.
+        Return the event `context_compressed`, which says who wrote the memory and what that cost,
+        or `context_compaction_skipped`, which says why nothing came of it. Raises
+        `ThreadNotFoundError`, and `TurnPendingError` while an interrupted turn waits.
         """
         if preview:
             return self._preview()
         return compaction_of(list(turns.iterate(turns.compaction(self._runner))))
 
     @overload
-    def acompact(self, *, preview: Literal[False] = False) -> Coroutine[Any, Any, CompactionEvent | None]: ...
+    def acompact(
+        self, *, preview: Literal[False] = False
+    ) -> Coroutine[Any, Any, CompactionEvent | None]: ...
     @overload
-    def acompact(self, *, preview: Literal[True]) -> Coroutine[Any, Any, CompactionPreview | None]: ...
-    async def acompact(self, *, preview: bool = False) -> CompactionEvent | CompactionPreview | None:
+    def acompact(
+        self, *, preview: Literal[True]
+    ) -> Coroutine[Any, Any, CompactionPreview | None]: ...
+    async def acompact(
+        self, *, preview: bool = False
+    ) -> CompactionEvent | CompactionPreview | None:
         """Compact now, or say what that would do and cost: see `compact`."""
         if preview:
             return await in_thread(self._preview)
         return compaction_of([event async for event in turns.compaction(self._awaiting_runner)])
 
     def undo(self) -> str | None:
-        """Drop the newest compaction, so that the view before it holds again; return its id, None where there is none.
+        """Drop the newest compaction, so that the view before it holds again; return its id, None
+        where there is none.
 
-        The next compaction waits until new messages have come. Raises `UndoTooFarError` where its originals have retired.
+        The next compaction waits until new messages have come. Raises `UndoTooFarError` where its
+        originals have retired.
         """
         return self._runner.change(lambda values: changes.undo(values, self.context))
 
-    # -- pins and exclusions ----------------------------------------------------------------------------------------
+    # -- pins and exclusions -----------------------------------------------------------------------
 
     def pins(self) -> list[Pin]:
-        """Return what the user laid down, word for word, in the order it was said; an ended one has `ended`, the words that ended it."""
+        """Return what the user laid down, word for word, in the order it was said; an ended one has
+        `ended`, the words that ended it.
+        """
         return current_pins(self._thread().pins, ended=True)
 
     def pin(self, text: str) -> Pin:
-        """Keep a statement word for word in every view from now on, until `unpin`. The id of an ended pin restores it.
+        """Keep a statement word for word in every view from now on, until `unpin`. The id of an
+        ended pin restores it.
 
         Raises `PinRefusedError` for a password or a key.
         """
@@ -329,34 +415,44 @@ class Conversation:
         self._runner.change(lambda values: changes.unpin(values, pin_id))
 
     def exclude(self, message_id: str) -> None:
-        """Leave a message out of views, summaries and recall from now on; it stays in the transcript, marked.
+        """Leave a message out of views, summaries and recall from now on; it stays in the
+        transcript, marked.
 
-        From the next call on the memory is without the lines that cite it, and the next compaction writes it anew. With the
-        message that opened a failed turn goes all after it, and the turn is over. Raises `UnknownMessageError`.
+        From the next call on the memory is without the lines that cite it, and the next compaction
+        writes it anew. With the message that opened a failed turn goes all after it, and the turn
+        is over. Raises `UnknownMessageError`.
         """
         thread = self._thread()
         live = any(message.id == message_id for message in thread.messages)
         archived = [] if live else self._archived(thread, 1, thread.archived)
-        self._runner.change(lambda values: changes.exclude(values, message_id, archived), mid_turn=True)
+        self._runner.change(
+            lambda values: changes.exclude(values, message_id, archived), mid_turn=True
+        )
 
     def include(self, message_id: str) -> None:
-        """Take an excluded message in again. Raises `UnknownMessageError` where it is not excluded."""
+        """Take an excluded message in again. Raises `UnknownMessageError` where it is not
+        excluded.
+        """
         self._runner.change(lambda values: changes.include(values, message_id), mid_turn=True)
 
-    # -- topics -----------------------------------------------------------------------------------------------------
+    # -- topics ------------------------------------------------------------------------------------
 
     def topics(self) -> list[TopicHistory]:
-        """Return the topics, each as its newest version is and with all its versions; none where another strategy keeps the memory."""
+        """Return the topics, each as its newest version is and with all its versions; none where
+        another strategy keeps the memory.
+        """
         thread = self._thread()
         with readable(self.thread_id, "its archive"):
             retired = self._threads.retired_compactions(self.thread_id, thread)
         return changes.topic_histories(thread, retired)
 
     def find_section(self, keyword: str) -> SectionHit | None:
-        """Return the topic section that answers a keyword, titles before contents; its sources are message numbers."""
+        """Return the topic section that answers a keyword, titles before contents; its sources are
+        message numbers.
+        """
         return find_section(visible_topics(self._thread()), keyword)
 
-    # -- results ----------------------------------------------------------------------------------------------------
+    # -- results -----------------------------------------------------------------------------------
 
     @overload
     def result(self, handle: str, form: Literal["rows"] = "rows") -> QueryResult: ...
@@ -364,54 +460,82 @@ class Conversation:
     def result(self, handle: str, form: Literal["arrow"]) -> "pyarrow.Table": ...
     @overload
     def result(self, handle: str, form: Literal["pandas"]) -> "pandas.DataFrame": ...
-    def result(self, handle: str, form: ResultForm = "rows") -> "QueryResult | pyarrow.Table | pandas.DataFrame":
-        """Return the whole result that a handle (r1, r2 ...) names: its rows, or an Arrow table, or a DataFrame.
+    def result(
+        self, handle: str, form: ResultForm = "rows"
+    ) -> "QueryResult | pyarrow.Table | pandas.DataFrame":
+        """Return the whole result that a handle (r1, r2 ...) names: its rows, or an Arrow table, or
+        a DataFrame.
 
         Raises `UnknownResultError`, `ResultGoneError` with its SQL.
         """
         self._runner.values()
         if self.results is None:
-            raise ConfigError("this conversation has no result store: give it the one of build_graph, Conversation(..., results=...)")
-        whole = {"rows": self.results.get, "arrow": self.results.arrow, "pandas": self.results.frame}
+            raise ConfigError(
+                "this conversation has no result store: give it the one of build_graph,"
+                " Conversation(..., results=...)"
+            )
+        whole = {
+            "rows": self.results.get,
+            "arrow": self.results.arrow,
+            "pandas": self.results.frame,
+        }
         if form not in whole:
             raise ConfigError(f"a result is returned as {', '.join(whole)}, found {form!r}")
         return whole[form](self.thread_id, handle)
 
     @overload
-    def aresult(self, handle: str, form: Literal["rows"] = "rows") -> Coroutine[Any, Any, QueryResult]: ...
+    def aresult(
+        self, handle: str, form: Literal["rows"] = "rows"
+    ) -> Coroutine[Any, Any, QueryResult]: ...
     @overload
-    def aresult(self, handle: str, form: Literal["arrow"]) -> Coroutine[Any, Any, "pyarrow.Table"]: ...
+    def aresult(
+        self, handle: str, form: Literal["arrow"]
+    ) -> Coroutine[Any, Any, "pyarrow.Table"]: ...
     @overload
-    def aresult(self, handle: str, form: Literal["pandas"]) -> Coroutine[Any, Any, "pandas.DataFrame"]: ...
+    def aresult(
+        self, handle: str, form: Literal["pandas"]
+    ) -> Coroutine[Any, Any, "pandas.DataFrame"]: ...
     def aresult(self, handle: str, form: Any = "rows") -> Coroutine[Any, Any, Any]:
         """Return the whole result that a handle names: see `result`."""
         return in_thread(self.result, handle, form)
 
-    def chart(self, handle: str, spec: Mapping[str, object] | None = None, *, wish: str = "") -> Chart:
-        """Return a result as a chart, by the spec of a `chart` event or by a wish ("line by month"); notebooks show it.
+    def chart(
+        self, handle: str, spec: Mapping[str, object] | None = None, *, wish: str = ""
+    ) -> Chart:
+        """Return a result as a chart, by the spec of a `chart` event or by a wish ("line by
+        month"); notebooks show it.
 
-        Raises `ChartSpecError` and what `result` raises. Pictures of it need the extra `charts`, its text does not.
+        Raises `ChartSpecError` and what `result` raises. Pictures of it need the extra `charts`,
+        its text does not.
         """
         return chart_of(handle, self.result(handle), spec=spec, wish=wish)
 
-    # -- the whole thread -------------------------------------------------------------------------------------------
+    # -- the whole thread --------------------------------------------------------------------------
 
     def rename(self, title: str) -> str:
-        """Give the thread another title and return it, on one line and clipped. Raises `ThreadNotFoundError`."""
+        """Give the thread another title and return it, on one line and clipped. Raises
+        `ThreadNotFoundError`.
+        """
         with storage_errors(), self._runner.alone():
-            return threads.change(self._threads, self.thread_id, title=title, project=None, owner=self.context.owner).title
+            return threads.change(
+                self._threads, self.thread_id, title=title, project=None, owner=self.context.owner
+            ).title
 
     def fork(self, turn: int | None = None, *, thread_id: str | None = None) -> Self:
-        """Return a new thread that begins with this one's transcript up to and with `turn`, and the memory it had then.
+        """Return a new thread that begins with this one's transcript up to and with `turn`, and the
+        memory it had then.
 
-        Without `turn` up to the last one that is finished; of a damaged thread, that can be read. Results and archive files
-        go along where the conversation was given them.
+        Without `turn` up to the last one that is finished; of a damaged thread, that can be read.
+        Results and archive files go along where the conversation was given them.
 
-        Raises `UnknownTurnError`, `TurnPendingError` for a turn that is not finished, `ThreadExistsError`.
+        Raises `UnknownTurnError`, `TurnPendingError` for a turn that is not finished,
+        `ThreadExistsError`.
         """
         new_id = thread_id or uuid.uuid4().hex[:12]
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        compactions = fork_thread(self._threads, self.thread_id, new_id, turn, self.context.owner, now)
+        compactions = fork_thread(
+            self._threads, self.thread_id, new_id, turn, self.context.owner, now
+        )
         if self.results is not None:
             self.results.copy(self.thread_id, new_id)
         if self.archive is not None:
@@ -424,14 +548,20 @@ class Conversation:
     def export(self, form: Form = "jsonl") -> str:
         """Return the thread whole. Raises `ThreadNotFoundError`.
 
-        "jsonl": all that is stored, for `import_thread`; "markdown" and "html": the transcript, for people, with its charts
-        drawn where the conversation was given its results.
+        "jsonl": all that is stored, for `import_thread`; "markdown" and "html": the transcript, for
+        people, with its charts drawn where the conversation was given its results.
         """
         whole, _ = load_thread(self._threads, self.thread_id, self.context.owner)
-        return export_as(whole, form, language=self.context.language, draw=chart_drawer(self.results, self.thread_id))
+        return export_as(
+            whole,
+            form,
+            language=self.context.language,
+            draw=chart_drawer(self.results, self.thread_id),
+        )
 
     def usage(self, prices: Mapping[str, Price] | None = None) -> list[Spent]:
-        """Return the tokens the thread's model calls took, by day, model, purpose and voice: as reported, or estimated and marked.
+        """Return the tokens the thread's model calls took, by day, model, purpose and voice: as
+        reported, or estimated and marked.
 
         With `prices` also what they cost. `pandas.DataFrame` takes the list.
         """
@@ -440,7 +570,8 @@ class Conversation:
         return added(spent if prices is None else price_rows(spent, prices), (*ALL, "project"))
 
     def audit(self) -> list[AuditEntry]:
-        """Return every query the model sent, the oldest first, also those refused, failed or cancelled; `pandas.DataFrame` takes it.
+        """Return every query the model sent, the oldest first, also those refused, failed or
+        cancelled; `pandas.DataFrame` takes it.
 
         Raises `ThreadNotFoundError`, `ConfigError` for a graph without a store.
         """
@@ -449,7 +580,8 @@ class Conversation:
     def archive_files(self) -> list[ArchiveFile]:
         """Return the files that were written before the thread's compactions, the oldest first.
 
-        Raises `ThreadNotFoundError`, `ConfigError` where the conversation was not given their folder.
+        Raises `ThreadNotFoundError`, `ConfigError` where the conversation was not given their
+        folder.
         """
         return self._own_archive().files(self.thread_id)
 
@@ -460,9 +592,15 @@ class Conversation:
     def delete(self) -> None:
         """Delete the thread with all that is stored of it. Raises `ThreadNotFoundError`."""
         with storage_errors(), self._runner.alone():
-            threads.delete(self._threads, self.thread_id, self.context.owner, results=self.results, archive=self.archive)
+            threads.delete(
+                self._threads,
+                self.thread_id,
+                self.context.owner,
+                results=self.results,
+                archive=self.archive,
+            )
 
-    # -- awaited twins ----------------------------------------------------------------------------------------------
+    # -- awaited twins -----------------------------------------------------------------------------
 
     aclose = a_from(close)
     apending = a_from(pending)
@@ -488,13 +626,17 @@ class Conversation:
     aarchive_file = a_from(archive_file)
     adelete = _a_alone(delete)
 
-    # -- inside -----------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     @property
     def _runner(self) -> ThreadRunner:
         if self._closed:  # what was in memory would still answer
-            raise PersistenceError("this conversation was closed: open it again with open_conversation(...)")
-        return ThreadRunner(self.graph, self.thread_id, self.config, self.context, self.when_busy, self._locked)
+            raise PersistenceError(
+                "this conversation was closed: open it again with open_conversation(...)"
+            )
+        return ThreadRunner(
+            self.graph, self.thread_id, self.config, self.context, self.when_busy, self._locked
+        )
 
     @property
     def _awaiting_runner(self) -> ThreadRunner:
@@ -521,16 +663,27 @@ class Conversation:
         """Return the retired messages of a range of numbers."""
         last = min(last, thread.archived)
         with readable(self.thread_id, "its archive"):
-            return page(StoreArchive(self._threads.store), self.thread_id, first, last) if first <= last else []
+            return (
+                page(StoreArchive(self._threads.store), self.thread_id, first, last)
+                if first <= last
+                else []
+            )
 
     def _own_archive(self) -> ArchiveFiles:
         find_thread(self._threads, self.thread_id, self.context.owner)
         if self.archive is None:
-            raise ConfigError("the archive's files lie in a folder: give it to the conversation as well, Conversation(..., archive=...)")
+            raise ConfigError(
+                "the archive's files lie in a folder: give it to the conversation as well,"
+                " Conversation(..., archive=...)"
+            )
         return self.archive
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
-            new = RENAMED.get(name) or (f"a{twin}" if (twin := RENAMED.get(name.removeprefix("a"))) else None)
-            raise AttributeError(f"'Conversation' has no {name!r}" + (f": use {new}" if new else ""))
+            new = RENAMED.get(name) or (
+                f"a{twin}" if (twin := RENAMED.get(name.removeprefix("a"))) else None
+            )
+            raise AttributeError(
+                f"'Conversation' has no {name!r}" + (f": use {new}" if new else "")
+            )

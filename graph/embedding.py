@@ -1,11 +1,19 @@
-"""The conversation as a part of another graph: a node with a memory of its own, an agent of a team, or a tool of another agent."""
+"""The conversation as a part of another graph: a node with a memory of its own, an agent of a team,
+or a tool of another agent.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Annotated, Any, cast
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, convert_to_messages
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    convert_to_messages,
+)
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.config import get_config
@@ -31,12 +39,16 @@ Compiled = CompiledStateGraph[State, Context, Input, State]
 Agent = CompiledStateGraph[Any, Any, Any, Any]
 Values = Mapping[str, Any]
 Update = dict[str, Any]
-WHEN_MESSAGES = "add `messages: Annotated[list, add_messages]` to the parent's state, or name its keys: as_node(..., messages='chat')"
+WHEN_MESSAGES = (
+    "add `messages: Annotated[list, add_messages]` to the parent's state, or name its keys:"
+    " as_node(..., messages='chat')"
+)
 NO_TEXT_KEYS = "read and write such keys in a node of your own, before and after this one"
 NAMES = [field.name for field in fields(Context)]
 RESUMING = "__pregel_resuming"
-"""LangGraph's key of a nested run's config, which has no public name: the only way to give a child new input while its parent
-is being resumed. A test compares it with LangGraph's own."""
+"""LangGraph's key of a nested run's config, which has no public name: the only way to give a child
+new input while its parent is being resumed. A test compares it with LangGraph's own.
+"""
 CHECKPOINTER = "__pregel_checkpointer"
 """LangGraph's key of the checkpointer that a nested run inherits; the same test compares it."""
 HANDED_BACK = "__is_handoff_back"
@@ -54,18 +66,25 @@ def as_node(
 ) -> Runnable[Any, Update]:
     """Return a node for another graph: `builder.add_node("analyst", as_node(build_graph(...)))`.
 
-    It reads what is new under the parent's key `messages` and adds its answer there. Transcript and memory are the node's
-    own, kept in the parent's checkpointer by thread and node. Interrupts pass. A parent that goes on from an earlier
-    checkpoint finds the memory as it is now, and gets the same answer to a question that it asks again.
+    It reads what is new under the parent's key `messages` and adds its answer there. Transcript and
+    memory are the node's own, kept in the parent's checkpointer by thread and node. Interrupts
+    pass. A parent that goes on from an earlier checkpoint finds the memory as it is now, and gets
+    the same answer to a question that it asks again.
 
-    `context`: settings, or a function that makes them of the parent's context; else the parent's context where it is a
-    `Context`, or has fields of the same names. `name` tells two such nodes in one parent apart. A key that the parent
-    lacks raises `ConfigError` when the node runs.
+    `context`: settings, or a function that makes them of the parent's context; else the parent's
+    context where it is a `Context`, or has fields of the same names. `name` tells two such nodes in
+    one parent apart. A key that the parent lacks raises `ConfigError` when the node runs.
     """
     for argument, value in (("question", question), ("answer", answer)):
         if value is not None:
             raise TypeError(f"as_node takes no {argument!r}: {NO_TEXT_KEYS}")
-    node = _Node(graph.compile(checkpointer=True, name=name), graph.compile(name=name), name, messages, context)
+    node = _Node(
+        graph.compile(checkpointer=True, name=name),
+        graph.compile(name=name),
+        name,
+        messages,
+        context,
+    )
     return RunnableLambda(node.run, partial(node._turn, how=ASYNC), name=name)
 
 
@@ -75,16 +94,31 @@ class _Agent(TypedDict):
     messages: Annotated[list[AnyMessage], add_messages]
 
 
-def as_agent(graph: ConversationGraph, *, name: str, context: Context | Callable[[Any], Context] | None = None) -> Agent:
-    """Return a compiled graph for other people's teams: `create_supervisor([as_agent(graph, name="analyst")], model=...)`.
+def as_agent(
+    graph: ConversationGraph,
+    *,
+    name: str,
+    context: Context | Callable[[Any], Context] | None = None,
+) -> Agent:
+    """Return a compiled graph for other people's teams:
+    `create_supervisor([as_agent(graph, name="analyst")], model=...)`.
 
-    langgraph-supervisor, langgraph-swarm and deepagents' `CompiledSubAgent` take it. As `as_node` it has a memory of its own on each
-    of the parent's threads. It answers what was said since its last answer; where a hand-off brings nothing new, the user's newest
-    message once more. It hands off to nobody itself.
+    langgraph-supervisor, langgraph-swarm and deepagents' `CompiledSubAgent` take it. As `as_node`
+    it has a memory of its own on each of the parent's threads. It answers what was said since its
+    last answer; where a hand-off brings nothing new, the user's newest message once more. It hands
+    off to nobody itself.
     """
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(_Agent, context_schema=None)
-    node = _Node(graph.compile(checkpointer=True, name=name), graph.compile(name=name), name, "messages", context, asks_again=True)
-    # LangGraph keeps the memory by the names of nodes: this one tells two agents that one tool of the parent calls apart.
+    node = _Node(
+        graph.compile(checkpointer=True, name=name),
+        graph.compile(name=name),
+        name,
+        "messages",
+        context,
+        asks_again=True,
+    )
+    # LangGraph keeps the memory by the names of nodes: this one tells two agents that one tool of
+    # the parent calls apart.
     builder.add_node(name, RunnableLambda(node.run, partial(node._turn, how=ASYNC), name=name))
     builder.add_edge(START, name)
     builder.add_edge(name, END)
@@ -94,7 +128,8 @@ def as_agent(graph: ConversationGraph, *, name: str, context: Context | Callable
 def node_thread_id(thread_id: str, *nodes: str) -> str:
     """Return the id under which a node keeps its results and archive files on its parent's thread.
 
-    `nodes`: the parent's name for it; of a node within a subgraph the names of both. `ResultStore` and `ArchiveFiles` take it.
+    `nodes`: the parent's name for it; of a node within a subgraph the names of both. `ResultStore`
+    and `ArchiveFiles` take it.
     """
     return NODE.join([thread_id, *nodes])
 
@@ -108,17 +143,23 @@ def as_tool(
 ) -> BaseTool:
     """Return a tool for another agent: a question in, the answer's text out.
 
-    Each call stands for itself (what came before is in the agent's own thread), so calls may run in parallel; interrupts
-    pass to the agent's caller. Bad input and a provider's error are a tool message with status "error" that says what is wrong.
+    Each call stands for itself (what came before is in the agent's own thread), so calls may run in
+    parallel; interrupts pass to the agent's caller. Bad input and a provider's error are a tool
+    message with status "error" that says what is wrong.
     """
     compiled = graph.compile(name=name)
 
     async def run(question: str, how: Execution) -> str:
         asked, settings = Input(messages=[HumanMessage(question)]), _context_of(context)
         try:
-            answer = await how.call(lambda: compiled.invoke(asked, context=settings), lambda: compiled.ainvoke(asked, context=settings))
+            answer = await how.call(
+                lambda: compiled.invoke(asked, context=settings),
+                lambda: compiled.ainvoke(asked, context=settings),
+            )
         except (InputError, ProviderError) as error:
-            raise ToolException(error.user_text(settings.language or language_of(asked["messages"]))) from error
+            raise ToolException(
+                error.user_text(settings.language or language_of(asked["messages"]))
+            ) from error
         return str(answer["messages"][-1].text)
 
     def ask(question: str) -> str:
@@ -129,7 +170,9 @@ def as_tool(
         """Run one turn."""
         return await run(question, ASYNC)
 
-    return StructuredTool.from_function(ask, aask, name=name, description=description, handle_tool_error=True)
+    return StructuredTool.from_function(
+        ask, aask, name=name, description=description, handle_tool_error=True
+    )
 
 
 @dataclass(frozen=True)
@@ -152,39 +195,61 @@ class _Node:
         if not _has_memory():
             new = self._new_messages(talk, (), context)
             once, asked = self.once, Input(messages=new)
-            values = await how.call(lambda: once.invoke(asked, context=context), lambda: once.ainvoke(asked, context=context))
+            values = await how.call(
+                lambda: once.invoke(asked, context=context),
+                lambda: once.ainvoke(asked, context=context),
+            )
             return self._update(_newest_answer(values))
         child = await self._child(how)
         new = self._new_messages(talk, _messages_of(child), context)
         if not _has_answered(child, new[-1]):
             memory, run = self.memory, _run_of(child, new)
-            await how.call(lambda: memory.invoke(*run, context=context), lambda: memory.ainvoke(*run, context=context))
+            await how.call(
+                lambda: memory.invoke(*run, context=context),
+                lambda: memory.ainvoke(*run, context=context),
+            )
             child = await self._child(how)
         return self._update(_answer_to(child, new[-1]))
 
     def _child(self, how: Execution) -> Awaitable[StateSnapshot]:
         config = get_config()
-        return how.call(lambda: self.memory.get_state(config), lambda: self.memory.aget_state(config))
+        return how.call(
+            lambda: self.memory.get_state(config), lambda: self.memory.aget_state(config)
+        )
 
     def _talk(self, state: Any) -> list[BaseMessage]:
         """Return what was said in the parent's messages."""
         values = state if isinstance(state, Mapping) else vars(state)
         if self.messages not in values:
             found = ", ".join(sorted(values)) or "no keys"
-            raise ConfigError(f"as_node reads and writes {self.messages!r} of the parent's state, found {found}: {WHEN_MESSAGES}")
-        said = [m for m in convert_to_messages(values[self.messages]) if m.type == "human" or (m.type == "ai" and m.text)]
+            raise ConfigError(
+                f"as_node reads and writes {self.messages!r} of the parent's state, found {found}:"
+                f" {WHEN_MESSAGES}"
+            )
+        said = [
+            m
+            for m in convert_to_messages(values[self.messages])
+            if m.type == "human" or (m.type == "ai" and m.text)
+        ]
         return [message for message in said if not message.response_metadata.get(HANDED_BACK)]
 
-    def _new_messages(self, talk: Sequence[BaseMessage], known: Sequence[BaseMessage], context: Context) -> list[BaseMessage]:
-        """Return what was said that the child does not know, in the parent's order, the last of it from the user or a colleague.
+    def _new_messages(
+        self, talk: Sequence[BaseMessage], known: Sequence[BaseMessage], context: Context
+    ) -> list[BaseMessage]:
+        """Return what was said that the child does not know, in the parent's order, the last of it
+        from the user or a colleague.
 
-        That is what stands after its last answer, and colleagues' answers before it that were given side by side with it. Without a
-        memory it is all.
+        That is what stands after its last answer, and colleagues' answers before it that were given
+        side by side with it. Without a memory it is all.
         """
         mine = [i for i, message in enumerate(talk) if self._is_mine(message)]
         ids, since = {message.id for message in known}, mine[-1] + 1 if mine else 0
         newest = range(mine[-2] + 1 if len(mine) > 1 else 0, since)
-        earlier = [talk[i] for i in newest if i not in mine and talk[i].type == "ai" and talk[i].id not in ids]
+        earlier = [
+            talk[i]
+            for i in newest
+            if i not in mine and talk[i].type == "ai" and talk[i].id not in ids
+        ]
         new = list(talk[since:])
         if not new:
             asked = next((message for message in reversed(talk) if message.type == "human"), None)
@@ -196,8 +261,8 @@ class _Node:
     def _heard(self, messages: Sequence[BaseMessage], context: Context) -> list[BaseMessage]:
         """Return messages as the child takes them, in order, without marks and calls of others.
 
-        A colleague's words are marked as such. An older question that cannot be accepted was refused when it was asked, and is still in
-        the parent's state: left out.
+        A colleague's words are marked as such. An older question that cannot be accepted was
+        refused when it was asked, and is still in the parent's state: left out.
         """
         last = max((i for i, message in enumerate(messages) if message.type == "human"), default=-1)
         heard: list[BaseMessage] = []
@@ -217,16 +282,26 @@ class _Node:
 
     def _update(self, answer: AIMessage | None) -> Update:
         answer = answer or AIMessage("")
-        return {self.messages: [marked(answer.model_copy(update={"name": answer.name or self.name}), node=self.name)]}
+        return {
+            self.messages: [
+                marked(answer.model_copy(update={"name": answer.name or self.name}), node=self.name)
+            ]
+        }
 
 
 def _newest_answer(values: Values) -> AIMessage | None:
-    return next((m for m in reversed(values.get("messages") or []) if isinstance(m, AIMessage)), None)
+    return next(
+        (m for m in reversed(values.get("messages") or []) if isinstance(m, AIMessage)), None
+    )
 
 
 def _has_answered(child: StateSnapshot, question: BaseMessage) -> bool:
-    """Return whether the child has answered: the parent was stopped before it could keep that, or went back in time."""
-    return not child.tasks if _is_newest(child, question) else _answer_to(child, question) is not None
+    """Return whether the child has answered: the parent was stopped before it could keep that, or
+    went back in time.
+    """
+    return (
+        not child.tasks if _is_newest(child, question) else _answer_to(child, question) is not None
+    )
 
 
 def _answer_to(child: StateSnapshot, question: BaseMessage) -> AIMessage | None:
@@ -238,7 +313,10 @@ def _answer_to(child: StateSnapshot, question: BaseMessage) -> AIMessage | None:
 
 
 def _is_newest(child: StateSnapshot, question: BaseMessage) -> bool:
-    return next((m.id for m in reversed(_messages_of(child)) if m.type == "human"), None) == question.id
+    return (
+        next((m.id for m in reversed(_messages_of(child)) if m.type == "human"), None)
+        == question.id
+    )
 
 
 def _messages_of(child: StateSnapshot) -> list[BaseMessage]:
@@ -248,8 +326,8 @@ def _messages_of(child: StateSnapshot) -> list[BaseMessage]:
 def _run_of(child: StateSnapshot, new: Sequence[BaseMessage]) -> tuple[Any, RunnableConfig]:
     """Return input and config of the child's next run; the input is None to resume it.
 
-    A child that failed is handed its question again. While a parent is being resumed LangGraph takes a child at rest for one that
-    has answered already, unless `RESUMING` says otherwise.
+    A child that failed is handed its question again. While a parent is being resumed LangGraph
+    takes a child at rest for one that has answered already, unless `RESUMING` says otherwise.
     """
     resumes = _is_newest(child, new[-1]) and not is_failed(child)
     config = get_config()
@@ -276,13 +354,18 @@ def _context_of(setting: Context | Callable[[Any], Context] | None) -> Context:
     """Return the child's settings, from the parent's where it has none of its own."""
     if isinstance(setting, Context):
         return setting
-    runtime = cast("object", get_runtime()) if _in_graph() else None  # a tool that is called by itself has a config, and no runtime
+    # A tool that is called by itself has a config, and no runtime.
+    runtime = cast("object", get_runtime()) if _in_graph() else None
     parents: object = getattr(runtime, "context", None)
     if setting is not None:
         return setting(parents)
     if isinstance(parents, Context):
         return parents
-    values = parents if isinstance(parents, Mapping) else {name: getattr(parents, name) for name in NAMES if hasattr(parents, name)}
+    values = (
+        parents
+        if isinstance(parents, Mapping)
+        else {name: getattr(parents, name) for name in NAMES if hasattr(parents, name)}
+    )
     return Context(**{name: values[name] for name in NAMES if name in values})
 
 
@@ -295,6 +378,12 @@ def _in_graph() -> bool:
 
 
 def _has_memory() -> bool:
-    """Return whether the parent's run has a thread, and a checkpointer to keep the child's memory in."""
+    """Return whether the parent's run has a thread, and a checkpointer to keep the child's memory
+    in.
+    """
     info = get_runtime().execution_info
-    return info is not None and info.thread_id is not None and get_config()["configurable"].get(CHECKPOINTER) is not None
+    return (
+        info is not None
+        and info.thread_id is not None
+        and get_config()["configurable"].get(CHECKPOINTER) is not None
+    )

@@ -1,6 +1,8 @@
-"""Encrypt what is kept of threads: checkpoints, what tasks wrote, and the values of the store. Ids, kinds and times stay readable.
+"""Encrypt what is kept of threads: checkpoints, what tasks wrote, and the values of the store. Ids,
+kinds and times stay readable.
 
-AES in EAX mode, by LangGraph's EncryptedSerializer; the key is derived from a passphrase and a salt that is kept beside.
+AES in EAX mode, by LangGraph's EncryptedSerializer; the key is derived from a passphrase and a salt
+that is kept beside.
 """
 
 import base64
@@ -17,7 +19,13 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.store.base import BaseStore, Item, Op, PutOp, Result
 
-from longtable.base.errors import ConfigError, MissingExtraError, NewerStoreError, PersistenceError, StoreKeyError
+from longtable.base.errors import (
+    ConfigError,
+    MissingExtraError,
+    NewerStoreError,
+    PersistenceError,
+    StoreKeyError,
+)
 from longtable.base.twins import a_from
 from longtable.graph.loading import UNREADABLE, MessageSerializer
 from longtable.memory.archive import DAMAGED
@@ -34,19 +42,25 @@ _SCRYPT = {"n": 2**14, "r": 8, "p": 1}
 def check_key(key: str | None) -> str | None:
     """Return a passphrase that will do. Raises `ConfigError`, without telling it."""
     if key is not None and len(key) < LEAST_CHARS:
-        raise ConfigError(f"the key of a store has at least {LEAST_CHARS} characters, found {len(key)}")
+        raise ConfigError(
+            f"the key of a store has at least {LEAST_CHARS} characters, found {len(key)}"
+        )
     return key
 
 
 def new_encryption(key: str) -> tuple[EncryptedSerializer, str]:
-    """Return a new store's serializer, and the proof of its key, to be kept beside what it encrypts."""
+    """Return a new store's serializer, and the proof of its key, to be kept beside what it
+    encrypts.
+    """
     salt = os.urandom(16)
     serializer = _serializer(key, salt)
     return serializer, json.dumps({"salt": salt.hex(), "word": encrypted(serializer, _WORD)})
 
 
 def encryption_of(key: str, proof: str) -> EncryptedSerializer:
-    """Return the serializer of a store whose proof was made with this key. Raises `StoreKeyError` for another key."""
+    """Return the serializer of a store whose proof was made with this key. Raises `StoreKeyError`
+    for another key.
+    """
     try:
         stored = json.loads(proof)
         serializer = _serializer(key, bytes.fromhex(stored["salt"]))
@@ -68,7 +82,9 @@ class EncryptedStore(BaseStore):
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Carry out operations: see `BaseStore`."""
-        return [self._decrypt(result) for result in self.inner.batch([self._encrypt(op) for op in ops])]
+        return [
+            self._decrypt(result) for result in self.inner.batch([self._encrypt(op) for op in ops])
+        ]
 
     abatch: Any = a_from(batch)
 
@@ -112,13 +128,19 @@ def decrypted(serializer: SerializerProtocol, text: str) -> Any:
 # -- the version of a store, and whether it is encrypted ------------------------------------------
 
 SCHEMA = 2
-"""1: version 0.1.0, which did not write its number. 2: merged compactions, the inbox, this table."""
-META_TABLE = "CREATE TABLE IF NOT EXISTS longtable_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
+"""1: version 0.1.0, which did not write its number. 2: merged compactions, the inbox, this
+table.
+"""
+META_TABLE = (
+    "CREATE TABLE IF NOT EXISTS longtable_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
+)
 
 
 @dataclass(frozen=True)
 class Meta:
-    """The table of a store's version and key, within a transaction that keeps other processes out."""
+    """The table of a store's version and key, within a transaction that keeps other processes
+    out.
+    """
 
     execute: Callable[[str, Sequence[str]], Any]
     """Runs a statement with `?` for its parameters, and returns its rows as tuples."""
@@ -152,12 +174,15 @@ class Meta:
 def checked_serializer(meta: Meta, key: str | None) -> EncryptedSerializer | None:
     """Check and note the version, and return the serializer of an encrypted store.
 
-    A store of an earlier version is brought up to this one. Raises `NewerStoreError`, `StoreKeyError`.
+    A store of an earlier version is brought up to this one. Raises `NewerStoreError`,
+    `StoreKeyError`.
     """
     try:
         version = int(meta.get("schema") or 1)
     except ValueError as error:
-        raise PersistenceError("the conversation store is damaged: its version is no number. Restore it from a copy") from error
+        raise PersistenceError(
+            "the conversation store is damaged: its version is no number. Restore it from a copy"
+        ) from error
     if version > SCHEMA:
         raise NewerStoreError(found=version, known=SCHEMA)
     if version < SCHEMA:  # nothing of version 1 has to be changed to be read
@@ -170,7 +195,10 @@ def checked_serializer(meta: Meta, key: str | None) -> EncryptedSerializer | Non
     if key is None:
         return None
     if meta.has_threads():
-        raise StoreKeyError("the store is not encrypted: open it without a key, or export its threads and import them into a new store")
+        raise StoreKeyError(
+            "the store is not encrypted: open it without a key, or export its threads and import"
+            " them into a new store"
+        )
     serializer, proof = new_encryption(key)
     meta.put("key", proof)
     return serializer
@@ -179,7 +207,9 @@ def checked_serializer(meta: Meta, key: str | None) -> EncryptedSerializer | Non
 SQLITE_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
 
-def sqlite_serializer(connection: sqlite3.Connection, key: str | None, *, read_only: bool = False) -> EncryptedSerializer | None:
+def sqlite_serializer(
+    connection: sqlite3.Connection, key: str | None, *, read_only: bool = False
+) -> EncryptedSerializer | None:
     """Look at a SQLite file: see `checked_serializer`. The connection is in autocommit mode."""
     meta = Meta(connection.execute, SQLITE_TABLES, writable=not read_only)
     if read_only:

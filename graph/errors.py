@@ -5,5 +5,7 @@ import warnings
 
 from longtable.base import errors
 
-warnings.warn("longtable.graph.errors is now longtable.base.errors", DeprecationWarning, stacklevel=2)
+warnings.warn(
+    "longtable.graph.errors is now longtable.base.errors", DeprecationWarning, stacklevel=2
+)
 sys.modules[__name__] = errors

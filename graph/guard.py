@@ -1,13 +1,16 @@
-"""Never let two runs of one thread overwrite each other: compare the thread's head in the transaction that writes.
+"""Never let two runs of one thread overwrite each other: compare the thread's head in the
+transaction that writes.
 
-A run that loaded the newest checkpoint may write only while that checkpoint is still the newest, and while no other run
-has written since. Otherwise it gets `ThreadBusyError`, and what it was about to write is not written. What it had
-written before stays: of 96 bare runs that lost, 32 had stored their message, and `ThreadBusyError.stored` said so.
-Deliberate forks pass: a run or an update that names a `checkpoint_id` writes beside what is there, and is guarded from
-its own first checkpoint on.
+A run that loaded the newest checkpoint may write only while that checkpoint is still the newest,
+and while no other run has written since. Otherwise it gets `ThreadBusyError`, and what it was about
+to write is not written. What it had written before stays: of 96 bare runs that lost, 32 had stored
+their message, and `ThreadBusyError.stored` said so. Deliberate forks pass: a run or an update that
+names a `checkpoint_id` writes beside what is there, and is guarded from its own first checkpoint
+on.
 
-LangGraph hands the config of the checkpoint it loaded to each write of the run. A mark in it tells one run from
-another, and a run that loaded the newest checkpoint from one that asked for a certain one.
+LangGraph hands the config of the checkpoint it loaded to each write of the run. A mark in it tells
+one run from another, and a run that loaded the newest checkpoint from one that asked for a certain
+one.
 """
 
 import copy
@@ -39,15 +42,22 @@ from longtable.graph.loading import readable
 from longtable.graph.locks import ThreadLocks
 
 Result = TypeVar("Result")
-MARK = "__longtable_base"  # LangGraph keeps keys that begin with two underscores out of a checkpoint's metadata
+# LangGraph keeps keys that begin with two underscores out of a checkpoint's metadata
+MARK = "__longtable_base"
 FILLED = "recursion_limit"
-"""What LangGraph puts into every config of a run or an update, which is then a copy of the caller's."""
+"""What LangGraph puts into every config of a run or an update, which is then a copy of the
+caller's.
+"""
 SINCE_1582, MOST_AHEAD = 0x01B21DD213814000, 400 * 86_400 * 10**7
-"""In units of 100 ns: where the times in checkpoint ids begin, and how far one may be ahead of the clock."""
+"""In units of 100 ns: where the times in checkpoint ids begin, and how far one may be ahead of the
+clock.
+"""
 
 
 class Writer(str):
-    """One run: what it has seen and stored of a thread. A string, its id, so that its config stays plain data."""
+    """One run: what it has seen and stored of a thread. A string, its id, so that its config stays
+    plain data.
+    """
 
     key: Key
     loaded: str | None
@@ -63,15 +73,25 @@ class Writer(str):
     stored: bool | None
     """Whether the thread has taken in the run's input; None while it is on its way in."""
     shift: int
-    """What is added to the times in the ids of its checkpoints, in 100 ns: the one it loaded may be ahead of the clock."""
+    """What is added to the times in the ids of its checkpoints, in 100 ns: the one it loaded may be
+    ahead of the clock.
+    """
     order: threading.Lock
     """Lets one write at a time compare and note."""
 
     @classmethod
-    def made(cls, key: Key, loaded: str | None, seen: str | None, *, free: bool = False) -> "Writer":
+    def made(
+        cls, key: Key, loaded: str | None, seen: str | None, *, free: bool = False
+    ) -> "Writer":
         """Return a run that has written nothing yet."""
         writer = cls(uuid6().hex)
-        writer.key, writer.loaded, writer.head, writer.seen, writer.free = key, loaded, loaded, seen, free
+        writer.key, writer.loaded, writer.head, writer.seen, writer.free = (
+            key,
+            loaded,
+            loaded,
+            seen,
+            free,
+        )
         writer.stored, writer.writes, writer.order = False, 0, threading.Lock()
         ahead = (_time_of(loaded) or 0) - (time.time_ns() // 100 + SINCE_1582)
         writer.shift = ahead + 1 if 0 < ahead < MOST_AHEAD else 0
@@ -82,7 +102,9 @@ class Writer(str):
         return self
 
     def stored_id(self, checkpoint_id: str) -> str:
-        """Return the id under which a checkpoint of this run is stored, later than the one it loaded though the clock was set back."""
+        """Return the id under which a checkpoint of this run is stored, later than the one it
+        loaded though the clock was set back.
+        """
         time_ = _time_of(checkpoint_id)
         if not self.shift or time_ is None or checkpoint_id == self.loaded:
             return checkpoint_id
@@ -92,39 +114,52 @@ class Writer(str):
     def claim(self, head: Head, checkpoint: Checkpoint | None) -> None:
         """Name this run the writer. Raises `ThreadBusyError` if another run wrote since it loaded.
 
-        Writes of a task count, too: they leave the head where it is, and a run that loaded before them has not seen them.
+        Writes of a task count, too: they leave the head where it is, and a run that loaded before
+        them has not seen them.
         """
         last = self._name(self.writes) if self.writes else self.seen
-        # This very write was stored, and only its answer was lost with the connection: the same again changes nothing.
+        # This very write was stored, and only its answer was lost with the connection: the same
+        # again changes nothing.
         repeated = head.writer == self._name(self.writes + 1)
         if not (self.free or repeated or (head.writer == last and head.checkpoint_id == self.head)):
             raise ThreadBusyError(self.key[0], stored=self.stored)
-        if checkpoint is not None and head.checkpoint_id is not None and checkpoint["id"] < head.checkpoint_id:
+        if (
+            checkpoint is not None
+            and head.checkpoint_id is not None
+            and checkpoint["id"] < head.checkpoint_id
+        ):
             raise PersistenceError(
-                f"the newest checkpoint of thread {self.key[0]!r} was made at a later time than it is now by this machine's clock, "
-                "so a new one would not be the newest: set the clock right, or wait until it has caught up"
+                f"the newest checkpoint of thread {self.key[0]!r} was made at a later time than it"
+                " is now by this machine's clock, so a new one would not be the newest: set the"
+                " clock right, or wait until it has caught up"
             )
         head.claim(self._name(self.writes + 1))
 
     def wrote(self, checkpoint: Checkpoint | None, metadata: CheckpointMetadata | None) -> None:
         """Note a write that is stored."""
         self.writes += 1
-        if checkpoint is None or metadata is None:  # of a task: with durability "exit" the input may be among it
+        if checkpoint is None or metadata is None:
+            # Of a task: with durability "exit" the input may be among it.
             self.stored = self.stored or None
             return
         self.head, self.free = checkpoint["id"], False
-        # What only the input checkpoint holds is on its way in: another run may put its own input in its place, or keep both.
-        # One without a source is the empty one that a first run with durability "exit" hangs its writes on.
-        self.stored = True if metadata.get("source") in ("loop", "update", "fork") else self.stored or None
+        # What only the input checkpoint holds is on its way in: another run may put its own input
+        # in its place, or keep both. One without a source is the empty one that a first run with
+        # durability "exit" hangs its writes on.
+        self.stored = (
+            True if metadata.get("source") in ("loop", "update", "fork") else self.stored or None
+        )
 
     def _name(self, writes: int) -> str:
         return f"{self}:{writes}"
 
 
 class GuardedSaver(BaseCheckpointSaver[Any]):
-    """A checkpoint saver around another one. Across processes in SQLite and PostgreSQL, else within this one.
+    """A checkpoint saver around another one. Across processes in SQLite and PostgreSQL, else within
+    this one.
 
-    The `a...` methods run the blocking ones in a thread. `locks`: what a `Conversation` takes on its threads.
+    The `a...` methods run the blocking ones in a thread. `locks`: what a `Conversation` takes on
+    its threads.
     """
 
     def __init__(self, inner: Saver, *, locks: ThreadLocks | None = None) -> None:
@@ -166,7 +201,11 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         # Read before the checkpoint: this run has not seen a writer that comes between the two.
         seen = retry_once(lambda: self.heads.writer(_key_of(config)))
         with _decoding(config):
-            return _with_mark(_check_id(retry_once(lambda: self.inner.get_tuple(_without_mark(config)))), config, seen)
+            return _with_mark(
+                _check_id(retry_once(lambda: self.inner.get_tuple(_without_mark(config)))),
+                config,
+                seen,
+            )
 
     def list(
         self,
@@ -181,11 +220,17 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
             yield from self.inner.list(config, filter=filter, before=before, limit=limit)
 
     def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
-        """Return the ids of a thread's checkpoints, newest first, unreadable ones too; none for a saver that cannot list them."""
+        """Return the ids of a thread's checkpoints, newest first, unreadable ones too; none for a
+        saver that cannot list them.
+        """
         return self.heads.checkpoint_ids(thread_id)
 
     def put(
-        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Store a checkpoint. Raises `ThreadBusyError`."""
         if (writer := _writer_of(config)) is not None:
@@ -196,9 +241,18 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
 
         return self._write(config, write, checkpoint, metadata)
 
-    def put_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
+    def put_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
         """Store what a task wrote. Raises `ThreadBusyError`."""
-        self._write(config, lambda saver: saver.put_writes(_without_mark(config), writes, task_id, task_path))
+        self._write(
+            config,
+            lambda saver: saver.put_writes(_without_mark(config), writes, task_id, task_path),
+        )
 
     def _write(
         self,
@@ -207,7 +261,9 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         checkpoint: Checkpoint | None = None,
         metadata: CheckpointMetadata | None = None,
     ) -> Result:
-        """Write in one transaction with the comparison. A config without a mark is of no run, but of someone who writes by hand."""
+        """Write in one transaction with the comparison. A config without a mark is of no run, but
+        of someone who writes by hand.
+        """
         writer = _writer_of(config)
 
         def compare_and_write() -> Result:
@@ -239,14 +295,21 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         """Drop old checkpoints, where the saver within can."""
         self.inner.prune(thread_ids, strategy=strategy)
 
-    def get_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
         """Return the writes that delta channels are rebuilt from."""
         with _decoding(config):
-            return retry_once(lambda: self.inner.get_delta_channel_history(config=_without_mark(config), channels=channels))
+            return retry_once(
+                lambda: self.inner.get_delta_channel_history(
+                    config=_without_mark(config), channels=channels
+                )
+            )
 
-    # -- awaited ------------------------------------------------------------------------------------------------------
+    # -- awaited -----------------------------------------------------------------------------------
 
-    # Any: mypy takes `self` of an overriding attribute from the base class, and then refuses the method.
+    # Any: mypy takes `self` of an overriding attribute from the base class, and then refuses the
+    # method.
     asetup: Any = a_from(setup)
     aget_tuple: Any = a_from(get_tuple)
     aput: Any = a_from(put)
@@ -266,14 +329,21 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """List checkpoints, newest first."""
-        listed = await in_thread(lambda: [*self.list(config, filter=filter, before=before, limit=limit)])
+        listed = await in_thread(
+            lambda: [*self.list(config, filter=filter, before=before, limit=limit)]
+        )
         for checkpoint in listed:
             yield checkpoint
 
 
 def _check_id(loaded: CheckpointTuple | None) -> CheckpointTuple | None:
-    """Raise `ValueError` for a checkpoint that bears another id than its row: every write after it would seem another run's."""
-    if loaded is not None and loaded.checkpoint["id"] != loaded.config["configurable"]["checkpoint_id"]:
+    """Raise `ValueError` for a checkpoint that bears another id than its row: every write after it
+    would seem another run's.
+    """
+    if (
+        loaded is not None
+        and loaded.checkpoint["id"] != loaded.config["configurable"]["checkpoint_id"]
+    ):
         raise ValueError("a checkpoint bears another id than its row")
     return loaded
 
@@ -287,7 +357,9 @@ def _heads_of(inner: Saver) -> Heads:
     """Return how the heads of a saver are read and compared."""
     if isinstance(inner, SqliteSaver):
         return SqliteHeads(inner)
-    if any(base.__module__.startswith("langgraph.checkpoint.postgres") for base in type(inner).__mro__):
+    if any(
+        base.__module__.startswith("langgraph.checkpoint.postgres") for base in type(inner).__mro__
+    ):
         from longtable.graph.postgres_threads import PostgresHeads, PostgresSaver
 
         if isinstance(inner, PostgresSaver):
@@ -311,29 +383,40 @@ def _writer_of(config: RunnableConfig) -> Writer | None:
 
 
 def _without_mark(config: RunnableConfig) -> RunnableConfig:
-    """Return the config as the saver within takes it: without the mark, with the id under which a checkpoint is stored."""
+    """Return the config as the saver within takes it: without the mark, with the id under which a
+    checkpoint is stored.
+    """
     if MARK not in _configurable(config):
         return config
     configurable = {key: value for key, value in _configurable(config).items() if key != MARK}
-    if (writer := _writer_of(config)) is not None and (checkpoint_id := configurable.get("checkpoint_id")):
+    if (writer := _writer_of(config)) is not None and (
+        checkpoint_id := configurable.get("checkpoint_id")
+    ):
         configurable["checkpoint_id"] = writer.stored_id(checkpoint_id)
     return {**config, "configurable": configurable}
 
 
-def _with_mark(loaded: CheckpointTuple | None, config: RunnableConfig, seen: str | None) -> CheckpointTuple | None:
+def _with_mark(
+    loaded: CheckpointTuple | None, config: RunnableConfig, seen: str | None
+) -> CheckpointTuple | None:
     """Return what was loaded, its config marked with the run that loads it."""
     key, checkpoint_id = _key_of(config), get_checkpoint_id(config)
     if loaded is None:
         if FILLED in config and not checkpoint_id:
-            # There is no checkpoint whose config could carry the mark: LangGraph goes on with this one, the run's own.
+            # There is no checkpoint whose config could carry the mark: LangGraph goes on with this
+            # one, the run's own.
             _configurable(config)[MARK] = Writer.made(key, None, seen)
         return None
     writer = Writer.made(key, loaded.checkpoint["id"], seen, free=bool(checkpoint_id))
-    return loaded._replace(config={**loaded.config, "configurable": {**_configurable(loaded.config), MARK: writer}})
+    return loaded._replace(
+        config={**loaded.config, "configurable": {**_configurable(loaded.config), MARK: writer}}
+    )
 
 
 def _time_of(checkpoint_id: str | None) -> int | None:
-    """Return the time in a checkpoint id, in units of 100 ns since 1582; None for an id that is no UUID of version 6."""
+    """Return the time in a checkpoint id, in units of 100 ns since 1582; None for an id that is no
+    UUID of version 6.
+    """
     try:
         uuid = UUID(checkpoint_id or "")
     except ValueError:

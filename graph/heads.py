@@ -1,7 +1,8 @@
 """Read the head of a thread and name its writer, in the very transaction that writes to it.
 
-The head is the newest checkpoint of a thread and namespace. Beside it stands the name of the run that wrote last: two
-runs that loaded the same checkpoint differ in nothing else until one of them stores another.
+The head is the newest checkpoint of a thread and namespace. Beside it stands the name of the run
+that wrote last: two runs that loaded the same checkpoint differ in nothing else until one of them
+stores another.
 """
 
 import sqlite3
@@ -29,7 +30,10 @@ HEAD = f"""SELECT (SELECT checkpoint_id FROM checkpoints WHERE thread_id = ? AND
     ORDER BY checkpoint_id DESC LIMIT 1), ({WRITER})"""
 CLAIM = """INSERT INTO longtable_writers (thread_id, checkpoint_ns, writer) VALUES (?, ?, ?)
     ON CONFLICT (thread_id, checkpoint_ns) DO UPDATE SET writer = excluded.writer"""
-CHECKPOINT_IDS = "SELECT checkpoint_id FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY checkpoint_id DESC"
+CHECKPOINT_IDS = (
+    "SELECT checkpoint_id FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY"
+    " checkpoint_id DESC"
+)
 FORGET = "DELETE FROM longtable_writers WHERE thread_id = ?"
 
 _SERVER_GONE = {"57P01", "57P02", "57P03"}
@@ -38,7 +42,9 @@ _SERVER_GONE = {"57P01", "57P02", "57P03"}
 
 @dataclass(frozen=True)
 class Head:
-    """The newest checkpoint of a thread, who wrote last, and the saver whose writes belong to the open transaction."""
+    """The newest checkpoint of a thread, who wrote last, and the saver whose writes belong to the
+    open transaction.
+    """
 
     checkpoint_id: str | None
     writer: str | None
@@ -72,14 +78,20 @@ class ProcessHeads:
         self.writers = {key: writer for key, writer in self.writers.items() if key[0] != thread_id}
 
     def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
-        stored = self.saver.storage.get(thread_id, {}).get("", {}) if isinstance(self.saver, InMemorySaver) else {}
+        stored = (
+            self.saver.storage.get(thread_id, {}).get("", {})
+            if isinstance(self.saver, InMemorySaver)
+            else {}
+        )
         return sorted(stored, reverse=True)
 
     def _newest(self, key: Key) -> str | None:
         thread_id, namespace = key
         if isinstance(self.saver, InMemorySaver):  # its ids are at hand: nothing to load
             return max(self.saver.storage.get(thread_id, {}).get(namespace, {}), default=None)
-        newest = self.saver.get_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace}})
+        newest = self.saver.get_tuple(
+            {"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace}}
+        )
         return newest.checkpoint["id"] if newest else None
 
 
@@ -102,7 +114,9 @@ class SqlHeads(ABC):
 
     @contextmanager
     def writing(self, key: Key) -> Iterator[Head]:
-        """Keep others from the thread's head until the block ends; all it wrote is stored, or nothing if it raises."""
+        """Keep others from the thread's head until the block ends; all it wrote is stored, or
+        nothing if it raises.
+        """
         with self._transaction(" ".join(key)) as (execute, saver):
             newest, writer = execute(HEAD, (*key, *key)).fetchone()
             yield Head(newest, writer, saver, lambda name: execute(CLAIM, (*key, name)))
@@ -114,7 +128,9 @@ class SqlHeads(ABC):
             execute(FORGET, (thread_id,))
 
     def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
-        """Return the ids of a thread's checkpoints, newest first, without decoding them; none if the saver cannot."""
+        """Return the ids of a thread's checkpoints, newest first, without decoding them; none if
+        the saver cannot.
+        """
         with self._reading() as execute:
             return [row[0] for row in execute(CHECKPOINT_IDS, (thread_id,))]
 
@@ -124,7 +140,9 @@ class SqlHeads(ABC):
 
     @abstractmethod
     def _transaction(self, name: str) -> AbstractContextManager[tuple[Execute, Saver]]:
-        """Begin a transaction that is alone on the `name`; yield what runs statements in it, and the saver that writes in it."""
+        """Begin a transaction that is alone on the `name`; yield what runs statements in it, and
+        the saver that writes in it.
+        """
 
 
 Heads = ProcessHeads | SqlHeads
@@ -144,8 +162,9 @@ class _WithinTransaction(SqliteSaver):
 class SqliteHeads(SqlHeads):
     """A SQLite file: transactions on the saver's own connection.
 
-    They hold the saver's own lock. With a second lock the transaction began while other threads read on the same
-    connection, which SQLite refuses ("database is locked") or mixes up ("another row available").
+    They hold the saver's own lock. With a second lock the transaction began while other threads
+    read on the same connection, which SQLite refuses ("database is locked") or mixes up ("another
+    row available").
     """
 
     def __init__(self, saver: SqliteSaver) -> None:
@@ -180,7 +199,9 @@ class SqliteHeads(SqlHeads):
 
 
 def retry_once(call: Callable[[], Result]) -> Result:
-    """Retry an idempotent call once after a lost PostgreSQL connection. The pool waits until the server is back."""
+    """Retry an idempotent call once after a lost PostgreSQL connection. The pool waits until the
+    server is back.
+    """
     try:
         return call()
     except Exception as error:
@@ -190,9 +211,13 @@ def retry_once(call: Callable[[], Result]) -> Result:
 
 
 def is_lost_connection(error: Exception) -> bool:
-    """Return whether an error says that a PostgreSQL connection broke, whether or not the server stored what was sent."""
+    """Return whether an error says that a PostgreSQL connection broke, whether or not the server
+    stored what was sent.
+    """
     classes = [cls for cls in type(error).__mro__ if cls.__name__ == "OperationalError"]
-    if not any(cls.__module__.partition(".")[0] == "psycopg" for cls in classes) or type(error).__module__.startswith("psycopg_pool"):
+    if not any(cls.__module__.partition(".")[0] == "psycopg" for cls in classes) or type(
+        error
+    ).__module__.startswith("psycopg_pool"):
         return False  # the pool gave up: the caller has waited long enough
     state = getattr(error, "sqlstate", None)
     return state is None or state.startswith("08") or state in _SERVER_GONE

@@ -14,7 +14,12 @@ import ormsgpack
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import DeltaChannelHistory, get_checkpoint_id, writes_sort_key
-from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, EXT_PYDANTIC_V1, EXT_PYDANTIC_V2, JsonPlusSerializer
+from langgraph.checkpoint.serde.jsonplus import (
+    EXT_DELTA_SNAPSHOT,
+    EXT_PYDANTIC_V1,
+    EXT_PYDANTIC_V2,
+    JsonPlusSerializer,
+)
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from longtable.base.errors import (
@@ -29,7 +34,8 @@ from longtable.memory.archive import DAMAGED
 from longtable.nodes.state import thread_of, turn_of
 
 _FIELDS = {
-    (kind.__module__, kind.__name__): (kind, frozenset(kind.model_fields)) for kind in (AIMessage, HumanMessage, SystemMessage, ToolMessage)
+    (kind.__module__, kind.__name__): (kind, frozenset(kind.model_fields))
+    for kind in (AIMessage, HumanMessage, SystemMessage, ToolMessage)
 }
 _EMPTY_LIST = ormsgpack.packb([])
 _METADATA = "CAST(c.metadata AS TEXT)"
@@ -40,18 +46,25 @@ _ANCESTORS = f"""WITH RECURSIVE ancestors(checkpoint_id, parent, counters) AS (
         iif(json_valid({_METADATA}), json_extract({_METADATA}, '$.counters_since_delta_snapshot'), NULL)
     FROM ancestors a CROSS JOIN checkpoints c ON c.checkpoint_id = a.parent WHERE c.thread_id = ? AND c.checkpoint_ns = ?
 ) SELECT checkpoint_id, coalesce(counters, '') FROM ancestors"""
-"""A checkpoint, then those before it, newest first, each with how long ago the delta channels were stored whole, as JSON."""
+"""A checkpoint, then those before it, newest first, each with how long ago the delta channels were
+stored whole, as JSON.
+"""
 _WRITES = """SELECT chain.key, w.task_path, w.task_id, w.idx, w.channel, w.type, w.value FROM json_each(?) chain
     CROSS JOIN writes w ON w.checkpoint_id = chain.value
     WHERE w.thread_id = ? AND w.checkpoint_ns = ? AND w.channel IN (SELECT value FROM json_each(?))"""
-_CHECKPOINT = "SELECT type, checkpoint FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
+_CHECKPOINT = (
+    "SELECT type, checkpoint FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND"
+    " checkpoint_id = ?"
+)
 
 
 class MessageSerializer(JsonPlusSerializer):
-    """LangGraph's serializer, except that messages which hold exactly their class's fields are rebuilt from these fields.
+    """LangGraph's serializer, except that messages which hold exactly their class's fields are
+    rebuilt from these fields.
 
-    They were valid when they were written, and to validate them again took more than half of the time: 8.2 us for a message
-    of 300 bytes, 3.6 without. All else (subclasses, fields of another version, damaged bytes) is decoded by LangGraph.
+    They were valid when they were written, and to validate them again took more than half of the
+    time: 8.2 us for a message of 300 bytes, 3.6 without. All else (subclasses, fields of another
+    version, damaged bytes) is decoded by LangGraph.
     """
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
@@ -60,7 +73,9 @@ class MessageSerializer(JsonPlusSerializer):
         return self._unpacked(stored) if kind == "msgpack" else super().loads_typed(data)
 
     def _unpacked(self, stored: bytes) -> Any:
-        return ormsgpack.unpackb(stored, ext_hook=self._extension, option=ormsgpack.OPT_NON_STR_KEYS)
+        return ormsgpack.unpackb(
+            stored, ext_hook=self._extension, option=ormsgpack.OPT_NON_STR_KEYS
+        )
 
     def _extension(self, code: int, stored: bytes) -> Any:
         if code == EXT_PYDANTIC_V2:
@@ -71,7 +86,10 @@ class MessageSerializer(JsonPlusSerializer):
                     return _message(kind, fields)
             except (KeyError, TypeError, ValueError, AttributeError):  # another class, or damaged
                 pass
-        elif code == EXT_PYDANTIC_V1 and (parts := self._unpacked(stored))[0] == LongtableError.__module__:
+        elif (
+            code == EXT_PYDANTIC_V1
+            and (parts := self._unpacked(stored))[0] == LongtableError.__module__
+        ):
             return parts[2]  # what a step failed with: LangGraph keeps it for people to look at
         elif code == EXT_DELTA_SNAPSHOT:
             return self._langgraphs(code, _EMPTY_LIST)._replace(value=self._unpacked(stored))
@@ -94,22 +112,33 @@ def _message(kind: type[BaseMessage], fields: dict[str, Any]) -> BaseMessage:
 
 
 class LoadingSaver(SqliteSaver):
-    """LangGraph's saver for SQLite, except that it decodes only those earlier checkpoints that may hold a channel whole.
+    """LangGraph's saver for SQLite, except that it decodes only those earlier checkpoints that may
+    hold a channel whole.
 
-    A checkpoint's metadata says which delta channels it does not hold whole. LangGraph decodes each checkpoint on the way,
-    some 100 at a turn, and looks for the writes of each channel on their own.
+    A checkpoint's metadata says which delta channels it does not hold whole. LangGraph decodes each
+    checkpoint on the way, some 100 at a turn, and looks for the writes of each channel on their
+    own.
     """
 
-    def get_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
         """See `BaseCheckpointSaver`."""
         try:
             return self._history(config, channels)
         except sqlite3.OperationalError:  # a table of an early version, opened for reading
             return super().get_delta_channel_history(config=config, channels=channels)
 
-    def _history(self, config: RunnableConfig, channels: Sequence[str]) -> dict[str, DeltaChannelHistory]:
-        key = str(config["configurable"]["thread_id"]), config["configurable"].get("checkpoint_ns", "")
-        histories: dict[str, DeltaChannelHistory] = {channel: {"writes": []} for channel in channels}
+    def _history(
+        self, config: RunnableConfig, channels: Sequence[str]
+    ) -> dict[str, DeltaChannelHistory]:
+        key = (
+            str(config["configurable"]["thread_id"]),
+            config["configurable"].get("checkpoint_ns", ""),
+        )
+        histories: dict[str, DeltaChannelHistory] = {
+            channel: {"writes": []} for channel in channels
+        }
         chain: dict[str, None] = {}
         unseeded = {channel: f'"{channel}":' for channel in channels}
         last = dict.fromkeys(channels, 0)
@@ -128,10 +157,14 @@ class LoadingSaver(SqliteSaver):
                         del unseeded[channel]
                     if not unseeded:
                         break
-            writes = cursor.execute(_WRITES, (json.dumps([*chain]), *key, json.dumps(channels))).fetchall()
+            writes = cursor.execute(
+                _WRITES, (json.dumps([*chain]), *key, json.dumps(channels))
+            ).fetchall()
         for place, _, task_id, _, channel, kind, value in sorted(writes, key=_oldest_first):
             if channel in unseeded or place < last[channel]:
-                histories[channel]["writes"].append((task_id, channel, self.serde.loads_typed((kind, value))))
+                histories[channel]["writes"].append(
+                    (task_id, channel, self.serde.loads_typed((kind, value)))
+                )
         return histories
 
     def _values(self, key: tuple[str, str], checkpoint_id: str) -> Mapping[str, Any]:
@@ -144,7 +177,7 @@ def _oldest_first(write: Sequence[Any]) -> Any:
     return -place, writes_sort_key(path, task_id, idx)
 
 
-# -- what a damaged store still holds: a row that cannot be read names its thread and hides no other ------------------
+# -- what a damaged store still holds: a row that cannot be read names its thread and hides no other
 
 UNREADABLE = (
     ValueError,  # also what JSON, msgpack, encodings and ciphers raise
@@ -156,9 +189,13 @@ UNREADABLE = (
     ArchiveFormatError,
     ArchiveGapError,
 )
-"""What decoding raises, and what reading raises later of values that were decoded to something else."""
+"""What decoding raises, and what reading raises later of values that were decoded to something
+else.
+"""
 Report = Callable[[DamagedThreadError], object]
-"""What an operation over many threads does about one that it cannot read; it goes on with the others."""
+"""What an operation over many threads does about one that it cannot read; it goes on with the
+others.
+"""
 _log = logging.getLogger("longtable.store")
 EPOCH = "1970-01-01 00:00:00"
 TIMES = ("created_at", "updated_at")
@@ -169,25 +206,35 @@ text_factory = partial(str, encoding="utf-8", errors="replace")
 
 @contextmanager
 def readable(thread_id: str, what: str = "its state") -> Iterator[None]:
-    """Raise `DamagedThreadError` where what is stored of a thread cannot be decoded, or is not what was stored."""
+    """Raise `DamagedThreadError` where what is stored of a thread cannot be decoded, or is not what
+    was stored.
+    """
     try:
         yield
     except (*UNREADABLE, NotImplementedError) as error:
         if isinstance(error, NotImplementedError) and not _is_of_serializer(error):
             raise
-        why = str(error) if isinstance(error, LongtableError) else type(error).__name__  # other messages may quote what was said
+        # Other messages may quote what was said.
+        why = str(error) if isinstance(error, LongtableError) else type(error).__name__
         raise DamagedThreadError(thread_id, what=what, why=why) from error
 
 
 def _is_of_serializer(error: Exception) -> bool:
-    """Return whether LangGraph's serializer raised it: an unknown type there is damage, a missing method elsewhere is not."""
-    names = [call_config.f_globals.get("__name__", "") for call_config, _ in traceback.walk_tb(error.__traceback__)]
+    """Return whether LangGraph's serializer raised it: an unknown type there is damage, a missing
+    method elsewhere is not.
+    """
+    names = [
+        call_config.f_globals.get("__name__", "")
+        for call_config, _ in traceback.walk_tb(error.__traceback__)
+    ]
     return str(names[-1]).startswith("langgraph.checkpoint.serde")
 
 
 @contextmanager
 def skip_unreadable(on_damaged: Report) -> Iterator[None]:
-    """Leave the block where its thread is gone, busy or damaged; report a damaged one. For operations over many threads."""
+    """Leave the block where its thread is gone, busy or damaged; report a damaged one. For
+    operations over many threads.
+    """
     try:
         yield
     except (ThreadNotFoundError, ThreadBusyError):  # deleted, or used again, since it was listed
@@ -202,20 +249,30 @@ def log_damaged(error: DamagedThreadError) -> None:
 
 
 def check_values(values: Mapping[str, Any]) -> None:
-    """Raise `ValueError` or the like where a thread's state lacks what every state has: msgpack also decodes damaged bytes."""
+    """Raise `ValueError` or the like where a thread's state lacks what every state has: msgpack
+    also decodes damaged bytes.
+    """
     if unsound := [message for message in values.get("messages") or [] if not is_sound(message)]:
         raise ValueError(f"{len(unsound)} messages lack what every message has")
     thread, turn = thread_of(values), turn_of(values)
     ids = [item["id"] for item in (*thread.compactions, *thread.edits)]
-    numbers = [thread.archived, turn.get("number", 0), *(record[name] for record in thread.compactions for name in ("turn", "count"))]
-    if not all(isinstance(each, str) for each in ids) or not all(isinstance(each, int) for each in numbers):
+    numbers = [
+        thread.archived,
+        turn.get("number", 0),
+        *(record[name] for record in thread.compactions for name in ("turn", "count")),
+    ]
+    if not all(isinstance(each, str) for each in ids) or not all(
+        isinstance(each, int) for each in numbers
+    ):
         raise ValueError("a record of the thread lacks its id or numbers")
     _ = (thread.chain, thread.excluded, thread.pins)
 
 
 def is_sound(message: BaseMessage) -> bool:
     """Return whether a message has what every message has, of the right types."""
-    calls = [*message.tool_calls, *message.invalid_tool_calls] if isinstance(message, AIMessage) else []
+    calls = (
+        [*message.tool_calls, *message.invalid_tool_calls] if isinstance(message, AIMessage) else []
+    )
     return bool(
         isinstance(message.id, str)
         and message.id
@@ -236,9 +293,14 @@ def item_value(text: object) -> dict[str, Any]:
 
 
 def item_row(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return a row of the store with times that can be read: LangGraph parses them, and one that fails fails the query."""
+    """Return a row of the store with times that can be read: LangGraph parses them, and one that
+    fails fails the query.
+    """
     names = [column[0] for column in cursor.description]
-    return tuple(EPOCH if name in TIMES and not _is_time(cell) else cell for name, cell in zip(names, row, strict=True))
+    return tuple(
+        EPOCH if name in TIMES and not _is_time(cell) else cell
+        for name, cell in zip(names, row, strict=True)
+    )
 
 
 def _is_time(cell: object) -> bool:

@@ -1,7 +1,8 @@
 """Locks on threads: first come, first served within a process, and a lease between processes.
 
-They give order, not safety: that is the saver guard's (`graph/guard.py`), which refuses the writes of whoever lost its
-lease, or never asked for one. The leases of a SQLite file are here, those of a server in `graph/postgres_threads.py`.
+They give order, not safety: that is the saver guard's (`graph/guard.py`), which refuses the writes
+of whoever lost its lease, or never asked for one. The leases of a SQLite file are here, those of a
+server in `graph/postgres_threads.py`.
 """
 
 import asyncio
@@ -31,7 +32,9 @@ from longtable.nodes.turns.tracing import log_cause
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.1
 """How long a process waits before it asks again for a lease that another has."""
 SETUP, SETUP_PAUSE_S = "longtable setup", 0.05
-"""The lease of the process that creates the tables, and how long others wait before they ask for it again."""
+"""The lease of the process that creates the tables, and how long others wait before they ask for it
+again.
+"""
 Result = TypeVar("Result")
 Owner = tuple[int, int]
 """An OS thread and an asyncio task, 0 for none; or 0 and a number for one that is yet to come."""
@@ -43,17 +46,27 @@ LEASE_SECONDS = 10.0
 """How long a process that was killed keeps its threads from others."""
 CLOSED = "the conversation store was closed: open it again"
 
-TABLE = "CREATE TABLE IF NOT EXISTS longtable_leases (thread_id TEXT PRIMARY KEY, holder TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID"
-HELD_BY_ANOTHER = "SELECT holder, until FROM longtable_leases WHERE thread_id = ? AND holder <> ? AND until > ?"
+TABLE = (
+    "CREATE TABLE IF NOT EXISTS longtable_leases (thread_id TEXT PRIMARY KEY, holder TEXT NOT NULL,"
+    " until REAL NOT NULL) WITHOUT ROWID"
+)
+HELD_BY_ANOTHER = (
+    "SELECT holder, until FROM longtable_leases WHERE thread_id = ? AND holder <> ? AND until > ?"
+)
 TAKE = """INSERT INTO longtable_leases (thread_id, holder, until) VALUES (?1, ?2, ?3)
     ON CONFLICT (thread_id) DO UPDATE SET holder = ?2, until = ?3 WHERE holder = ?2 OR until <= ?4 OR holder = ?5"""
 RELEASE = "DELETE FROM longtable_leases WHERE thread_id = ? AND holder = ?"
 
 
 def process_name(pid: int) -> str:
-    """Return what tells a process from all others: machine since its start, container, number, time of its start; "" off Linux."""
+    """Return what tells a process from all others: machine since its start, container, number, time
+    of its start; "" off Linux.
+    """
     try:
-        boot, container = Path("/proc/sys/kernel/random/boot_id").read_text().strip(), Path("/proc/self/ns/pid").readlink()
+        boot, container = (
+            Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
+            Path("/proc/self/ns/pid").readlink(),
+        )
         state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return ""
@@ -61,7 +74,9 @@ def process_name(pid: int) -> str:
 
 
 def has_ended(process: str) -> bool:
-    """Return whether the process of this name is known to have ended: it was on this machine, and its number is free or another's."""
+    """Return whether the process of this name is known to have ended: it was on this machine, and
+    its number is free or another's.
+    """
     *place, pid, _ = [*process.split(" "), "", ""][:4]
     if not pid.isdecimal() or place != process_name(os.getpid()).split(" ")[:2]:
         return False
@@ -73,7 +88,8 @@ def has_ended(process: str) -> bool:
 
 
 class Lease(ABC):
-    """The leases of one process. A thread of its own renews them, and takes back at once those that were lost.
+    """The leases of one process. A thread of its own renews them, and takes back at once those that
+    were lost.
 
     Each method is quick, and may be called from any thread.
     """
@@ -90,13 +106,16 @@ class Lease(ABC):
     def take(self, thread_id: str) -> bool:
         """Take a thread's lease; return whether this process has it now."""
         with self.lock:
-            if self.closed:  # a turn that waited in a thread must not open a connection that nobody closes
+            if self.closed:
+                # A turn that waited in a thread must not open a connection that nobody closes.
                 raise PersistenceError(CLOSED)
             if not self._take(thread_id):
                 return False
             self.held.add(thread_id)
             if self.renewing is None or not self.renewing.is_alive():
-                self.renewing = threading.Thread(target=self._renew_all, name="longtable leases", daemon=True)
+                self.renewing = threading.Thread(
+                    target=self._renew_all, name="longtable leases", daemon=True
+                )
                 self.renewing.start()
             self.changed.notify()
             return True
@@ -145,11 +164,18 @@ class Lease(ABC):
 class SqliteLease(Lease):
     """A row for each lease in the SQLite file itself.
 
-    After `seconds` without a renewal another process may take it, whatever its own `seconds` are; at once, where the holder ran on
-    the same machine and is gone.
+    After `seconds` without a renewal another process may take it, whatever its own `seconds` are;
+    at once, where the holder ran on the same machine and is gone.
     """
 
-    def __init__(self, path: Path, *, seconds: float = LEASE_SECONDS, busy_ms: int, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        seconds: float = LEASE_SECONDS,
+        busy_ms: int,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         super().__init__(seconds / 3)
         self.path, self.seconds, self.busy_ms, self.clock = path, seconds, busy_ms, clock
         self.holder = f"{uuid.uuid4().hex} {seconds} {process_name(os.getpid())}"
@@ -157,14 +183,24 @@ class SqliteLease(Lease):
 
     def _take(self, thread_id: str) -> bool:
         connection, now = self._open(), self.clock()
-        # Read first: a write would wait for the file's one writer, and most callers find the lease held.
-        other, until = connection.execute(HELD_BY_ANOTHER, (thread_id, self.holder, now)).fetchone() or ("", now)
+        # Read first: a write would wait for the file's one writer, and most callers find the lease
+        # held.
+        other, until = connection.execute(
+            HELD_BY_ANOTHER, (thread_id, self.holder, now)
+        ).fetchone() or ("", now)
         if other:
-            _, seconds, process = [*other.split(" ", 2), self.seconds, ""][:3]  # rows of earlier versions hold the id alone
-            # A row that ends later than its lease can was written before the clock was set back: it counts as lapsed.
+            # Rows of earlier versions hold the id alone.
+            _, seconds, process = [*other.split(" ", 2), self.seconds, ""][:3]
+            # A row that ends later than its lease can was written before the clock was set back: it
+            # counts as lapsed.
             if until < now + 2 * float(seconds) and not has_ended(process):
                 return False
-        return connection.execute(TAKE, (thread_id, self.holder, now + self.seconds, now, other)).rowcount == 1
+        return (
+            connection.execute(
+                TAKE, (thread_id, self.holder, now + self.seconds, now, other)
+            ).rowcount
+            == 1
+        )
 
     def _release(self, thread_id: str) -> None:
         if self.connection is not None:
@@ -186,7 +222,9 @@ class SqliteLease(Lease):
 
     def _open(self) -> sqlite3.Connection:
         if self.connection is None:
-            self.connection = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None)
+            self.connection = sqlite3.connect(
+                self.path, check_same_thread=False, isolation_level=None
+            )
             self.connection.execute(f"PRAGMA busy_timeout={self.busy_ms}")
             self.connection.execute("PRAGMA synchronous=NORMAL")
             self.connection.execute(TABLE)
@@ -198,12 +236,16 @@ class SqliteLease(Lease):
 WAIT_SECONDS = 2.0
 """How long a store that is closed, and a process that ends, wait for it."""
 GRACE_SECONDS = 0.2
-"""How long a turn that has its answer waits for it: what is quickly made is told in the turn that made it."""
+"""How long a turn that has its answer waits for it: what is quickly made is told in the turn that
+made it.
+"""
 KEPT_JOBS = 1_024
 
 
 class Background:
-    """Work on a thread in an OS thread of its own, after a turn. After `dropped` is set it starts no write."""
+    """Work on a thread in an OS thread of its own, after a turn. After `dropped` is set it starts
+    no write.
+    """
 
     def __init__(self, locks: "ThreadLocks") -> None:
         self.locks = locks
@@ -217,7 +259,9 @@ _running: set[Background] = set()
 
 @atexit.register
 def wait_or_drop(locks: "ThreadLocks | None" = None) -> None:
-    """Wait for the work under way, of these locks or of all, for at most `WAIT_SECONDS`; then drop what is left."""
+    """Wait for the work under way, of these locks or of all, for at most `WAIT_SECONDS`; then drop
+    what is left.
+    """
     end = time.monotonic() + WAIT_SECONDS
     for job in [job for job in [*_running] if locks in (None, job.locks)]:
         if not job.done.wait(max(0.0, end - time.monotonic())):
@@ -250,11 +294,13 @@ class ThreadLocks:
         self.jobs: BoundedCache[str, Background] = BoundedCache(KEPT_JOBS)
 
     @asynccontextmanager
-    async def alone(self, thread_id: str, how: Execution, *, wait: bool, place: "Future[None] | None" = None) -> AsyncIterator[None]:
+    async def alone(
+        self, thread_id: str, how: Execution, *, wait: bool, place: "Future[None] | None" = None
+    ) -> AsyncIterator[None]:
         """Have the thread alone within the block; `place`: the caller's in the queue.
 
-        Raises `ThreadBusyError` if the caller may not wait, or would wait for itself. Work that goes on after a turn is waited for
-        in any case.
+        Raises `ThreadBusyError` if the caller may not wait, or would wait for itself. Work that
+        goes on after a turn is waited for in any case.
         """
         if not wait:
             await self.wait_for_job(thread_id, how)
@@ -275,7 +321,9 @@ class ThreadLocks:
             self._leave(thread_id)
 
     @contextmanager
-    def locked(self, thread_id: str, *, wait: bool, place: "Future[None] | None" = None) -> Iterator[None]:
+    def locked(
+        self, thread_id: str, *, wait: bool, place: "Future[None] | None" = None
+    ) -> Iterator[None]:
         """Have the thread alone within the block: see `alone`."""
         stack = AsyncExitStack()
         complete(stack.enter_async_context(self.alone(thread_id, SYNC, wait=wait, place=place)))
@@ -285,12 +333,16 @@ class ThreadLocks:
             complete(stack.aclose())
 
     def go_on(self, thread_id: str, work: Callable[[Background], None]) -> None:
-        """Run `work` in an OS thread of its own when the caller has left the thread, before all who come for it later."""
+        """Run `work` in an OS thread of its own when the caller has left the thread, before all who
+        come for it later.
+        """
         job = Background(self)
         place = self._enter(thread_id, (0, id(job)), wait=True, blocks=False)
         _running.add(self.jobs.put(thread_id, job))
         try:
-            threading.Thread(target=self._go_on, args=(thread_id, job, place, work), daemon=True, name=BACKGROUND).start()
+            threading.Thread(
+                target=self._go_on, args=(thread_id, job, place, work), daemon=True, name=BACKGROUND
+            ).start()
         except RuntimeError:  # no further thread can be started
             self._give_up(thread_id, place)
             self._ended(job)
@@ -311,11 +363,18 @@ class ThreadLocks:
         self.jobs.pop(thread_id)
         return job.events
 
-    def _go_on(self, thread_id: str, job: Background, place: "Future[None]", work: Callable[[Background], None]) -> None:
+    def _go_on(
+        self,
+        thread_id: str,
+        job: Background,
+        place: "Future[None]",
+        work: Callable[[Background], None],
+    ) -> None:
         try:
             with self.locked(thread_id, wait=True, place=place):
                 work(job)
-        except Exception as error:  # nobody waits for it, and the thread stands as its last turn left it
+        except Exception as error:
+            # Nobody waits for it, and the thread stands as its last turn left it.
             if not job.dropped:
                 log_cause("prepare_failed", error)
         finally:
@@ -326,12 +385,15 @@ class ThreadLocks:
         job.done.set()
 
     async def relock(self, thread_id: str, how: Execution) -> None:
-        """Wait for the lease of a thread that the caller has locked, after another process took it over."""
+        """Wait for the lease of a thread that the caller has locked, after another process took it
+        over.
+        """
         await self._release(thread_id, how)
         await self._take(thread_id, how, wait=True)
 
     def is_mine(self, thread_id: str, *, blocks: bool) -> bool:
-        """Return whether the thread's present owner goes on only after the caller: a wait would never end.
+        """Return whether the thread's present owner goes on only after the caller: a wait would
+        never end.
 
         `blocks`: the caller waits without letting the event loop of its OS thread run.
         """
@@ -344,9 +406,12 @@ class ThreadLocks:
             return
         for seconds in pauses():
             try:
-                if await how.call(partial(lease.take, thread_id), lambda: in_thread(lease.take, thread_id)):
+                if await how.call(
+                    partial(lease.take, thread_id), lambda: in_thread(lease.take, thread_id)
+                ):
                     return
-            except asyncio.CancelledError:  # taken or not: nobody else in this process has the thread
+            except asyncio.CancelledError:
+                # Taken or not: nobody else in this process has the thread.
                 await self._release(thread_id, how)
                 raise
             if not wait:
@@ -355,7 +420,9 @@ class ThreadLocks:
 
     async def _release(self, thread_id: str, how: Execution) -> None:
         if (lease := self.lease) is not None:
-            await how.call(partial(lease.release, thread_id), lambda: _uncancelled(lease.release, thread_id))
+            await how.call(
+                partial(lease.release, thread_id), lambda: _uncancelled(lease.release, thread_id)
+            )
 
     def _enter(self, thread_id: str, owner: Owner, *, wait: bool, blocks: bool) -> Future[None]:
         granted: Future[None] = Future()
@@ -364,7 +431,9 @@ class ThreadLocks:
             if queue is None:
                 self.queues[thread_id] = Queue(owner)
                 granted.set_result(None)
-            elif not wait or any(_waits_for(other, owner, blocks=blocks) for other in queue.owners_before()):
+            elif not wait or any(
+                _waits_for(other, owner, blocks=blocks) for other in queue.owners_before()
+            ):
                 raise ThreadBusyError(thread_id)  # a turn within a turn would wait for ever
             else:
                 queue.waiting.append((granted, owner))
@@ -396,9 +465,11 @@ def _caller() -> Owner:
 
 
 def _waits_for(owner: Owner, caller: Owner, *, blocks: bool) -> bool:
-    """Return whether an owner goes on only when the caller has returned: it is the caller, or runs below or behind it.
+    """Return whether an owner goes on only when the caller has returned: it is the caller, or runs
+    below or behind it.
 
-    A caller that blocks its OS thread stops all tasks of that thread; a task stops its own, and the code that runs its loop.
+    A caller that blocks its OS thread stops all tasks of that thread; a task stops its own, and the
+    code that runs its loop.
     """
     return owner[0] == caller[0] and (blocks or owner[1] in {caller[1], 0})
 
@@ -418,7 +489,9 @@ async def pause(seconds: float, how: Execution) -> None:
 
 @contextmanager
 def setup_lease(lease: Lease) -> Iterator[None]:
-    """Let one process at a time create the tables. It asks again and again: waiting within a server would block the indexes."""
+    """Let one process at a time create the tables. It asks again and again: waiting within a server
+    would block the indexes.
+    """
     while not lease.take(SETUP):
         time.sleep(SETUP_PAUSE_S)
     try:
@@ -447,7 +520,9 @@ _locks_lock = threading.Lock()
 
 
 def locks_of(checkpointer: object) -> ThreadLocks:
-    """Return a checkpointer's locks: its own if it came from `open_persistence`, which hold between processes, else this process's."""
+    """Return a checkpointer's locks: its own if it came from `open_persistence`, which hold between
+    processes, else this process's.
+    """
     locks = getattr(checkpointer, "locks", None)
     if isinstance(locks, ThreadLocks):
         return locks

@@ -33,14 +33,18 @@ def open_conversation(
     results: "ResultStore | None" = None,
     **arguments: Any,
 ) -> Conversation:
-    """Return a conversation about a database, with all it needs; `close` it, or use it as a context manager.
+    """Return a conversation about a database, with all it needs; `close` it, or use it as a context
+    manager.
 
-    `database`: a URL, or an open one, which stays open. `model`: a chat model, or "provider:name" as LangChain's `init_chat_model`
-    reads it. `store`: the URL where threads are kept, or what `open_persistence` returns. Whole results lie beside the file of an
-    unencrypted store, else in a temporary folder. `arguments` are those of `build_graph`. The conversation shows its `graph`,
-    `database`, `persistence` and `results`. Raises what `Database.open`, `open_persistence` and `build_graph` raise.
+    `database`: a URL, or an open one, which stays open. `model`: a chat model, or "provider:name"
+    as LangChain's `init_chat_model` reads it. `store`: the URL where threads are kept, or what
+    `open_persistence` returns. Whole results lie beside the file of an unencrypted store, else in a
+    temporary folder. `arguments` are those of `build_graph`. The conversation shows its `graph`,
+    `database`, `persistence` and `results`. Raises what `Database.open`, `open_persistence` and
+    `build_graph` raise.
     """
-    from longtable.tools.results import ResultStore  # loads duckdb, which an import of this package does not
+    # Loads duckdb, which an import of this package does not.
+    from longtable.tools.results import ResultStore
 
     chat_model = _model_of(model) if isinstance(model, str) else model
     with ExitStack() as stack:
@@ -49,17 +53,33 @@ def open_conversation(
             refuse_same_file(database, persistence.path)
         if isinstance(store, str):
             stack.enter_context(persistence)
-        opened = database if isinstance(database, Database) else stack.enter_context(Database.open(database))
-        results = results or ResultStore(_results_folder(persistence, stack), clock=lambda: datetime.now(UTC))
+        opened = (
+            database
+            if isinstance(database, Database)
+            else stack.enter_context(Database.open(database))
+        )
+        results = results or ResultStore(
+            _results_folder(persistence, stack), clock=lambda: datetime.now(UTC)
+        )
         built = build_graph(model=chat_model, database=opened, results=results, **arguments)
         graph = built.compile(checkpointer=persistence.checkpointer, store=persistence.store)
-        conversation = Conversation(graph, thread, context=context, when_busy=when_busy, results=results)
-        conversation.database, conversation.persistence, conversation.on_close = opened, persistence, stack.pop_all()
+        conversation = Conversation(
+            graph, thread, context=context, when_busy=when_busy, results=results
+        )
+        conversation.database, conversation.persistence, conversation.on_close = (
+            opened,
+            persistence,
+            stack.pop_all(),
+        )
     return conversation
 
 
-def refuse_same_file(database: str, store: Path | None, *, names: tuple[str, str] = ("database", "store")) -> None:
-    """Raise `ConfigError` when database and store are one file: threads would be written into the user's data."""
+def refuse_same_file(
+    database: str, store: Path | None, *, names: tuple[str, str] = ("database", "store")
+) -> None:
+    """Raise `ConfigError` when database and store are one file: threads would be written into the
+    user's data.
+    """
     try:
         asked = parse_url(database).path
     except ConfigError:  # whoever opens it says what is wrong with it
@@ -68,16 +88,19 @@ def refuse_same_file(database: str, store: Path | None, *, names: tuple[str, str
         return
     same = os.path.realpath(store) == os.path.realpath(asked)
     with suppress(OSError):  # one of them is not there
-        same = same or store.samefile(asked)  # hard links, and names that differ in case alone where that is the same
+        # Hard links, and names that differ in case alone where that is the same.
+        same = same or store.samefile(asked)
     if same:
         raise ConfigError(
-            f"{names[1]} and {names[0]} are the same file, {str(asked)!r}: threads are never kept in the database that is asked; "
-            f"name another file for {names[1]}, or leave it out"
+            f"{names[1]} and {names[0]} are the same file, {str(asked)!r}: threads are never kept"
+            f" in the database that is asked; name another file for {names[1]}, or leave it out"
         )
 
 
 def _results_folder(persistence: open_persistence, stack: ExitStack) -> Path:
-    """Return the folder beside the store's file; a temporary one beside none, and beside an encrypted one: results are plain files."""
+    """Return the folder beside the store's file; a temporary one beside none, and beside an
+    encrypted one: results are plain files.
+    """
     if persistence.path is None or persistence.key is not None:
         return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="longtable-results-")))
     return persistence.path.with_name(f"{persistence.path.name}.results")
@@ -90,6 +113,7 @@ def _model_of(name: str) -> BaseChatModel:
         model: BaseChatModel = init_chat_model(name)
     except Exception as error:  # each provider's package raises its own
         raise ConfigError(
-            f"the model {name!r} cannot be opened ({error}): give provider:name, as in openai:gpt-4o-mini, or a chat model"
+            f"the model {name!r} cannot be opened ({error}): give provider:name, as in"
+            " openai:gpt-4o-mini, or a chat model"
         ) from error
     return model

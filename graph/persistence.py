@@ -28,19 +28,39 @@ from longtable.base.redaction import redacted
 from longtable.base.twins import a_from, in_thread
 from longtable.graph.encryption import EncryptedStore, check_key, sqlite_serializer
 from longtable.graph.guard import GuardedSaver
-from longtable.graph.loading import LoadingSaver, MessageSerializer, item_row, item_value, text_factory
-from longtable.graph.locks import CLOSED, LEASE_SECONDS, SqliteLease, ThreadLocks, setup_lease, wait_or_drop
+from longtable.graph.loading import (
+    LoadingSaver,
+    MessageSerializer,
+    item_row,
+    item_value,
+    text_factory,
+)
+from longtable.graph.locks import (
+    CLOSED,
+    LEASE_SECONDS,
+    SqliteLease,
+    ThreadLocks,
+    setup_lease,
+    wait_or_drop,
+)
 from longtable.tools.url import parse_url
 
 BUSY_TIMEOUT_MS = 10_000
 EMPTY_SECONDS = 1.0
 CLOSE_SECONDS = 2.0
-"""How long a new file may be empty; SQLite creates it and writes its first page some milliseconds later."""
+"""How long a new file may be empty; SQLite creates it and writes its first page some milliseconds
+later.
+"""
 POSTGRES = "postgresql://"
 OPEN_FILES = {errno.EMFILE, errno.ENFILE}
 DISK_AND_FILES = {*OPEN_FILES, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO}
-# With WAL, NORMAL loses no committed turn to a killed process, and saves an fsync at each superstep (44 to 15 ms a turn).
-PRAGMAS = ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL", f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+# With WAL, NORMAL loses no committed turn to a killed process, and saves an fsync at each superstep
+# (44 to 15 ms a turn).
+PRAGMAS = (
+    "PRAGMA journal_mode=WAL",
+    "PRAGMA synchronous=NORMAL",
+    f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}",
+)
 
 
 @dataclass(eq=False, frozen=True)
@@ -52,23 +72,28 @@ class Persistence:
 
 
 class open_persistence(Persistence):  # used like the function it reads as
-    """Open "sqlite:///file.db" (relative), "sqlite:////abs/file.db", "postgresql://..." or "memory://".
+    """Open "sqlite:///file.db" (relative), "sqlite:////abs/file.db", "postgresql://..." or
+    "memory://".
 
-    As a context manager (`async with` opens the same: awaited methods run the blocking ones in threads), or by the first look at
-    `checkpointer` or `store`; then `close` ends it. A missing file and its folder are created.
-    Raises `ConfigError` for another URL, `PersistenceError` for a file that cannot be opened, is no SQLite database, is
-    somebody's own database, is empty (a store never is: it was cut off), or is locked. A file that cannot be written is
-    opened for reading: its threads can be listed, shown, searched and exported.
+    As a context manager (`async with` opens the same: awaited methods run the blocking ones in
+    threads), or by the first look at `checkpointer` or `store`; then `close` ends it. A missing
+    file and its folder are created. Raises `ConfigError` for another URL, `PersistenceError` for a
+    file that cannot be opened, is no SQLite database, is somebody's own database, is empty (a store
+    never is: it was cut off), or is locked. A file that cannot be written is opened for reading:
+    its threads can be listed, shown, searched and exported.
 
-    Several processes may share one file or database. `lease_seconds`: how long a process that was killed in mid-turn
-    keeps others off its thread in a file; a database notices at once.
+    Several processes may share one file or database. `lease_seconds`: how long a process that was
+    killed in mid-turn keeps others off its thread in a file; a database notices at once.
 
-    `key`: a passphrase with which checkpoints and the store's values are encrypted (extra `encryption`); thread ids, titles
-    of tables, kinds and times are not. A store is encrypted from its beginning or not at all: else `StoreKeyError`. One
-    that a later version wrote raises `NewerStoreError`.
+    `key`: a passphrase with which checkpoints and the store's values are encrypted (extra
+    `encryption`); thread ids, titles of tables, kinds and times are not. A store is encrypted from
+    its beginning or not at all: else `StoreKeyError`. One that a later version wrote raises
+    `NewerStoreError`.
     """
 
-    def __init__(self, url: str, *, lease_seconds: float = LEASE_SECONDS, key: str | None = None) -> None:
+    def __init__(
+        self, url: str, *, lease_seconds: float = LEASE_SECONDS, key: str | None = None
+    ) -> None:
         self.url = url
         self.path = _path(url)
         if not lease_seconds > 0:
@@ -83,12 +108,16 @@ class open_persistence(Persistence):  # used like the function it reads as
 
     @property
     def checkpointer(self) -> BaseCheckpointSaver[Any]:
-        """Return the checkpointer; the store is opened by the first use. Raises `PersistenceError` after `close`."""
+        """Return the checkpointer; the store is opened by the first use. Raises `PersistenceError`
+        after `close`.
+        """
         return self._open().checkpointer
 
     @property
     def store(self) -> BaseStore:
-        """Return the store; it is opened by the first use. Raises `PersistenceError` after `close`."""
+        """Return the store; it is opened by the first use. Raises `PersistenceError` after
+        `close`.
+        """
         return self._open().store
 
     def _open(self) -> Persistence:
@@ -97,7 +126,9 @@ class open_persistence(Persistence):  # used like the function it reads as
         return cast("Persistence", self.__enter__()._opened)
 
     def close(self) -> None:
-        """Close what was opened. A thread's summary that is still being written is waited for, 2 seconds at most."""
+        """Close what was opened. A thread's summary that is still being written is waited for, 2
+        seconds at most.
+        """
         self.__exit__(None, None, None)
 
     aclose = a_from(close)
@@ -134,11 +165,13 @@ class open_persistence(Persistence):  # used like the function it reads as
 
 
 class _WriteConnection(sqlite3.Connection):
-    """A connection whose transactions write from their beginning, one at a time among those that share its `write_lock`.
+    """A connection whose transactions write from their beginning, one at a time among those that
+    share its `write_lock`.
 
-    The store's read first and write then: SQLite refuses that at once, "database is locked", where another connection
-    has written in between, whatever the timeout; 40 threads at once were enough. And SQLite lets those who wait for its
-    one writer in by chance: with 200 threads one waited longer than the timeout.
+    The store's read first and write then: SQLite refuses that at once, "database is locked", where
+    another connection has written in between, whatever the timeout; 40 threads at once were enough.
+    And SQLite lets those who wait for its one writer in by chance: with 200 threads one waited
+    longer than the timeout.
     """
 
     write_lock: threading.Lock
@@ -176,7 +209,9 @@ class _WriteConnection(sqlite3.Connection):
 
     @contextmanager
     def _ending(self) -> Iterator[None]:
-        """End the transaction in any case: one that a full disk kept from being committed would hold up all who write."""
+        """End the transaction in any case: one that a full disk kept from being committed would
+        hold up all who write.
+        """
         try:
             yield
         except BaseException:
@@ -210,8 +245,14 @@ def _path(url: str) -> Path | None:
         return None
     if url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
         return Path(url.removeprefix("sqlite:///")).expanduser()
-    found = f"scheme {url.partition('://')[0]!r}" if "://" in url else f"{url!r}: write sqlite:///{url or 'file.db'}"
-    raise ConfigError(f"a store URL is sqlite:///path, postgresql://... or memory://, found {found}")
+    found = (
+        f"scheme {url.partition('://')[0]!r}"
+        if "://" in url
+        else f"{url!r}: write sqlite:///{url or 'file.db'}"
+    )
+    raise ConfigError(
+        f"a store URL is sqlite:///path, postgresql://... or memory://, found {found}"
+    )
 
 
 @contextmanager
@@ -227,7 +268,9 @@ def _memory() -> Iterator[Persistence]:
 def _sqlite(path: Path, lease: SqliteLease, key: str | None) -> Iterator[Persistence]:
     file = _set_up(path, lease, key)
     checkpoints = sqlite3.connect(file.uri, uri=True, check_same_thread=False, factory=file.factory)
-    items = sqlite3.connect(file.uri, uri=True, check_same_thread=False, isolation_level=None, factory=file.factory)
+    items = sqlite3.connect(
+        file.uri, uri=True, check_same_thread=False, isolation_level=None, factory=file.factory
+    )
     locks: list[threading.Lock] = []
     threads = ThreadLocks(file.lease)
     try:
@@ -243,8 +286,8 @@ def _sqlite(path: Path, lease: SqliteLease, key: str | None) -> Iterator[Persist
     finally:
         wait_or_drop(threads)
         lease.close()
-        # A call that was cancelled may still be at work in a thread, and SQLite crashes when closed under it. A list that was
-        # left half read never frees its lock.
+        # A call that was cancelled may still be at work in a thread, and SQLite crashes when closed
+        # under it. A list that was left half read never frees its lock.
         free = [lock for lock in locks if lock.acquire(timeout=CLOSE_SECONDS)]
         items.close()
         checkpoints.close()
@@ -262,7 +305,9 @@ def _postgres(url: str, key: str | None) -> Iterator[Persistence]:
             with storage_errors():
                 saver, store = stack.enter_context(module.open_threads(url, lease, key))
             try:
-                yield Persistence(GuardedSaver(saver, locks=threads), _encrypted(store, saver.serde))
+                yield Persistence(
+                    GuardedSaver(saver, locks=threads), _encrypted(store, saver.serde)
+                )
             finally:
                 wait_or_drop(threads)
     finally:
@@ -293,7 +338,9 @@ class _File:
 
 
 def _set_up(path: Path, lease: SqliteLease, key: str | None) -> _File:
-    """Look at the file, so that a wrong one gives one clear error before anything is written, and create what is missing in it."""
+    """Look at the file, so that a wrong one gives one clear error before anything is written, and
+    create what is missing in it.
+    """
     try:
         if _is_read_only(path):
             return _read_only(path, key)
@@ -301,7 +348,10 @@ def _set_up(path: Path, lease: SqliteLease, key: str | None) -> _File:
         path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_MS / 1000, isolation_level=None)
     except (OSError, sqlite3.Error) as error:
-        raise PersistenceError(f"the store {path} cannot be opened ({error}): give a file in a folder that can be written") from error
+        raise PersistenceError(
+            f"the store {path} cannot be opened ({error}): give a file in a folder that can be"
+            " written"
+        ) from error
     with storage_errors(), closing(connection):
         try:
             _refuse_foreign(connection, path)
@@ -313,19 +363,29 @@ def _set_up(path: Path, lease: SqliteLease, key: str | None) -> _File:
         connection.execute("PRAGMA journal_mode=WAL")
         serde = sqlite_serializer(connection, key)
     _create_tables(path, lease)
-    return _File(f"{path.absolute().as_uri()}?mode=rw", serde, lease=lease, factory=_write_connections())
+    return _File(
+        f"{path.absolute().as_uri()}?mode=rw", serde, lease=lease, factory=_write_connections()
+    )
 
 
 def _create_tables(path: Path, lease: SqliteLease) -> None:
-    """Create the tables, one process at a time: the store's migrations hold no lock of their own."""
-    with storage_errors(), setup_lease(lease), closing(sqlite3.connect(path, isolation_level=None)) as connection:
+    """Create the tables, one process at a time: the store's migrations hold no lock of their
+    own.
+    """
+    with (
+        storage_errors(),
+        setup_lease(lease),
+        closing(sqlite3.connect(path, isolation_level=None)) as connection,
+    ):
         connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
         GuardedSaver(SqliteSaver(connection)).setup()
         SqliteStore(connection).setup()
 
 
 def _is_read_only(path: Path) -> bool:
-    """Return whether this process may read a file and not write it; in a folder that it may not write it cannot, either."""
+    """Return whether this process may read a file and not write it; in a folder that it may not
+    write it cannot, either.
+    """
     return path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
 
 
@@ -334,17 +394,21 @@ def _read_only(path: Path, key: str | None) -> _File:
 
     If the owner begins to write while it stays open, SQLite may read torn pages: open it anew then.
     """
-    # In WAL mode even reading creates files beside the store, which would lock its owner out. `immutable` avoids that; without
-    # a -wal file nobody has the store open.
+    # In WAL mode even reading creates files beside the store, which would lock its owner out.
+    # `immutable` avoids that; without a -wal file nobody has the store open.
     immutable = "" if Path(f"{path}-wal").exists() else "&immutable=1"
     uri = f"{path.absolute().as_uri()}?mode=ro{immutable}"
-    with storage_errors(), closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
+    with (
+        storage_errors(),
+        closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection,
+    ):
         _refuse_foreign(connection, path)
         return _File(uri, sqlite_serializer(connection, key, read_only=True), pragmas=PRAGMAS[2:])
 
 
 def _refuse_empty(path: Path) -> None:
-    """Raise `PersistenceError` for a file of 0 bytes: SQLite would begin a new store in it, and drop a log that is beside it.
+    """Raise `PersistenceError` for a file of 0 bytes: SQLite would begin a new store in it, and
+    drop a log that is beside it.
 
     Another process may be making the file at this moment; it is given time to.
     """
@@ -352,22 +416,29 @@ def _refuse_empty(path: Path) -> None:
     while path.is_file() and path.stat().st_size == 0:
         if time.monotonic() > end:
             raise PersistenceError(
-                f"the store {path} is empty (0 bytes), which a store never is: it was cut off, or never written. "
-                "Restore it from a copy, or delete the empty file to begin a new store"
+                f"the store {path} is empty (0 bytes), which a store never is: it was cut off, or"
+                " never written. Restore it from a copy, or delete the empty file to begin a new"
+                " store"
             )
         time.sleep(0.05)
 
 
 def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
     """Raise `PersistenceError` for a database that has tables or views, and none of a store."""
-    query = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%'"
+    query = (
+        "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%'"
+    )
     names = {name for (name,) in connection.execute(query)}
-    ours = names & {"store_migrations", "longtable_meta", "longtable_writers", "longtable_leases"} or {"checkpoints", "writes"} <= names
+    ours = (
+        names & {"store_migrations", "longtable_meta", "longtable_writers", "longtable_leases"}
+        or {"checkpoints", "writes"} <= names
+    )
     if names and not ours:
         tables = ", ".join(sorted(names)[:3])
         raise PersistenceError(
-            f"the file {path} is a database of its own (it has the tables {tables}), not a conversation store; nothing was written to it: "
-            "give the store a file of its own, or one that does not exist yet"
+            f"the file {path} is a database of its own (it has the tables {tables}), not a"
+            " conversation store; nothing was written to it: give the store a file of its own, or"
+            " one that does not exist yet"
         )
 
 
@@ -378,27 +449,35 @@ def storage_errors() -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise PersistenceError(f"the conversation store {_advice(error)} ({error})") from error
-    except asyncio.InvalidStateError as error:  # what LangGraph's stores raise where they would block their own event loop
+    except asyncio.InvalidStateError as error:
+        # What LangGraph's stores raise where they would block their own event loop.
         raise ConfigError(AWAITED) from error
     except OSError as error:
         if error.errno not in DISK_AND_FILES:
             raise
         raise PersistenceError(
-            f"the conversation store {_UNOPENED if error.errno in OPEN_FILES else _UNWRITTEN} ({error.strerror})"
+            f"the conversation store {_UNOPENED if error.errno in OPEN_FILES else _UNWRITTEN}"
+            f" ({error.strerror})"
         ) from error
     except Exception as error:
         if type(error).__module__.partition(".")[0] not in {"psycopg", "psycopg_pool"}:
             raise
-        raise PersistenceError(f"the conversation store in PostgreSQL failed ({error}): check that the server runs, and the URL") from error
+        raise PersistenceError(
+            f"the conversation store in PostgreSQL failed ({error}): check that the server runs,"
+            " and the URL"
+        ) from error
 
 
-_UNOPENED = "cannot be opened: check that its folder can be written, and that this process may open more files (ulimit -n)"
+_UNOPENED = (
+    "cannot be opened: check that its folder can be written, and that this process may open more"
+    " files (ulimit -n)"
+)
 _UNWRITTEN = "cannot be written: make room on its disk, or look whether the disk is sound"
 _LOCKED = "is locked by another program: close it or wait"
 _DAMAGED = "is not a SQLite database, or it is damaged: give another file"
 _SHARED = (
-    "was used by two threads at once over one sqlite3 connection: give the checkpointer and the store a connection each, "
-    "as open_persistence does"
+    "was used by two threads at once over one sqlite3 connection: give the checkpointer and the"
+    " store a connection each, as open_persistence does"
 )
 _ADVICE = {
     sqlite3.SQLITE_BUSY: _LOCKED,
@@ -417,7 +496,8 @@ _ADVICE = {
 
 def _advice(error: sqlite3.Error) -> str:
     """Return what is wrong with a SQLite file and what to do, by SQLite's primary result code."""
-    code = getattr(error, "sqlite_errorcode", None)  # none where Python's module itself objects: to a closed connection
+    # None where Python's module itself objects: to a closed connection.
+    code = getattr(error, "sqlite_errorcode", None)
     if code is None and "closed" in str(error):
         return "was closed: open it again"
     return _ADVICE.get((code or 0) & 0xFF, "cannot be used: look at its file")

@@ -1,4 +1,6 @@
-"""Threads in PostgreSQL: pool, saver, store, the head of a thread for the guard, and advisory locks for its turns."""
+"""Threads in PostgreSQL: pool, saver, store, the head of a thread for the guard, and advisory locks
+for its turns.
+"""
 
 import copy
 import selectors
@@ -27,10 +29,16 @@ from longtable.graph.locks import Lease, setup_lease
 CONNECT_SECONDS = 10
 CONNECTIONS = 8
 LOOK_SECONDS, PING_SECONDS = 0.02, 10.0
-"""How often a process that has leases looks whether their connection broke, and asks the server by it."""
+"""How often a process that has leases looks whether their connection broke, and asks the server by
+it.
+"""
 WAIT_SECONDS = 120.0
 """How long a turn waits for a connection, where many threads work at once."""
-OPTIONS: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0, "connect_timeout": CONNECT_SECONDS}
+OPTIONS: dict[str, Any] = {
+    "autocommit": True,
+    "prepare_threshold": 0,
+    "connect_timeout": CONNECT_SECONDS,
+}
 Rows = psycopg.Connection[DictRow]
 
 ALONE = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
@@ -61,7 +69,11 @@ class PostgresHeads(SqlHeads):
 
     @contextmanager
     def _transaction(self, name: str) -> Iterator[tuple[Execute, Saver]]:
-        with self._connection() as connection, connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
+        with (
+            self._connection() as connection,
+            connection.transaction(),
+            connection.cursor(row_factory=tuple_row) as cursor,
+        ):
             cursor.execute(ALONE, (f"longtable head {name}",))
             bound = copy.copy(self.saver)
             bound.conn, bound.lock = connection, threading.Lock()
@@ -73,19 +85,25 @@ class PostgresHeads(SqlHeads):
             with self.saver.conn.connection() as connection:
                 yield connection
         else:
-            with self.saver.lock:  # one connection: nothing of the saver's may run within a transaction of another thread
+            with self.saver.lock:
+                # One connection: nothing of the saver's may run within a transaction of another
+                # thread.
                 yield self.saver.conn
 
 
 class AdvisoryLease(Lease):
-    """Advisory locks of one connection: the server releases them at once when the process is gone."""
+    """Advisory locks of one connection: the server releases them at once when the process is
+    gone.
+    """
 
     def __init__(self, url: str) -> None:
         super().__init__(LOOK_SECONDS)
         self.url = url
         self.connection: psycopg.Connection[tuple[Any, ...]] | None = None
         self.locked: set[str] = set()
-        """What this connection has locked: less than is held where the one before it broke and another process was quicker."""
+        """What this connection has locked: less than is held where the one before it broke and
+        another process was quicker.
+        """
         self.used = 0.0
 
     def _take(self, thread_id: str) -> bool:
@@ -101,7 +119,9 @@ class AdvisoryLease(Lease):
             return
         self.locked.discard(thread_id)
         try:
-            self.connection.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 1))", (thread_id,))
+            self.connection.execute(
+                "SELECT pg_advisory_unlock(hashtextextended(%s, 1))", (thread_id,)
+            )
         except psycopg.OperationalError:  # a connection that broke has released all
             if not self.connection.closed:
                 raise
@@ -110,7 +130,8 @@ class AdvisoryLease(Lease):
         for _ in range(2):  # again over a new connection: other processes try for the lock, too
             try:
                 connection = self._open()
-                # A query now and then: a proxy cuts connections that stay idle, some of them without a word.
+                # A query now and then: a proxy cuts connections that stay idle, some of them
+                # without a word.
                 if _has_news(connection.fileno()) or time.monotonic() - self.used > PING_SECONDS:
                     self.used = time.monotonic()
                     connection.execute("SELECT 1")
@@ -129,7 +150,9 @@ class AdvisoryLease(Lease):
     def _lock(self, thread_id: str) -> bool:
         connection = self._open()
         if thread_id not in self.locked:
-            row = connection.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 1))", (thread_id,)).fetchone()
+            row = connection.execute(
+                "SELECT pg_try_advisory_lock(hashtextextended(%s, 1))", (thread_id,)
+            ).fetchone()
             if row and row[0]:
                 self.locked.add(thread_id)
         return thread_id in self.locked
@@ -138,13 +161,18 @@ class AdvisoryLease(Lease):
         if self.connection is None or self.connection.closed:
             self.locked.clear()
             self.connection = psycopg.connect(
-                self.url, autocommit=True, connect_timeout=CONNECT_SECONDS, tcp_user_timeout=1_000 * CONNECT_SECONDS
+                self.url,
+                autocommit=True,
+                connect_timeout=CONNECT_SECONDS,
+                tcp_user_timeout=1_000 * CONNECT_SECONDS,
             )
         return self.connection
 
 
 class RetryingStore(PostgresStore):
-    """A store whose operations outlast a restart of the server: each is a look, or leaves the same behind when it is done twice."""
+    """A store whose operations outlast a restart of the server: each is a look, or leaves the same
+    behind when it is done twice.
+    """
 
     def batch(self, ops: Iterable[Op]) -> list[StoreResult]:
         """See `BaseStore`."""
@@ -155,37 +183,57 @@ class RetryingStore(PostgresStore):
 
 
 def check_url(url: str) -> str:
-    """Return the URL. Raises `ConfigError` where libpq cannot read it, without its words, which may quote the password."""
+    """Return the URL. Raises `ConfigError` where libpq cannot read it, without its words, which may
+    quote the password.
+    """
     try:
         psycopg.conninfo.conninfo_to_dict(url)
     except psycopg.Error:
-        raise ConfigError("the store's PostgreSQL URL cannot be read: check its host, port and parameters") from None
+        raise ConfigError(
+            "the store's PostgreSQL URL cannot be read: check its host, port and parameters"
+        ) from None
     return url
 
 
 @contextmanager
-def open_threads(url: str, lease: AdvisoryLease, key: str | None) -> Iterator[tuple[PostgresSaver, PostgresStore]]:
-    """Open saver and store on one pool, their tables there, the saver's serializer the one that `key` asks for."""
+def open_threads(
+    url: str, lease: AdvisoryLease, key: str | None
+) -> Iterator[tuple[PostgresSaver, PostgresStore]]:
+    """Open saver and store on one pool, their tables there, the saver's serializer the one that
+    `key` asks for.
+    """
     serde = _set_up(url, lease, key)
     kwargs = {**OPTIONS, "row_factory": dict_row}
 
     def alive(connection: Rows) -> None:
-        """Raise where a connection that is about to be lent is dead, as after a restart of the server: another is opened then."""
+        """Raise where a connection that is about to be lent is dead, as after a restart of the
+        server: another is opened then.
+        """
         if _has_news(connection.fileno()):
             try:
                 pool.check_connection(connection)
             except psycopg.Error:
-                pool.check()  # all at once: found one by one the wait for the next would double each time
+                # All at once: found one by one the wait for the next would double each time.
+                pool.check()
                 raise
 
     with ConnectionPool(
-        url, connection_class=Rows, min_size=1, max_size=CONNECTIONS, timeout=WAIT_SECONDS, kwargs=kwargs, check=alive, open=True
+        url,
+        connection_class=Rows,
+        min_size=1,
+        max_size=CONNECTIONS,
+        timeout=WAIT_SECONDS,
+        kwargs=kwargs,
+        check=alive,
+        open=True,
     ) as pool:
         yield PostgresSaver(pool, serde=serde or MessageSerializer()), RetryingStore(pool)
 
 
 def _has_news(socket: int) -> bool:
-    """Return whether the server sent something that nobody asked for, its end above all: no round trip for one that is well."""
+    """Return whether the server sent something that nobody asked for, its end above all: no round
+    trip for one that is well.
+    """
     with getattr(selectors, "PollSelector", selectors.SelectSelector)() as waiting:
         waiting.register(socket, selectors.EVENT_READ)
         return bool(waiting.select(0))

@@ -1,4 +1,6 @@
-"""What threads ran and what they cost: the audit of their queries, their tokens, and a table of prices."""
+"""What threads ran and what they cost: the audit of their queries, their tokens, and a table of
+prices.
+"""
 
 import json
 import tomllib
@@ -27,26 +29,41 @@ ALL: tuple[By, ...] = ("day", "thread", "model", "purpose", "voice")
 TIMES = {7: "%Y-%m", 10: "%Y-%m-%d", 13: "%Y-%m-%dT%H"}
 PRICE_FIELDS = {"input", "output", "cached", "reasoning"}
 
-# -- audit ----------------------------------------------------------------------------------------------------------
+# -- audit -----------------------------------------------------------------------------------------
 
 
-def audit_of(threads: StoredThreads, thread_id: str, owner: str | None, *, all_owners: bool = False) -> list[AuditEntry]:
-    """Return a thread's queries, the oldest first. Raises `ThreadNotFoundError` where it is not there, or is another's."""
+def audit_of(
+    threads: StoredThreads, thread_id: str, owner: str | None, *, all_owners: bool = False
+) -> list[AuditEntry]:
+    """Return a thread's queries, the oldest first. Raises `ThreadNotFoundError` where it is not
+    there, or is another's.
+    """
     with storage_errors():
         find_thread(threads, thread_id, owner, all_owners=all_owners)
         namespace = thread_namespace("audit", thread_id)
         (items,) = threads.batch([SearchOp(namespace, limit=MOST_ENTRIES)])
     if items is None:
-        raise ConfigError("the audit is kept in a store: compile the graph with it, graph.compile(..., store=...)")
+        raise ConfigError(
+            "the audit is kept in a store: compile the graph with it, graph.compile(..., store=...)"
+        )
     with readable(thread_id, "its audit"):
-        entries = [AuditEntry.from_json(item.value) for item in items if isinstance(item, Item) and tuple(item.namespace) == namespace]
+        entries = [
+            AuditEntry.from_json(item.value)
+            for item in items
+            if isinstance(item, Item) and tuple(item.namespace) == namespace
+        ]
         return sorted(entries, key=lambda entry: (entry.turn, entry.time, entry.key))
 
 
 def audit_of_threads(
-    persistence: Persistence | StoredThreads, *, owner: str | None = None, all_owners: bool = False, on_damaged: Report = log_damaged
+    persistence: Persistence | StoredThreads,
+    *,
+    owner: str | None = None,
+    all_owners: bool = False,
+    on_damaged: Report = log_damaged,
 ) -> list[tuple[str, AuditEntry]]:
-    """Return the queries of every thread an owner may see, each with its thread's id, the oldest first.
+    """Return the queries of every thread an owner may see, each with its thread's id, the oldest
+    first.
 
     `on_damaged` is called for each thread that cannot be read; by default the log says it.
     """
@@ -54,7 +71,10 @@ def audit_of_threads(
     entries: list[tuple[str, AuditEntry]] = []
     for info in list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners):
         with skip_unreadable(on_damaged):
-            entries += [(info.thread_id, entry) for entry in audit_of(threads, info.thread_id, owner, all_owners=all_owners)]
+            entries += [
+                (info.thread_id, entry)
+                for entry in audit_of(threads, info.thread_id, owner, all_owners=all_owners)
+            ]
     return sorted(entries, key=lambda pair: (pair[1].time, pair[0], pair[1].key))
 
 
@@ -63,11 +83,15 @@ aaudit_of_threads = a_from(audit_of_threads)
 
 def row_of(thread_id: str, entry: AuditEntry) -> dict[str, object]:
     """Return an entry as one flat row: lists as one text, for a table or a file."""
-    plain = {name: ", ".join(value) if isinstance(value, tuple) else value for name, value in asdict(entry).items() if name != "key"}
+    plain = {
+        name: ", ".join(value) if isinstance(value, tuple) else value
+        for name, value in asdict(entry).items()
+        if name != "key"
+    }
     return {"thread": thread_id, **plain}
 
 
-# -- tokens ---------------------------------------------------------------------------------------------------------
+# -- tokens ----------------------------------------------------------------------------------------
 
 
 @storage_errors()
@@ -82,16 +106,22 @@ def usage_of_threads(
     first: str = "",
     last: str = "",
 ) -> list[Spent]:
-    """Return the tokens that an owner's threads took, added up `by` hour, day, month, thread, model, project, purpose or voice.
+    """Return the tokens that an owner's threads took, added up `by` hour, day, month, thread,
+    model, project, purpose or voice.
 
-    What an answer's provider reported, else an estimate, marked; with `prices` also what it cost. The summariser's calls for
-    memories that were taken are rows of the purpose "summary". Deleted threads count, too. `first`, `last`: the first and the
-    last day, month or hour that counts ("2026-11-23", "2026-11", "2026-11-23T09", in UTC). `pandas.DataFrame` takes the list.
+    What an answer's provider reported, else an estimate, marked; with `prices` also what it cost.
+    The summariser's calls for memories that were taken are rows of the purpose "summary". Deleted
+    threads count, too. `first`, `last`: the first and the last day, month or hour that counts
+    ("2026-11-23", "2026-11", "2026-11-23T09", in UTC). `pandas.DataFrame` takes the list.
     `on_damaged` is called for each thread that cannot be read; by default the log says it.
     """
     threads = threads_in(persistence)
     (items,) = threads.batch([SearchOp(USAGE, limit=MOST_ENTRIES)])
-    deleted = {item.key: item.value for item in items or [] if all_owners or may_see(item.value.get("owner"), owner)}
+    deleted = {
+        item.key: item.value
+        for item in items or []
+        if all_owners or may_see(item.value.get("owner"), owner)
+    }
     spent: list[Spent] = []
     for info in list_threads(threads, limit=MOST_THREADS, owner=owner, all_owners=all_owners):
         with skip_unreadable(on_damaged):
@@ -99,7 +129,9 @@ def usage_of_threads(
             if rows := spent_in(whole):  # one whose deletion was cut short counts once
                 spent += rows
                 deleted.pop(usage_key(whole), None)
-    spent = within([*spent, *(Spent(**row) for item in deleted.values() for row in item["rows"])], first, last)
+    spent = within(
+        [*spent, *(Spent(**row) for item in deleted.values() for row in item["rows"])], first, last
+    )
     return added(spent if prices is None else price_rows(spent, prices), by)
 
 
@@ -107,38 +139,56 @@ ausage_of_threads = a_from(usage_of_threads)
 
 
 def within(rows: list[Spent], first: str, last: str) -> list[Spent]:
-    """Return the rows of a period, see `usage_of_threads`; "" leaves it open. Raises `ConfigError`."""
+    """Return the rows of a period, see `usage_of_threads`; "" leaves it open. Raises
+    `ConfigError`.
+    """
     for text in filter(None, (first, last)):
         try:
             datetime.strptime(text, TIMES.get(len(text.encode("utf-8", "replace")), ""))
         except ValueError:
-            raise ConfigError(f"give a day, month or hour as 2026-11-23, 2026-11 or 2026-11-23T09, found {text[:40]!r}") from None
+            raise ConfigError(
+                "give a day, month or hour as 2026-11-23, 2026-11 or 2026-11-23T09, found"
+                f" {text[:40]!r}"
+            ) from None
     if first[: len(last)] > last[: len(first)]:
         raise ConfigError(f"a period ends after it begins, found {first} to {last}")
     known = [row for row in rows if row.hour != UNKNOWN or not first + last]
-    return [row for row in known if row.hour[: len(first)] >= first and row.hour[: len(last)] <= last]
+    return [
+        row for row in known if row.hour[: len(first)] >= first and row.hour[: len(last)] <= last
+    ]
 
 
-# -- prices ---------------------------------------------------------------------------------------------------------
+# -- prices ----------------------------------------------------------------------------------------
 
 
 def read_prices(path: Path) -> dict[str, Price]:
-    """Return the prices by model name or pattern, from a TOML or JSON file with a table for each model.
+    """Return the prices by model name or pattern, from a TOML or JSON file with a table for each
+    model.
 
         ["gpt-4o-mini*"]
         input = 0.15
         cached = 0.075
         output = 0.60
 
-    Raises `ConfigError` that names file, model and field."""
+    Raises `ConfigError` that names file, model and field.
+    """
     try:
         text = path.read_text(encoding="utf-8-sig")
         table: Any = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
     except (OSError, ValueError) as error:  # missing, no UTF-8, no TOML, no JSON
-        why = (error.strerror if isinstance(error, OSError) else "it is not UTF-8" if isinstance(error, UnicodeError) else None) or error
+        why = (
+            error.strerror
+            if isinstance(error, OSError)
+            else "it is not UTF-8"
+            if isinstance(error, UnicodeError)
+            else None
+        ) or error
         raise ConfigError(f"the price table {path.name!r} cannot be read: {why}") from error
     if not isinstance(table, dict) or not table:
-        raise ConfigError(f'the price table {path.name!r} must hold a table for each model, as in ["gpt-4o-mini"] input = 0.15')
+        raise ConfigError(
+            f'the price table {path.name!r} must hold a table for each model, as in ["gpt-4o-mini"]'
+            " input = 0.15"
+        )
     return {str(model): _price(path.name, str(model), fields) for model, fields in table.items()}
 
 
@@ -147,7 +197,9 @@ def _price(file: str, model: str, fields: Any) -> Price:
     if not isinstance(fields, dict):
         raise ConfigError(f"{where}: give input and output, found {fields!r}")
     if unknown := sorted(set(fields) - PRICE_FIELDS):
-        raise ConfigError(f"{where}: there is no {unknown[0]!r}, only {', '.join(sorted(PRICE_FIELDS))}")
+        raise ConfigError(
+            f"{where}: there is no {unknown[0]!r}, only {', '.join(sorted(PRICE_FIELDS))}"
+        )
     if missing := sorted({"input", "output"} - set(fields)):
         raise ConfigError(f"{where}: {missing[0]} is missing")
     try:

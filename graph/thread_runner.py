@@ -1,7 +1,17 @@
-"""Run the graph on one thread: load and change its state, read a run's stream as events and their answer."""
+"""Run the graph on one thread: load and change its state, read a run's stream as events and their
+answer.
+"""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractContextManager, aclosing, nullcontext, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
@@ -94,13 +104,17 @@ class RunReader:
         self.turn: Turn = {}
         self.voices: list[SpokenAnswer] = []
         self.first, self.later = "", dict[str, list[Event]]()
-        """Of voices that are asked at once: the first that is not done, and the events of those after it."""
+        """Of voices that are asked at once: the first that is not done, and the events of those
+        after it.
+        """
         self.done: set[str] = set()
         self.heard: set[str] = set()
         """Voices of which text came in this run."""
 
     def read(self, mode: str, payload: Any) -> Iterator[Event]:
-        """Yield the events of a part of the stream; those of voices that are asked at once one voice after the other."""
+        """Yield the events of a part of the stream; those of voices that are asked at once one
+        voice after the other.
+        """
         for event in self._events(mode, payload):
             held = self.later.get(str(event.get("voice")))
             if held is None:
@@ -131,17 +145,24 @@ class RunReader:
                 if node == VOICE_TASK:
                     continue
                 yield from self._update(node, update)
-                if node == "settle":  # what a person is told of a voice that gave no answer; the last text is the answer's
+                if node == "settle":
+                    # What a person is told of a voice that gave no answer; the last text is the
+                    # answer's.
                     written = update.get("messages", ()) if isinstance(update, Mapping) else ()
                     last = 0 if self.turn.get("status") in UNDER_WAY else 1
-                    yield from (Token(type="token", text=str(m.text)) for m in written[: len(written) - last])
-                # With a team settle closes each voice; what follows the last one prepares the next turn.
+                    yield from (
+                        Token(type="token", text=str(m.text))
+                        for m in written[: len(written) - last]
+                    )
+                # With a team settle closes each voice; what follows the last one prepares the next
+                # turn.
                 if node == "settle" and self.turn.get("status") not in UNDER_WAY:
                     self.settled = True
                     yield self._answer()
 
     def end(self) -> Iterator[Event]:
-        yield from chain.from_iterable(self.later.values())  # of a run that stops before they are done
+        # Of a run that stops before they are done.
+        yield from chain.from_iterable(self.later.values())
         if not self.settled:
             yield self._answer()
 
@@ -172,10 +193,19 @@ class RunReader:
         if node in {"respond", "settle"}:
             for message in update.get("messages", ()):
                 self.text = str(message.text)
-                if (voice := mark_of(message, VOICE)) and isinstance(message, AIMessage) and not all_calls(message):
-                    self.voices.append(SpokenAnswer(voice=voice, name=message.name or "", text=self.text))
-                    if node == "respond" and voice not in self.heard:  # it answered before this run, at once with others
-                        yield VoiceStarted(type="voice_started", voice=voice, name=message.name or "", color="")
+                if (
+                    (voice := mark_of(message, VOICE))
+                    and isinstance(message, AIMessage)
+                    and not all_calls(message)
+                ):
+                    self.voices.append(
+                        SpokenAnswer(voice=voice, name=message.name or "", text=self.text)
+                    )
+                    if node == "respond" and voice not in self.heard:
+                        # It answered before this run, at once with others.
+                        yield VoiceStarted(
+                            type="voice_started", voice=voice, name=message.name or "", color=""
+                        )
                         yield cast("Event", {**Token(type="token", text=self.text), "voice": voice})
 
     def _answer(self) -> AnswerEvent:
@@ -238,11 +268,13 @@ class ThreadRunner:
             raise TurnPendingError(self.thread_id)
         return values
 
-    def change(self, decide: Callable[[Values], tuple[Result, Update]], *, mid_turn: bool = False) -> Result:
+    def change(
+        self, decide: Callable[[Values], tuple[Result, Update]], *, mid_turn: bool = False
+    ) -> Result:
         """Write what `decide` makes of the thread's values, as a step of its own.
 
-        Raises `TurnPendingError` in the middle of a turn. `mid_turn`: also allowed in a turn whose model call failed;
-        that turn then counts again and asks again with the change.
+        Raises `TurnPendingError` in the middle of a turn. `mid_turn`: also allowed in a turn whose
+        model call failed; that turn then counts again and asks again with the change.
         """
         with storage_errors(), self.alone():
             self.keep_interrupted()
@@ -256,8 +288,8 @@ class ThreadRunner:
     def keep_interrupted(self) -> None:
         """Store what a killed run had not stored yet, without calling model or tool.
 
-        New input replaces what is still on its way in: a user message that `ingest` has not taken in, or the result of
-        a finished step that has no checkpoint yet, would be dropped.
+        New input replaces what is still on its way in: a user message that `ingest` has not taken
+        in, or the result of a finished step that has no checkpoint yet, would be dropped.
         """
         for _ in range(4):
             if not has_unstored_work(self.state()):
@@ -265,7 +297,9 @@ class ThreadRunner:
             self._go_on(interrupt_before="*")
 
     def _go_on(self, **until: Any) -> None:
-        self.graph.invoke(cast("Any", None), self.config, context=self.context, durability="sync", **until)
+        self.graph.invoke(
+            cast("Any", None), self.config, context=self.context, durability="sync", **until
+        )
 
     def write(self, update: Update, node: str) -> None:
         """Write an update as if the node had returned it."""
@@ -301,7 +335,8 @@ class ThreadRunner:
 
     @property
     def step_after_answer(self) -> "Step | None":
-        """Return the step that makes room for the next turn, where it may wait for a model and can go on after the answer.
+        """Return the step that makes room for the next turn, where it may wait for a model and can
+        go on after the answer.
 
         A saver or store that is bound to an event loop serves no work that outlives the loop.
         """
@@ -310,18 +345,30 @@ class ThreadRunner:
         node = self.graph.nodes.get(PREPARE)
         if node is None or not isinstance(node.bound, Step) or not node.bound.may_wait:
             return None
-        bound = hasattr(self.graph.checkpointer, "loop") or isinstance(self.graph.store, AsyncBatchedBaseStore)
+        bound = hasattr(self.graph.checkpointer, "loop") or isinstance(
+            self.graph.store, AsyncBatchedBaseStore
+        )
         return None if bound else node.bound
 
     def make_room(self, job: Background) -> None:
-        """Take the step that a run has left, unless another turn came first or the work was dropped."""
+        """Take the step that a run has left, unless another turn came first or the work was
+        dropped.
+        """
         state, step = self.state(), self.step_after_answer
         if state.next != (PREPARE,) or step is None:
             return
-        info = ExecutionInfo(checkpoint_id="", checkpoint_ns="", task_id="", thread_id=self.thread_id)
-        runtime = Runtime(context=self.context, store=self.graph.store, stream_writer=job.events.append, execution_info=info)
+        info = ExecutionInfo(
+            checkpoint_id="", checkpoint_ns="", task_id="", thread_id=self.thread_id
+        )
+        runtime = Runtime(
+            context=self.context,
+            store=self.graph.store,
+            stream_writer=job.events.append,
+            execution_info=info,
+        )
         update = step.outside(cast("State", state.values), runtime)
-        # A run of the bare graph takes no lock, and a process that slept has lost its own: a write would end that run.
+        # A run of the bare graph takes no lock, and a process that slept has lost its own: a write
+        # would end that run.
         newest = self.state().config["configurable"]["checkpoint_id"]
         if not job.dropped and newest == state.config["configurable"]["checkpoint_id"]:
             self.write(cast("Update", update), PREPARE)
@@ -337,11 +384,22 @@ class ThreadRunner:
         run: Any = self.graph.astream if self.how.on_loop else self.graph.stream
         # LangGraph's own bound is the machine's cores and four: a team would wait for places.
         config = RunnableConfig(**{"max_concurrency": MOST_AT_ONCE, **self.config})
-        until = {"interrupt_before": [*self.graph.interrupt_before_nodes, PREPARE]} if self.step_after_answer else {}
-        stream = run(graph_input, config, context=self.context, stream_mode=MODES, durability="sync", **until)
+        until = (
+            {"interrupt_before": [*self.graph.interrupt_before_nodes, PREPARE]}
+            if self.step_after_answer
+            else {}
+        )
+        stream = run(
+            graph_input, config, context=self.context, stream_mode=MODES, durability="sync", **until
+        )
         try:
-            # The loop closes LangGraph's own generator; closed twice at a loop's end it is left open.
-            parts = nullcontext(_cancelled_once(stream)) if self.how.on_loop else aclosing(_awaited(stream))
+            # The loop closes LangGraph's own generator; closed twice at a loop's end it is left
+            # open.
+            parts = (
+                nullcontext(_cancelled_once(stream))
+                if self.how.on_loop
+                else aclosing(_awaited(stream))
+            )
             async with parts as items:
                 async for mode, payload in items:
                     for event in reader.read(mode, payload):
@@ -364,10 +422,12 @@ async def _awaited(parts: Iterable[Any]) -> AsyncGenerator[Any, None]:
 
 
 async def _cancelled_once(parts: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
-    """Yield a run's parts, each step in a task of its own: cancelled, it is cancelled once and then closes what it has open.
+    """Yield a run's parts, each step in a task of its own: cancelled, it is cancelled once and then
+    closes what it has open.
 
-    A reader in a cancel scope of anyio, as Starlette's streams are, is cancelled again at each `await`. LangGraph's loop could not
-    cancel its tasks so, and the run wrote on without the thread's lock.
+    A reader in a cancel scope of anyio, as Starlette's streams are, is cancelled again at each
+    `await`. LangGraph's loop could not cancel its tasks so, and the run wrote on without the
+    thread's lock.
     """
     context = copy_context()
     while True:
@@ -388,9 +448,10 @@ async def _cancelled_once(parts: AsyncIterator[Any]) -> AsyncGenerator[Any, None
 class Answer:
     """One turn's result.
 
-    `status`: "answered", the code of the notice that stands for an answer, or what the turn waits for, "approval_requested" or
-    "input_requested", for `Conversation.resume`. Or "steered": the message joined `turn`, which another caller runs and whose
-    answer goes to them. Empty where `resume` had nothing to go on with.
+    `status`: "answered", the code of the notice that stands for an answer, or what the turn waits
+    for, "approval_requested" or "input_requested", for `Conversation.resume`. Or "steered": the
+    message joined `turn`, which another caller runs and whose answer goes to them. Empty where
+    `resume` had nothing to go on with.
     """
 
     text: str
@@ -407,19 +468,30 @@ class Answer:
     voices: list[SpokenAnswer] = field(default_factory=list)
     """What each voice of a team answered, in order; `text` is the last one's."""
     compactions: list[CompactionEvent] = field(default_factory=list)
-    """What was compacted for this turn, or after it, or why not. What went on after an answer is told with the next one."""
+    """What was compacted for this turn, or after it, or why not. What went on after an answer is
+    told with the next one.
+    """
 
     def __repr__(self) -> str:
-        return f"<Answer {self.status}, turn {self.turn}, {len(self.queries)} queries: {clip(' '.join(self.text.split()), 80)}>"
+        return (
+            f"<Answer {self.status}, turn {self.turn}, {len(self.queries)} queries:"
+            f" {clip(' '.join(self.text.split()), 80)}>"
+        )
 
     def _repr_html_(self) -> str:
         last = self.queries[-1] if self.queries else None
-        table = html_table(last["columns"], last["rows"], below=last["sql"]) if last and last["columns"] else ""
+        table = (
+            html_table(last["columns"], last["rows"], below=last["sql"])
+            if last and last["columns"]
+            else ""
+        )
         return safe_html(self.text) + table
 
 
 def answer_of(events: Sequence[Event]) -> Answer:
-    """Return the result of the first turn of a stream; later ones are of messages that others left."""
+    """Return the result of the first turn of a stream; later ones are of messages that others
+    left.
+    """
     answer = next((event for event in events if event["type"] == "answer"), None)
     before = events[: events.index(answer)] if answer is not None else events
     restarts = [place for place, event in enumerate(before) if _begins_again(event)]
@@ -442,13 +514,23 @@ def answer_of(events: Sequence[Event]) -> Answer:
 
 def compactions_in(events: Sequence[Event]) -> list[CompactionEvent]:
     """Return the compactions that a stream tells of, those that came to nothing as well."""
-    return [event for event in events if event["type"] == "context_compressed" or event["type"] == "context_compaction_skipped"]
+    return [
+        event
+        for event in events
+        if event["type"] == "context_compressed" or event["type"] == "context_compaction_skipped"
+    ]
 
 
 def compaction_of(events: Sequence[Event]) -> CompactionEvent | None:
-    """Return what became of a compaction that a person asked for, None where there was nothing to compact."""
+    """Return what became of a compaction that a person asked for, None where there was nothing to
+    compact.
+    """
     event = next(iter(compactions_in(events)), None)
-    nothing = event is not None and event["type"] == "context_compaction_skipped" and event["reasons"][0]["code"] == "nothing_to_fold"
+    nothing = (
+        event is not None
+        and event["type"] == "context_compaction_skipped"
+        and event["reasons"][0]["code"] == "nothing_to_fold"
+    )
     return None if nothing else event
 
 

@@ -1,4 +1,6 @@
-"""A stored thread: load and write its state, and say whether a turn of it is unfinished and whose it is."""
+"""A stored thread: load and write its state, and say whether a turn of it is unfinished and whose
+it is.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -34,13 +36,17 @@ Update = State
 OWNER = "longtable_owner"
 """Key of the owner in a checkpoint's metadata."""
 NODES = ("ingest", "estimate", "compact", "respond", "approve", "run_tools", "settle", "prepare")
-"""Those of `build_graph`: a graph with the same names sees what an interrupted turn still has to do."""
+"""Those of `build_graph`: a graph with the same names sees what an interrupted turn still has to
+do.
+"""
 CLOSED = ("refused", FAILED)
 """Status of a turn that ended in an error, and is not to be resumed."""
 
 
 def reader(persistence: Persistence) -> Graph:
-    """Return a graph over a store's threads that runs no turn: a `Conversation` on it reads, edits, forks and exports."""
+    """Return a graph over a store's threads that runs no turn: a `Conversation` on it reads, edits,
+    forks and exports.
+    """
     graph = StateGraph(State, context_schema=Context, input_schema=Input)
     for name in NODES:
         graph.add_node(name, RunnableLambda(_runs_nothing))
@@ -49,7 +55,9 @@ def reader(persistence: Persistence) -> Graph:
 
 
 def _runs_nothing(_: State) -> Update:
-    raise ConfigError("this graph only reads threads: build one with build_graph(model=...) to run a turn")
+    raise ConfigError(
+        "this graph only reads threads: build one with build_graph(model=...) to run a turn"
+    )
 
 
 class StoredThreads:
@@ -67,25 +75,36 @@ class StoredThreads:
     def store(self) -> BaseStore:
         """Return the store. Raises `ConfigError` where there is none."""
         if (store := self.optional_store) is None:
-            raise ConfigError("archived messages are in a store: compile the graph with it, graph.compile(..., store=...)")
+            raise ConfigError(
+                "archived messages are in a store: compile the graph with it, graph.compile(...,"
+                " store=...)"
+            )
         return store
 
     def batch(self, ops: Sequence[Op]) -> list[Any]:
-        """Carry out store operations, in one transaction where the store has them; None for each where there is no store."""
+        """Carry out store operations, in one transaction where the store has them; None for each
+        where there is no store.
+        """
         store = self.optional_store
         return store.batch(ops) if store is not None else [None] * len(ops)
 
     def retired_compactions(self, thread_id: str, thread: Thread) -> list[Compaction]:
-        """Return those that were merged into the first of the thread's. Raises `ArchiveGapError`."""
+        """Return those that were merged into the first of the thread's. Raises
+        `ArchiveGapError`.
+        """
         count = merged_count(thread.compactions)
         return read_compactions(self.store, thread_id, count) if count else []
 
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> StateSnapshot:
-        """Return a thread's state, the newest or that of a checkpoint. Raises `DamagedThreadError`."""
+        """Return a thread's state, the newest or that of a checkpoint. Raises
+        `DamagedThreadError`.
+        """
         return load_state(self.graph, config_of(thread_id, checkpoint_id))
 
     def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
-        """Return the ids of a thread's checkpoints, the newest first; nothing else of them is read."""
+        """Return the ids of a thread's checkpoints, the newest first; nothing else of them is
+        read.
+        """
         saver = self.graph.checkpointer
         return saver.checkpoint_ids(thread_id) if isinstance(saver, GuardedSaver) else []
 
@@ -96,7 +115,10 @@ class StoredThreads:
     def forget(self, thread_id: str) -> None:
         """Delete a thread's checkpoints and writes."""
         if not isinstance(self.graph.checkpointer, BaseCheckpointSaver):
-            raise ConfigError("threads are kept by a checkpointer: compile the graph with it, graph.compile(checkpointer=...)")
+            raise ConfigError(
+                "threads are kept by a checkpointer: compile the graph with it,"
+                " graph.compile(checkpointer=...)"
+            )
         self.graph.checkpointer.delete_thread(thread_id)
 
     @contextmanager
@@ -131,7 +153,9 @@ def load_state(graph: Graph, config: RunnableConfig) -> StateSnapshot:
 
 
 def reading(graph: Graph, thread_id: str) -> AbstractContextManager[None]:
-    """Raise `DamagedThreadError` for what cannot be decoded; errors of a caller's own saver pass, they may be its bugs."""
+    """Raise `DamagedThreadError` for what cannot be decoded; errors of a caller's own saver pass,
+    they may be its bugs.
+    """
     return readable(thread_id) if isinstance(graph.checkpointer, GuardedSaver) else nullcontext()
 
 
@@ -141,8 +165,11 @@ def is_stored(state: StateSnapshot) -> bool:
 
 
 def is_pending(state: StateSnapshot) -> bool:
-    """Return whether a turn was interrupted; what was only being prepared for the next turn is nobody's loss."""
-    # A refusal, of an input or by the provider, is raised by the last step, which stays undone then.
+    """Return whether a turn was interrupted; what was only being prepared for the next turn is
+    nobody's loss.
+    """
+    # A refusal, of an input or by the provider, is raised by the last step, which stays undone
+    # then.
     closed = {"prepare", "settle"} if turn_of(state.values).get("status") in CLOSED else {"prepare"}
     return any(task.name not in closed for task in state.tasks)
 
@@ -153,26 +180,34 @@ def is_failed(state: StateSnapshot) -> bool:
 
 
 def waits_for_the_model(state: StateSnapshot) -> bool:
-    """Return whether an unfinished turn stands before a model call: what a person changes then goes into that call."""
+    """Return whether an unfinished turn stands before a model call: what a person changes then goes
+    into that call.
+    """
     unfinished = [task for task in state.tasks if task.name != "prepare"]
     return all(task.name in {"estimate", "respond"} and not task.interrupts for task in unfinished)
 
 
 def has_unstored_work(state: StateSnapshot) -> bool:
     """Return whether a killed run left input or a step's result that no checkpoint holds yet."""
-    return any(task.name in {"__start__", "ingest"} or task.result is not None for task in state.tasks)
+    return any(
+        task.name in {"__start__", "ingest"} or task.result is not None for task in state.tasks
+    )
 
 
 def writing_node(state: StateSnapshot, update: Update) -> str:
-    """Return the node after which a change counts as written: a turn that goes on is counted next, else nothing is."""
+    """Return the node after which a change counts as written: a turn that goes on is counted next,
+    else nothing is.
+    """
     closes = update.get("turn", {}).get("status") in CLOSED
     return "compact" if is_pending(state) and not closes else "prepare"
 
 
 def leftover_update(state: StateSnapshot) -> Update | None:
-    """Return the update that closes what a resting thread has left to do, None where that is nothing: another step would meet it.
+    """Return the update that closes what a resting thread has left to do, None where that is
+    nothing: another step would meet it.
 
-    A refused input leaves the step that raised, a killed process what was being prepared for the next turn.
+    A refused input leaves the step that raised, a killed process what was being prepared for the
+    next turn.
     """
     if not state.tasks or is_pending(state):
         return None
@@ -185,7 +220,8 @@ def is_at_rest(graph: Graph, newest: CheckpointTuple) -> bool:
 
     The thread's messages are not loaded.
     """
-    # The step before wrote to a channel that triggers the node which is due; what a step wrote without an end is pending.
+    # The step before wrote to a channel that triggers the node which is due; what a step wrote
+    # without an end is pending.
     updated = newest.checkpoint.get("updated_channels")
     triggers = {name for node in graph.nodes.values() for name in node.triggers}
     due = updated is None or not triggers.isdisjoint(updated)
@@ -198,7 +234,9 @@ def state_owner(state: StateSnapshot) -> str | None:
 
 
 def owner_in(turn: Any, metadata: Mapping[str, Any] | None) -> str | None:
-    """Return the owner that a turn names, or before the first turn the metadata of its checkpoint."""
+    """Return the owner that a turn names, or before the first turn the metadata of its
+    checkpoint.
+    """
     known = dict(turn or {})
     return owner_of(known if known.get("number") else {"owner": (metadata or {}).get(OWNER)})
 
@@ -232,7 +270,9 @@ class Waiting:
         if not self.actions:
             return InputRequested(type="input_requested", id=self.id, value=self.value)
         configs = self.value.get("review_configs", [])
-        return ApprovalRequested(type="approval_requested", action_requests=self.actions, review_configs=configs)
+        return ApprovalRequested(
+            type="approval_requested", action_requests=self.actions, review_configs=configs
+        )
 
 
 def waiting_of(interrupts: Sequence[Interrupt]) -> list[Waiting]:
@@ -245,27 +285,41 @@ def waiting_in(state: StateSnapshot) -> list[Waiting]:
     return [one for task in state.tasks for one in waiting_of(task.interrupts)]
 
 
-def answer_command(state: StateSnapshot, answer: Any, waiting_id: str | None, thread_id: str) -> Command[str]:
+def answer_command(
+    state: StateSnapshot, answer: Any, waiting_id: str | None, thread_id: str
+) -> Command[str]:
     """Return the command that goes on with a person's answer.
 
-    A list of decisions goes to the calls that wait for one, anything else to the first question, unless `waiting_id` names it.
-    Raises `NothingAskedError`, `WrongDecisionError`.
+    A list of decisions goes to the calls that wait for one, anything else to the first question,
+    unless `waiting_id` names it. Raises `NothingAskedError`, `WrongDecisionError`.
     """
-    decisions = isinstance(answer, Sequence) and all(isinstance(each, Mapping) for each in answer) and not isinstance(answer, str)
+    decisions = (
+        isinstance(answer, Sequence)
+        and all(isinstance(each, Mapping) for each in answer)
+        and not isinstance(answer, str)
+    )
     questions = [one for one in waiting_in(state) if waiting_id in (None, one.id)]
     if not questions:
         raise NothingAskedError(thread_id)
     waiting = next((one for one in questions if bool(one.actions) == decisions), questions[0])
     if waiting.actions and decisions:
         answer = {"decisions": list(answer)}
-    if waiting.actions and "approval" in turn_of(state.values):  # an interrupt of somebody's own tool may allow other decisions
+    if waiting.actions and "approval" in turn_of(state.values):
+        # An interrupt of somebody's own tool may allow other decisions.
         decisions_of(answer, waiting.actions)
     return Command(resume={waiting.id: answer})
 
 
 def rejection(state: StateSnapshot) -> Update:
-    """Return the update that rejects all calls of a turn that waits for approval, for the person goes on; empty for any other turn."""
+    """Return the update that rejects all calls of a turn that waits for approval, for the person
+    goes on; empty for any other turn.
+    """
     turn = turn_of(state.values)
     if "approval" not in turn or not waiting_in(state):
         return {}
-    return {"turn": {**turn, "approval": {**turn["approval"], "decided": [], "passed_over": ANOTHER_MESSAGE}}}
+    return {
+        "turn": {
+            **turn,
+            "approval": {**turn["approval"], "decided": [], "passed_over": ANOTHER_MESSAGE},
+        }
+    }

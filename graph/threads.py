@@ -1,4 +1,6 @@
-"""The threads of a store: list, search, rename, import, delete and prune them. No model and no database is needed."""
+"""The threads of a store: list, search, rename, import, delete and prune them. No model and no
+database is needed.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -11,7 +13,16 @@ from langgraph.store.base import Item, ListNamespacesOp, MatchCondition, PutOp, 
 
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, DamagedThreadError, ThreadNotFoundError
-from longtable.base.store_keys import BELLS, KINDS, NODE, THREADS, TURNS, USAGE, label, thread_namespace
+from longtable.base.store_keys import (
+    BELLS,
+    KINDS,
+    NODE,
+    THREADS,
+    TURNS,
+    USAGE,
+    label,
+    thread_namespace,
+)
 from longtable.base.twins import a_from
 from longtable.graph.export import import_lines
 from longtable.graph.loading import Report, log_damaged, skip_unreadable
@@ -42,7 +53,9 @@ from longtable.tools.memory_tools import short_excerpt
 REDUCED = "reduced"
 """Key in the index: time and number of the last turn before a thread's checkpoints were dropped."""
 MOST_THREADS = 1_000_000
-"""Of one listing: the index is read in one query, for its own order is by whole seconds and pages of it would overlap."""
+"""Of one listing: the index is read in one query, for its own order is by whole seconds and pages
+of it would overlap.
+"""
 
 
 @dataclass(frozen=True)
@@ -61,12 +74,16 @@ class ThreadInfo:
     owner: str | None = None
     project: str = ""
     damaged: bool = False
-    """Whether its entry in the list cannot be read; all other fields are then empty. The thread itself may be intact."""
+    """Whether its entry in the list cannot be read; all other fields are then empty. The thread
+    itself may be intact.
+    """
 
 
 @dataclass(frozen=True)
 class SearchHit:
-    """A place in a transcript that answers a search. `number`: the message's, from 1; `score`: BM25's, the higher the better."""
+    """A place in a transcript that answers a search. `number`: the message's, from 1; `score`:
+    BM25's, the higher the better.
+    """
 
     thread_id: str
     title: str
@@ -78,7 +95,7 @@ class SearchHit:
     score: float
 
 
-# -- the list -------------------------------------------------------------------------------------------------------
+# -- the list --------------------------------------------------------------------------------------
 
 
 def list_threads(
@@ -91,28 +108,46 @@ def list_threads(
     owner: str | None = None,
     all_owners: bool = False,
 ) -> list[ThreadInfo]:
-    """Return threads of a store, the most recently used first: `limit` of them after the first `offset`.
+    """Return threads of a store, the most recently used first: `limit` of them after the first
+    `offset`.
 
-    `text`: only those with all these words in their title, whatever the case. `project`: only its own. `owner`: theirs and nobody's;
-    without one only nobody's. `all_owners` is for those who run the store.
+    `text`: only those with all these words in their title, whatever the case. `project`: only its
+    own. `owner`: theirs and nobody's; without one only nobody's. `all_owners` is for those who run
+    the store.
     """
     if limit < 0 or offset < 0:
-        raise ConfigError(f"a page of threads takes no negative limit or offset, found limit={limit}, offset={offset}")
+        raise ConfigError(
+            f"a page of threads takes no negative limit or offset, found limit={limit},"
+            f" offset={offset}"
+        )
     with storage_errors():
         (items,) = threads_in(persistence).batch([SearchOp(THREADS, limit=MOST_THREADS)])
     words = text.casefold().split()
     infos = (info_of(item.key, item.value) for item in items or [] if item.namespace == THREADS)
-    # The owner of a damaged entry is unknown: show it to operators, and where threads have no owners.
-    visible = (info for info in infos if all_owners or (owner is None if info.damaged else may_see(info.owner, owner)))
-    wanted = (info for info in visible if project in (None, info.project) and all(word in info.title.casefold() for word in words))
-    return sorted(wanted, key=lambda info: (info.updated, info.thread_id), reverse=True)[offset : offset + limit]
+    # The owner of a damaged entry is unknown: show it to operators, and where threads have no
+    # owners.
+    visible = (
+        info
+        for info in infos
+        if all_owners or (owner is None if info.damaged else may_see(info.owner, owner))
+    )
+    wanted = (
+        info
+        for info in visible
+        if project in (None, info.project) and all(word in info.title.casefold() for word in words)
+    )
+    return sorted(wanted, key=lambda info: (info.updated, info.thread_id), reverse=True)[
+        offset : offset + limit
+    ]
 
 
 alist_threads = a_from(list_threads)
 
 
 def info_of(thread_id: str, entry: Mapping[str, Any]) -> ThreadInfo:
-    """Return an item of the index as a line of the list; an item of an earlier version lacks some of it."""
+    """Return an item of the index as a line of the list; an item of an earlier version lacks some
+    of it.
+    """
     turns, messages, owner = entry.get("turns"), entry.get("messages"), entry.get("owner")
     return ThreadInfo(
         thread_id=thread_id,
@@ -128,20 +163,36 @@ def info_of(thread_id: str, entry: Mapping[str, Any]) -> ThreadInfo:
     )
 
 
-# -- one thread -----------------------------------------------------------------------------------------------------
+# -- one thread ------------------------------------------------------------------------------------
 
 
 def rename_thread(
-    persistence: Persistence | StoredThreads, thread_id: str, title: str, *, owner: str | None = None, all_owners: bool = False
+    persistence: Persistence | StoredThreads,
+    thread_id: str,
+    title: str,
+    *,
+    owner: str | None = None,
+    all_owners: bool = False,
 ) -> str:
-    """Give a thread another title and return it, on one line and clipped. Raises `ThreadNotFoundError`, `ConfigError` for a blank one."""
-    return change_thread(persistence, thread_id, title=title, owner=owner, all_owners=all_owners).title
+    """Give a thread another title and return it, on one line and clipped. Raises
+    `ThreadNotFoundError`, `ConfigError` for a blank one.
+    """
+    return change_thread(
+        persistence, thread_id, title=title, owner=owner, all_owners=all_owners
+    ).title
 
 
 def move_thread(
-    persistence: Persistence | StoredThreads, thread_id: str, project: str, *, owner: str | None = None, all_owners: bool = False
+    persistence: Persistence | StoredThreads,
+    thread_id: str,
+    project: str,
+    *,
+    owner: str | None = None,
+    all_owners: bool = False,
 ) -> None:
-    """Move a thread to another project, "" for none. Raises `ThreadNotFoundError`, `ConfigError` for a name that cannot be one."""
+    """Move a thread to another project, "" for none. Raises `ThreadNotFoundError`, `ConfigError`
+    for a name that cannot be one.
+    """
     change_thread(persistence, thread_id, project=project, owner=owner, all_owners=all_owners)
 
 
@@ -154,10 +205,14 @@ def change_thread(
     owner: str | None = None,
     all_owners: bool = False,
 ) -> ThreadInfo:
-    """Rename a thread, move it, or both in one write; return its line of the list. Raises what `rename_thread` and `move_thread` raise."""
+    """Rename a thread, move it, or both in one write; return its line of the list. Raises what
+    `rename_thread` and `move_thread` raise.
+    """
     threads = threads_in(persistence)
     with threads.alone(thread_id):
-        return change(threads, thread_id, title=title, project=project, owner=owner, all_owners=all_owners)
+        return change(
+            threads, thread_id, title=title, project=project, owner=owner, all_owners=all_owners
+        )
 
 
 def delete_thread(
@@ -169,9 +224,11 @@ def delete_thread(
     results: "ResultStore | None" = None,
     archive: "ArchiveFiles | None" = None,
 ) -> None:
-    """Delete a thread with all that is stored of it, its results and archive files too where those are given.
+    """Delete a thread with all that is stored of it, its results and archive files too where those
+    are given.
 
-    Raises `ThreadNotFoundError`, and `ThreadBusyError` while a turn of it is under way. Killed half way, it can be called again.
+    Raises `ThreadNotFoundError`, and `ThreadBusyError` while a turn of it is under way. Killed half
+    way, it can be called again.
     """
     threads = threads_in(persistence)
     with threads.alone(thread_id):
@@ -179,12 +236,18 @@ def delete_thread(
 
 
 def import_thread(
-    persistence: Persistence | StoredThreads, lines: Iterable[str], *, thread_id: str | None = None, owner: str | None = None
+    persistence: Persistence | StoredThreads,
+    lines: Iterable[str],
+    *,
+    thread_id: str | None = None,
+    owner: str | None = None,
 ) -> str:
-    """Store a thread that was exported and return its id. `thread_id`, `owner`: instead of those in the file.
+    """Store a thread that was exported and return its id. `thread_id`, `owner`: instead of those in
+    the file.
 
-    Raises `ThreadFormatError` for a file that is damaged or of a newer schema, `ThreadExistsError` for an id that is
-    taken; nothing is written then. Where people import their own files, give their `owner`.
+    Raises `ThreadFormatError` for a file that is damaged or of a newer schema, `ThreadExistsError`
+    for an id that is taken; nothing is written then. Where people import their own files, give
+    their `owner`.
     """
     whole = import_lines(lines, thread_id=thread_id, owner=owner)
     threads = threads_in(persistence)
@@ -199,17 +262,32 @@ aimport_thread = a_from(import_thread)
 
 
 def change(
-    threads: StoredThreads, thread_id: str, *, title: str | None, project: str | None, owner: str | None, all_owners: bool = False
+    threads: StoredThreads,
+    thread_id: str,
+    *,
+    title: str | None,
+    project: str | None,
+    owner: str | None,
+    all_owners: bool = False,
 ) -> ThreadInfo:
-    """Check and write title and project into the index, None for what stays; return the thread's line of the list."""
+    """Check and write title and project into the index, None for what stays; return the thread's
+    line of the list.
+    """
     new_title = title_of(title) if title is not None else None
     if new_title == "":
         raise ConfigError("a title needs at least one character that is not white space")
     new_project = Context(project=project).project or "" if project is not None else None
     _, entry = find_thread(threads, thread_id, owner, all_owners=all_owners)
     if not entry:
-        raise ConfigError(f"thread {thread_id!r} has no place in the index: it was run without a store, compile the graph with one")
-    fields = {name: value for name, value in (("title", new_title), ("project", new_project)) if value is not None}
+        raise ConfigError(
+            f"thread {thread_id!r} has no place in the index: it was run without a store, compile"
+            " the graph with one"
+        )
+    fields = {
+        name: value
+        for name, value in (("title", new_title), ("project", new_project))
+        if value is not None
+    }
     threads.batch([PutOp(THREADS, thread_id, {**entry, **fields}, False)])
     return info_of(thread_id, {**entry, **fields})
 
@@ -223,15 +301,26 @@ def delete(
     results: "ResultStore | None" = None,
     archive: "ArchiveFiles | None" = None,
 ) -> None:
-    """Delete checkpoints and writes, results and files, then what the store keeps; the index last, so that what is left can be found.
+    """Delete checkpoints and writes, results and files, then what the store keeps; the index last,
+    so that what is left can be found.
 
-    What it took stays, without its id. Checkpoints first: where the store cannot be written, that raises before any file is gone.
+    What it took stays, without its id. Checkpoints first: where the store cannot be written, that
+    raises before any file is gone.
     """
     _check_owner(threads, thread_id, owner, all_owners=all_owners)
     with suppress(DamagedThreadError):
         whole, _ = load_thread(threads, thread_id, None, all_owners=True)
         if rows := [asdict(replace(row, thread="deleted")) for row in spent_in(whole)]:
-            threads.batch([PutOp(USAGE, usage_key(whole), {"owner": owner_of(whole.entry), "rows": rows}, False)])
+            threads.batch(
+                [
+                    PutOp(
+                        USAGE,
+                        usage_key(whole),
+                        {"owner": owner_of(whole.entry), "rows": rows},
+                        False,
+                    )
+                ]
+            )
     names = [thread_id, *_embedded_ids(threads, thread_id)] if results is not None else []
     threads.forget(thread_id)
     if results is not None:
@@ -241,11 +330,20 @@ def delete(
         archive.delete(thread_id)
     for kind in KINDS:
         _clear(threads, ("longtable", kind, label(thread_id)))
-    threads.batch([PutOp(BELLS, thread_id, None), PutOp(TURNS, turns_key(None, thread_id), None), PutOp(THREADS, thread_id, None)])
+    threads.batch(
+        [
+            PutOp(BELLS, thread_id, None),
+            PutOp(TURNS, turns_key(None, thread_id), None),
+            PutOp(THREADS, thread_id, None),
+        ]
+    )
 
 
-def _check_owner(threads: StoredThreads, thread_id: str, owner: str | None, *, all_owners: bool) -> None:
-    """Raise `ThreadNotFoundError` for a thread that is not there, or is another's; a damaged one is known by what can be read of it.
+def _check_owner(
+    threads: StoredThreads, thread_id: str, owner: str | None, *, all_owners: bool
+) -> None:
+    """Raise `ThreadNotFoundError` for a thread that is not there, or is another's; a damaged one is
+    known by what can be read of it.
 
     Raises `DamagedThreadError` where nothing says whose it is, unless for `all_owners`.
     """
@@ -261,29 +359,42 @@ def _check_owner(threads: StoredThreads, thread_id: str, owner: str | None, *, a
 
 
 def _embedded_ids(threads: StoredThreads, thread_id: str) -> list[str]:
-    """Return under which ids nodes of another graph keep what is theirs on its thread: each result has an entry of the audit."""
+    """Return under which ids nodes of another graph keep what is theirs on its thread: each result
+    has an entry of the audit.
+    """
     place = ("longtable", "audit", label(thread_id))
     (namespaces,) = threads.batch([ListNamespacesOp((MatchCondition("prefix", place),))])
-    below = [namespace[len(place) :] for namespace in namespaces or [] if len(namespace) > len(place)]
+    below = [
+        namespace[len(place) :] for namespace in namespaces or [] if len(namespace) > len(place)
+    ]
     return [NODE.join([thread_id, *map(unquote, names)]) for names in below]
 
 
 def _clear(threads: StoredThreads, namespace: tuple[str, ...]) -> None:
-    """Delete what is in a namespace and below it: of a thread, and of another graph's nodes on it."""
+    """Delete what is in a namespace and below it: of a thread, and of another graph's nodes on
+    it.
+    """
     before: list[PutOp] = []
     while True:
         (items,) = threads.batch([SearchOp(namespace, limit=PAGE)])
-        deletions = [PutOp(tuple(item.namespace), item.key, None) for item in items or [] if isinstance(item, Item)]
-        if deletions == before:  # nothing is left, or only what a damaged name keeps from being deleted
+        deletions = [
+            PutOp(tuple(item.namespace), item.key, None)
+            for item in items or []
+            if isinstance(item, Item)
+        ]
+        if deletions == before:
+            # Nothing is left, or only what a damaged name keeps from being deleted.
             return
         threads.batch(deletions)
         before = deletions
 
 
 def reduce(threads: StoredThreads, thread_id: str) -> bool:
-    """Drop the checkpoints before a thread's present state; return whether it was done. Transcript and memory stay, whole.
+    """Drop the checkpoints before a thread's present state; return whether it was done. Transcript
+    and memory stay, whole.
 
-    The whole transcript is in the archive before anything is deleted: killed half way, the next call goes on from there.
+    The whole transcript is in the archive before anything is deleted: killed half way, the next
+    call goes on from there.
     """
     whole, state = load_thread(threads, thread_id, None, all_owners=True)
     if is_stored(state) and is_pending(state):
@@ -302,7 +413,7 @@ def reduce(threads: StoredThreads, thread_id: str) -> bool:
     return True
 
 
-# -- many threads ---------------------------------------------------------------------------------------------------
+# -- many threads ----------------------------------------------------------------------------------
 
 
 def prune_threads(
@@ -317,10 +428,12 @@ def prune_threads(
     archive: "ArchiveFiles | None" = None,
     on_damaged: Report = log_damaged,
 ) -> list[ThreadInfo]:
-    """Delete the threads not used for so long and return them, the newest first; their results too where their store is given.
+    """Delete the threads not used for so long and return them, the newest first; their results too
+    where their store is given.
 
-    With `keep_archive` their transcript and memory stay and can be continued; only the checkpoints behind them go. One that
-    cannot be read is left then: `on_damaged` is called, by default the log says it.
+    With `keep_archive` their transcript and memory stay and can be continued; only the checkpoints
+    behind them go. One that cannot be read is left then: `on_damaged` is called, by default the log
+    says it.
     """
     infos = list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
     old = stale_threads(infos, older_than=older_than, now=now)
@@ -336,20 +449,35 @@ def prune_threads(
 aprune_threads = a_from(prune_threads)
 
 
-def stale_threads(infos: Sequence[ThreadInfo], *, older_than: timedelta, now: datetime) -> list[ThreadInfo]:
-    """Return those not used for longer than that; never one whose time cannot be read, nor one from the future."""
+def stale_threads(
+    infos: Sequence[ThreadInfo], *, older_than: timedelta, now: datetime
+) -> list[ThreadInfo]:
+    """Return those not used for longer than that; never one whose time cannot be read, nor one from
+    the future.
+    """
     if older_than < timedelta(0):
         raise ConfigError(f"an age is not negative, found {older_than}")
-    return [info for info in infos if (used := _time(info.updated)) is not None and now - used > older_than]
+    return [
+        info
+        for info in infos
+        if (used := _time(info.updated)) is not None and now - used > older_than
+    ]
 
 
 def _prune(
-    threads: StoredThreads, info: ThreadInfo, *, keep_archive: bool, results: "ResultStore | None", archive: "ArchiveFiles | None"
+    threads: StoredThreads,
+    info: ThreadInfo,
+    *,
+    keep_archive: bool,
+    results: "ResultStore | None",
+    archive: "ArchiveFiles | None",
 ) -> bool:
     # Looked at again: it may have been used, or deleted, since it was listed.
     if not (entry := index_entry(threads, info.thread_id)):
         return False
-    if entry.get("updated") != info.updated or (keep_archive and entry.get(REDUCED) == _last_use(entry)):
+    if entry.get("updated") != info.updated or (
+        keep_archive and entry.get(REDUCED) == _last_use(entry)
+    ):
         return False
     if keep_archive:
         return reduce(threads, info.thread_id)
@@ -369,7 +497,7 @@ def _time(text: str) -> datetime | None:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-# -- search ---------------------------------------------------------------------------------------------------------
+# -- search ----------------------------------------------------------------------------------------
 
 
 def search_threads(
@@ -381,10 +509,12 @@ def search_threads(
     all_owners: bool = False,
     on_damaged: Report = log_damaged,
 ) -> list[SearchHit]:
-    """Return the turns whose words answer a query best, over all transcripts an owner may see, live and archived.
+    """Return the turns whose words answer a query best, over all transcripts an owner may see, live
+    and archived.
 
-    Each turn once, by its best message; excluded messages are left out. Reads every transcript: time grows with their sum.
-    `on_damaged` is called for each thread that cannot be read; by default the log says it.
+    Each turn once, by its best message; excluded messages are left out. Reads every transcript:
+    time grows with their sum. `on_damaged` is called for each thread that cannot be read; by
+    default the log says it.
     """
     if limit < 0:
         raise ConfigError(f"a search takes no negative limit, found {limit}")

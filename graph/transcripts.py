@@ -1,4 +1,6 @@
-"""Whole threads as values: what is stored of one, a copy of its first turns, the place it takes in a store."""
+"""Whole threads as values: what is stored of one, a copy of its first turns, the place it takes in
+a store.
+"""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -9,7 +11,13 @@ from langchain_core.messages import BaseMessage
 from langgraph.store.base import GetOp, PutOp
 from langgraph.types import StateSnapshot
 
-from longtable.base.errors import DamagedThreadError, ThreadExistsError, ThreadNotFoundError, TurnPendingError, UnknownTurnError
+from longtable.base.errors import (
+    DamagedThreadError,
+    ThreadExistsError,
+    ThreadNotFoundError,
+    TurnPendingError,
+    UnknownTurnError,
+)
 from longtable.base.store_keys import THREADS
 from longtable.graph.loading import readable
 from longtable.graph.persistence import storage_errors
@@ -27,7 +35,9 @@ from longtable.nodes.state import Turn, thread_of, turn_of
 PAGE = 1_000
 """Archived messages read at once."""
 REDUCING = "reducing"
-"""Key in the index: how many messages the archive holds while a thread's checkpoints are dropped."""
+"""Key in the index: how many messages the archive holds while a thread's checkpoints are
+dropped.
+"""
 CHANNELS = ("learned", "brief", "usage")
 """What else of a thread's state is more than its transcript and memory, and outlives a turn."""
 
@@ -62,19 +72,36 @@ class ThreadRecord:
         """Return the state its live part is stored as."""
         archive = {"archive": {"count": self.archived}} if self.archived else {}
         turn = {"turn": self.turn} if self.turn else {}
-        lists = {"messages": list(self.messages[self.archived :]), "compactions": list(self.compactions), "edits": list(self.edits)}
-        return {**{name: value for name, value in lists.items() if value}, **archive, **turn, **self.channels}
+        lists = {
+            "messages": list(self.messages[self.archived :]),
+            "compactions": list(self.compactions),
+            "edits": list(self.edits),
+        }
+        return {
+            **{name: value for name, value in lists.items() if value},
+            **archive,
+            **turn,
+            **self.channels,
+        }
 
     @property
     def shown(self) -> list[BaseMessage]:
         """Return the transcript with excluded messages marked."""
         excluded = self.thread.excluded
-        return [marked(message, kind=EXCLUDED) if message.id in excluded else message for message in self.messages]
+        return [
+            marked(message, kind=EXCLUDED) if message.id in excluded else message
+            for message in self.messages
+        ]
 
 
 @storage_errors()
 def find_thread(
-    threads: StoredThreads, thread_id: str, owner: str | None, *, all_owners: bool = False, checkpoint_id: str | None = None
+    threads: StoredThreads,
+    thread_id: str,
+    owner: str | None,
+    *,
+    all_owners: bool = False,
+    checkpoint_id: str | None = None,
 ) -> tuple[StateSnapshot, Json]:
     """Return a thread's state and its item of the index, empty where that is damaged.
 
@@ -89,27 +116,47 @@ def find_thread(
 
 
 def index_entry(threads: StoredThreads, thread_id: str) -> Json:
-    """Return a thread's item of the index, empty where there is none, it is damaged, or no store keeps any."""
-    return dict(entry_of(threads.optional_store, thread_id)) if threads.optional_store is not None else {}
+    """Return a thread's item of the index, empty where there is none, it is damaged, or no store
+    keeps any.
+    """
+    return (
+        dict(entry_of(threads.optional_store, thread_id))
+        if threads.optional_store is not None
+        else {}
+    )
 
 
 @storage_errors()
 def load_thread(
-    threads: StoredThreads, thread_id: str, owner: str | None, *, all_owners: bool = False, checkpoint_id: str | None = None
+    threads: StoredThreads,
+    thread_id: str,
+    owner: str | None,
+    *,
+    all_owners: bool = False,
+    checkpoint_id: str | None = None,
 ) -> tuple[ThreadRecord, StateSnapshot]:
-    """Read a thread whole, as it is or as it was at a checkpoint. Raises what `find_thread` does."""
-    state, entry = find_thread(threads, thread_id, owner, all_owners=all_owners, checkpoint_id=checkpoint_id)
+    """Read a thread whole, as it is or as it was at a checkpoint. Raises what `find_thread`
+    does.
+    """
+    state, entry = find_thread(
+        threads, thread_id, owner, all_owners=all_owners, checkpoint_id=checkpoint_id
+    )
     with readable(thread_id, "what is kept of it in the store"):
         return _whole(threads, thread_id, state, entry), state
 
 
-def _whole(threads: StoredThreads, thread_id: str, state: StateSnapshot, entry: Json) -> ThreadRecord:
+def _whole(
+    threads: StoredThreads, thread_id: str, state: StateSnapshot, entry: Json
+) -> ThreadRecord:
     thread = thread_of(state.values)
-    # A thread that was being reduced when the process died has no state: its archive holds all, the index says how much.
+    # A thread that was being reduced when the process died has no state: its archive holds all, the
+    # index says how much.
     archived = thread.archived if is_stored(state) else int(entry.get(REDUCING) or 0)
     messages: list[BaseMessage] = []
     for first in range(1, archived + 1, PAGE):
-        originals = page(StoreArchive(threads.store), thread_id, first, min(archived, first + PAGE - 1))
+        originals = page(
+            StoreArchive(threads.store), thread_id, first, min(archived, first + PAGE - 1)
+        )
         messages += [original.message for original in originals]
     return ThreadRecord(
         thread_id=thread_id,
@@ -128,18 +175,29 @@ def spent_in(whole: ThreadRecord) -> list[Spent]:
     """Return what one thread took, by hour and model."""
     brief = whole.channels.get("brief") or {}
     model = str(brief.get("model") or whole.entry.get("model") or "")
-    rows = spent_of(whole.messages, thread=whole.thread_id, model=model, encoding=str(brief.get("encoding") or "o200k_base"))
+    rows = spent_of(
+        whole.messages,
+        thread=whole.thread_id,
+        model=model,
+        encoding=str(brief.get("encoding") or "o200k_base"),
+    )
     rows += spent_on(unmerged(whole.retired, whole.compactions), thread=whole.thread_id)
     return [replace(row, project=str(whole.entry.get("project") or "")) for row in rows]
 
 
 def usage_key(whole: ThreadRecord) -> str:
-    """Return the key of its usage once it is deleted: it does not tell the id, which another thread may get."""
-    return hashlib.sha256(f"{whole.thread_id}\n{whole.messages[0].id}".encode("utf-8", "replace")).hexdigest()[:32]
+    """Return the key of its usage once it is deleted: it does not tell the id, which another thread
+    may get.
+    """
+    return hashlib.sha256(
+        f"{whole.thread_id}\n{whole.messages[0].id}".encode("utf-8", "replace")
+    ).hexdigest()[:32]
 
 
 def save_thread(threads: StoredThreads, whole: ThreadRecord) -> None:
-    """Write a thread that is not there yet: archive first, then state, then index. Raises `ThreadExistsError`."""
+    """Write a thread that is not there yet: archive first, then state, then index. Raises
+    `ThreadExistsError`.
+    """
     (item,) = threads.batch([GetOp(THREADS, whole.thread_id)])
     if is_stored(threads.load(whole.thread_id)) or item is not None:
         raise ThreadExistsError(whole.thread_id)
@@ -153,14 +211,27 @@ def save_thread(threads: StoredThreads, whole: ThreadRecord) -> None:
 
 
 def archive_messages(threads: StoredThreads, whole: ThreadRecord, start: int, end: int) -> None:
-    """Write the messages from place `start` up to `end` of the transcript to the archive, a page at a time."""
+    """Write the messages from place `start` up to `end` of the transcript to the archive, a page at
+    a time.
+    """
     for first in range(start, end, PAGE):
-        originals = [Original(i + 1, whole.messages[i]) for i in range(first, min(end, first + PAGE))]
+        originals = [
+            Original(i + 1, whole.messages[i]) for i in range(first, min(end, first + PAGE))
+        ]
         keep_originals(StoreArchive(threads.store), whole.thread_id, originals)
 
 
-def fork_thread(threads: StoredThreads, thread_id: str, new_id: str, turn: int | None, owner: str | None, now: str) -> set[str]:
-    """Write the first turns of a thread as a thread of its own; return the ids of the compactions it has."""
+def fork_thread(
+    threads: StoredThreads,
+    thread_id: str,
+    new_id: str,
+    turn: int | None,
+    owner: str | None,
+    now: str,
+) -> set[str]:
+    """Write the first turns of a thread as a thread of its own; return the ids of the compactions
+    it has.
+    """
     with threads.alone(new_id):
         try:
             whole, state = load_thread(threads, thread_id, owner)
@@ -176,10 +247,11 @@ def fork_thread(threads: StoredThreads, thread_id: str, new_id: str, turn: int |
 def _last_readable(
     threads: StoredThreads, thread_id: str, owner: str | None, error: DamagedThreadError
 ) -> tuple[ThreadRecord, StateSnapshot]:
-    """Return a thread as it was at the newest checkpoint that can be read. Raises `error` where none can.
+    """Return a thread as it was at the newest checkpoint that can be read. Raises `error` where
+    none can.
 
-    A damaged row makes all checkpoints unreadable from there to the channel's next full snapshot: search for a readable one
-    with doubling steps, then bisect.
+    A damaged row makes all checkpoints unreadable from there to the channel's next full snapshot:
+    search for a readable one with doubling steps, then bisect.
     """
     ids = threads.checkpoint_ids(thread_id)
     damaged, place = 0, 1
@@ -198,14 +270,27 @@ def _last_readable(
 
 def last_turn(whole: ThreadRecord) -> int:
     """Return the number of a thread's newest turn, finished or not; 0 where it has none."""
-    return int(whole.turn.get("number") or max((turn_number(message) for message in whole.messages), default=0))
+    return int(
+        whole.turn.get("number")
+        or max((turn_number(message) for message in whole.messages), default=0)
+    )
 
 
-def fork_of(whole: ThreadRecord, new_id: str, turn: int | None, *, pending: bool, owner: str | None, now: str) -> ThreadRecord:
-    """Return a thread as it was after a turn, with what the person changed about those messages since.
+def fork_of(
+    whole: ThreadRecord,
+    new_id: str,
+    turn: int | None,
+    *,
+    pending: bool,
+    owner: str | None,
+    now: str,
+) -> ThreadRecord:
+    """Return a thread as it was after a turn, with what the person changed about those messages
+    since.
 
-    Memory is the one of that time: later compactions are left out, so that the rounds it kept word for word are again.
-    `turn`: None, the last that is finished. Raises `UnknownTurnError`, and `TurnPendingError` for a turn that is not finished.
+    Memory is the one of that time: later compactions are left out, so that the rounds it kept word
+    for word are again. `turn`: None, the last that is finished. Raises `UnknownTurnError`, and
+    `TurnPendingError` for a turn that is not finished.
     """
     last = last_turn(whole)
     turn = last - pending if turn is None else turn
@@ -213,15 +298,31 @@ def fork_of(whole: ThreadRecord, new_id: str, turn: int | None, *, pending: bool
         raise UnknownTurnError(turn, turns=last)
     if turn == last and pending:
         raise TurnPendingError(whole.thread_id)
-    length = next((i for i, message in enumerate(whole.messages) if turn_number(message) > turn), len(whole.messages))
+    length = next(
+        (i for i, message in enumerate(whole.messages) if turn_number(message) > turn),
+        len(whole.messages),
+    )
     messages = whole.messages[:length]
     compactions = unmerged(whole.retired, whole.compactions)
-    records = [record for record in compactions if record["turn"] <= turn and record["count"] <= length]
-    edits = [edit for edit in whole.edits if _concerns(edit, turn, length, {record["id"] for record in records})]
+    records = [
+        record for record in compactions if record["turn"] <= turn and record["count"] <= length
+    ]
+    edits = [
+        edit
+        for edit in whole.edits
+        if _concerns(edit, turn, length, {record["id"] for record in records})
+    ]
     chain = Thread(messages, records, edits).chain
-    # Retired by then was what the compaction before the live one covers; the live one's originals stay, for undo.
+    # Retired by then was what the compaction before the live one covers; the live one's originals
+    # stay, for undo.
     archived = min(whole.archived, chain[-2]["count"] if len(chain) > 1 else 0)
-    new_turn: Turn = {"number": turn, "status": "answered", "calls": 0, "overflows": 0, "breaker": None}
+    new_turn: Turn = {
+        "number": turn,
+        "status": "answered",
+        "calls": 0,
+        "overflows": 0,
+        "breaker": None,
+    }
     if turn == last and "failure" in whole.turn:
         new_turn = {**new_turn, "status": whole.turn["status"], "failure": whole.turn["failure"]}
     if messages:
@@ -248,12 +349,16 @@ def fork_of(whole: ThreadRecord, new_id: str, turn: int | None, *, pending: bool
         compactions=records,
         edits=edits,
         turn=new_turn,
-        channels={name: value for name, value in whole.channels.items() if name != "usage" or turn == last},
+        channels={
+            name: value for name, value in whole.channels.items() if name != "usage" or turn == last
+        },
     )
 
 
 def _concerns(edit: Edit, turn: int, length: int, records: set[str]) -> bool:
-    """Return whether a person's change is about the first messages of a thread, or what was made of them."""
+    """Return whether a person's change is about the first messages of a thread, or what was made of
+    them.
+    """
     match edit["op"]:
         case "pin":
             return int(edit["pin"].get("turn", 0)) <= turn

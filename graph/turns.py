@@ -1,10 +1,12 @@
 """Turns: run one, run what is left of one that was overtaken, hand a message to the running one.
 
-Each function waits by the execution of its runner only: it serves callers that block and callers that await.
+Each function waits by the execution of its runner only: it serves callers that block and callers
+that await.
 
-Whoever sent a message to a running turn waits until it has joined the turn. If the turn ended without it, the sender
-takes the thread and the message is a turn like any other. A sender that does not wait (`detached`), or that reads the
-very stream of that turn, leaves the message to whoever has the thread, and they run it next.
+Whoever sent a message to a running turn waits until it has joined the turn. If the turn ended
+without it, the sender takes the thread and the message is a turn like any other. A sender that does
+not wait (`detached`), or that reads the very stream of that turn, leaves the message to whoever has
+the thread, and they run it next.
 """
 
 import asyncio
@@ -26,7 +28,13 @@ from longtable.base.twins import complete
 from longtable.graph.locks import GRACE_SECONDS, pause, pauses
 from longtable.graph.persistence import storage_errors
 from longtable.graph.thread_runner import GraphInput, RunReader, ThreadRunner
-from longtable.graph.thread_state import Values, answer_command, is_failed, is_pending, leftover_update
+from longtable.graph.thread_state import (
+    Values,
+    answer_command,
+    is_failed,
+    is_pending,
+    leftover_update,
+)
 from longtable.memory.stamps import marks_of, turn_number, unmarked
 from longtable.nodes.inbox import Inbox, InboxMessage, steered_event
 from longtable.nodes.ingest import Question, answer_to, check_input
@@ -61,25 +69,50 @@ def iterate(events: Events) -> Iterator[Event]:
         complete(cast("Any", events.aclose()))
 
 
-def ask(runner: ThreadRunner, question: Question | None, answer: Any, waiting_id: str | None) -> Events:
-    """Run a turn that begins with a question, or go on with what waits; see `Conversation.stream`."""
-    return ending_with_failed(_asked(runner, question, answer, waiting_id), runner.context, question.text if question else None)
+def ask(
+    runner: ThreadRunner, question: Question | None, answer: Any, waiting_id: str | None
+) -> Events:
+    """Run a turn that begins with a question, or go on with what waits; see
+    `Conversation.stream`.
+    """
+    return ending_with_failed(
+        _asked(runner, question, answer, waiting_id),
+        runner.context,
+        question.text if question else None,
+    )
 
 
-async def _asked(runner: ThreadRunner, question: Question | None, answer: Any, waiting_id: str | None) -> Events:
+async def _asked(
+    runner: ThreadRunner, question: Question | None, answer: Any, waiting_id: str | None
+) -> Events:
     if question is not None and answer is not None:
-        raise ConfigError("a turn begins with a message or goes on with an answer: give one of the two")
+        raise ConfigError(
+            "a turn begins with a message or goes on with an answer: give one of the two"
+        )
     async with AsyncExitStack() as stack:
         stack.enter_context(storage_errors())
         message = _message(runner, question) if question is not None else None
-        if message is not None and runner.when_busy == "steer" and not await runner.work(partial(_is_known, runner, question)):
+        if (
+            message is not None
+            and runner.when_busy == "steer"
+            and not await runner.work(partial(_is_known, runner, question))
+        ):
             run = _steered_in(runner, message, wait=True)
         else:
             if not (runner.waits and await _is_alone(runner, stack)):
                 if runner.waits:
                     yield ThreadWaiting(type="thread_waiting", thread_id=runner.thread_id)
                 await stack.enter_async_context(_alone(runner, wait=runner.waits))
-            rest = await runner.work(partial(_continuation, runner, answer, waiting_id, message, resent=bool(question and question.id)))
+            rest = await runner.work(
+                partial(
+                    _continuation,
+                    runner,
+                    answer,
+                    waiting_id,
+                    message,
+                    resent=bool(question and question.id),
+                )
+            )
             if not isinstance(rest, tuple):
                 if rest is not None:
                     yield rest
@@ -103,7 +136,9 @@ def _alone(runner: ThreadRunner, *, wait: bool) -> AbstractAsyncContextManager[N
 
 
 def _message(runner: ThreadRunner, question: Question) -> HumanMessage:
-    """Return a new message. What needs no count is refused here, so that nothing at all is written."""
+    """Return a new message. What needs no count is refused here, so that nothing at all is
+    written.
+    """
     message = question.message()
     check_input([message], runner.context, None)
     return message
@@ -113,30 +148,54 @@ def _is_known(runner: ThreadRunner, question: Question | None) -> bool:
     """Return whether a question was sent before."""
     if question is None or question.id is None:
         return False
-    return answer_to(question.id, thread_of(runner.state().values), runner.graph.store, runner.thread_id)[0] is not None
+    return (
+        answer_to(
+            question.id, thread_of(runner.state().values), runner.graph.store, runner.thread_id
+        )[0]
+        is not None
+    )
 
 
 def _continuation(
-    runner: ThreadRunner, answer: Any, waiting_id: str | None, message: HumanMessage | None, *, resent: bool
+    runner: ThreadRunner,
+    answer: Any,
+    waiting_id: str | None,
+    message: HumanMessage | None,
+    *,
+    resent: bool,
 ) -> tuple[GraphInput, list[BaseMessage]] | AnswerEvent | None:
     """Return the graph's input and the user messages of the turn that waits, None where none does.
 
-    With a `message` that may have been sent before: its answer; else the turn that it opened, or a new one.
+    With a `message` that may have been sent before: its answer; else the turn that it opened, or a
+    new one.
     """
     if message is not None and not resent:
         return Input(messages=[message]), [message]
     state = runner.state()
     messages = messages_of_turn(state)
     if message is not None:
-        known, said = answer_to(str(message.id), thread_of(state.values), runner.graph.store, runner.thread_id)
+        known, said = answer_to(
+            str(message.id), thread_of(state.values), runner.graph.store, runner.thread_id
+        )
         if known is not None and known.content != message.content:
-            raise ConfigError(f"the id {message.id!r} belongs to another message of this thread: give this message an id of its own")
-        if said is not None and not (is_pending(state) and turn_number(said) == turn_of(state.values).get("number")):
-            return AnswerEvent(type="answer", text=str(said.text), status=marks_of(said).get("notice", "answered"), turn=turn_number(said))
+            raise ConfigError(
+                f"the id {message.id!r} belongs to another message of this thread: give this"
+                " message an id of its own"
+            )
+        if said is not None and not (
+            is_pending(state) and turn_number(said) == turn_of(state.values).get("number")
+        ):
+            return AnswerEvent(
+                type="answer",
+                text=str(said.text),
+                status=marks_of(said).get("notice", "answered"),
+                turn=turn_number(said),
+            )
         newest = any(each.id == message.id for each in messages)
         if known is None and not newest:
             return Input(messages=[message]), [message]
-        if not newest or not (is_pending(state) or is_failed(state)):  # its turn failed: others came after it, or it was excluded
+        if not newest or not (is_pending(state) or is_failed(state)):
+            # Its turn failed: others came after it, or it was excluded.
             message = message.model_copy(update={"id": f"{message.id}/again"})
             return _continuation(runner, answer, waiting_id, message, resent=True)
     if answer is not None:
@@ -168,14 +227,19 @@ async def finishing(events: Events) -> Events:
 def _ended(task: asyncio.Task[None]) -> None:
     _going_on.discard(task)
     if not task.cancelled():
-        task.exception()  # asked for here: a reader that is gone does not, and asyncio would complain
+        # Asked for here: a reader that is gone does not, and asyncio would complain.
+        task.exception()
 
 
-async def resumed(runner: ThreadRunner, graph_input: GraphInput, messages: Sequence[BaseMessage]) -> Events:
-    """Run a turn, or go on with one, on a locked thread, then the messages that others left for it meanwhile.
+async def resumed(
+    runner: ThreadRunner, graph_input: GraphInput, messages: Sequence[BaseMessage]
+) -> Events:
+    """Run a turn, or go on with one, on a locked thread, then the messages that others left for it
+    meanwhile.
 
-    `messages`: the user messages of the turn, none where they are not yet stored. What was made ahead after the last turn is told
-    first; what is to be made ahead after this one goes on when the caller has left the thread.
+    `messages`: the user messages of the turn, none where they are not yet stored. What was made
+    ahead after the last turn is told first; what is to be made ahead after this one goes on when
+    the caller has left the thread.
     """
     for event in runner.locks.events_of(runner.thread_id):
         yield event
@@ -187,7 +251,12 @@ async def resumed(runner: ThreadRunner, graph_input: GraphInput, messages: Seque
                 yield event
         messages = await runner.work(partial(_left, runner, readers))
         if not messages:
-            if readers and readers[-1].settled and readers[-1].turn.get("prepare") and runner.step_after_answer:
+            if (
+                readers
+                and readers[-1].settled
+                and readers[-1].turn.get("prepare")
+                and runner.step_after_answer
+            ):
                 runner.locks.go_on(runner.thread_id, runner.make_room)
             return
         graph_input = Input(messages=[*messages])
@@ -198,7 +267,9 @@ async def compaction(runner: ThreadRunner) -> Events:
     async with AsyncExitStack() as stack:
         stack.enter_context(storage_errors())
         await stack.enter_async_context(_alone(runner, wait=runner.waits))
-        events = await stack.enter_async_context(aclosing(_until_done(runner, lambda _: Rest(_compaction(runner)), [])))
+        events = await stack.enter_async_context(
+            aclosing(_until_done(runner, lambda _: Rest(_compaction(runner)), []))
+        )
         async for event in events:
             yield event
 
@@ -219,8 +290,9 @@ async def _until_done(
 ) -> Events:
     """Run the graph; if another run overtakes it, wait for the thread and run what is left.
 
-    That happens where this process stood still for longer than its lease, where its lease connection was cut, or where a
-    bare run of the graph did not wait. Each run appends its reader to `readers`.
+    That happens where this process stood still for longer than its lease, where its lease
+    connection was cut, or where a bare run of the graph did not wait. Each run appends its reader
+    to `readers`.
     """
     overtaken: ThreadBusyError | None = None
     for attempt in range(TRIES):
@@ -263,8 +335,8 @@ def _next_run(
 def rest_of(messages: Sequence[BaseMessage], state: StateSnapshot, error: ThreadBusyError) -> Rest:
     """Return what is left of a turn that another run overtook. Pure.
 
-    If other turns came after its messages, these move to the end of the transcript, and what it had written leaves it.
-    Raises `error` if they are part of a compaction by now.
+    If other turns came after its messages, these move to the end of the transcript, and what it had
+    written leaves it. Raises `error` if they are part of a compaction by now.
     """
     thread, newest = thread_of(state.values), turn_of(state.values)
     places = {message.id: place for place, message in enumerate(thread.messages)}
@@ -341,7 +413,9 @@ async def _steered_in(runner: ThreadRunner, message: HumanMessage, *, wait: bool
                 yield steered_event(message, number)
                 yield AnswerEvent(type="answer", text="", status="steered", turn=number)
                 return
-        events = await stack.enter_async_context(aclosing(resumed(runner, Input(messages=[message]), [message])))
+        events = await stack.enter_async_context(
+            aclosing(resumed(runner, Input(messages=[message]), [message]))
+        )
         async for event in events:
             yield event
     await runner.locks.wait_for_job(runner.thread_id, runner.how, most=GRACE_SECONDS)
@@ -367,8 +441,8 @@ def _turn_with(message: HumanMessage, values: Values) -> int:
 def _checked(runner: ThreadRunner, message: HumanMessage, values: Values) -> int:
     """Refuse a message that could not be sent word for word; return the turn it will join.
 
-    It would be sent under the settings of the running turn: under its limit where that is the smaller. A sender who
-    withholds every cell does not join a turn that does not.
+    It would be sent under the settings of the running turn: under its limit where that is the
+    smaller. A sender who withholds every cell does not join a turn that does not.
     """
     running, context = turn_of(values), runner.context
     if context.privacy == "types" and running.get("number") and not running.get("private"):
@@ -392,5 +466,8 @@ def _left(runner: ThreadRunner, readers: Sequence[RunReader]) -> list[BaseMessag
 
 def _inbox_store(runner: ThreadRunner) -> BaseStore:
     if runner.graph.store is None:
-        raise ConfigError("messages to a running turn wait in a store: compile the graph with it, graph.compile(..., store=...)")
+        raise ConfigError(
+            "messages to a running turn wait in a store: compile the graph with it,"
+            " graph.compile(..., store=...)"
+        )
     return runner.graph.store

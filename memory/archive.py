@@ -1,4 +1,6 @@
-"""Encode retired messages and keep them in a store by number; what comes back is exactly the message that went in."""
+"""Encode retired messages and keep them in a store by number; what comes back is exactly the
+message that went in.
+"""
 
 import base64
 import hashlib
@@ -56,30 +58,46 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "Decimal": Decimal,
     "UUID": UUID,
 }
-_COLLECTIONS: Mapping[str, Callable[[Any], Any]] = {"tuple": tuple, "set": set, "frozenset": frozenset}
+_COLLECTIONS: Mapping[str, Callable[[Any], Any]] = {
+    "tuple": tuple,
+    "set": set,
+    "frozenset": frozenset,
+}
 
 
 def encode_message(message: BaseMessage) -> str:
-    """Return a message as JSON text in ASCII. Raises `ArchiveFormatError` for a value that is no data (an open file, a client).
+    """Return a message as JSON text in ASCII. Raises `ArchiveFormatError` for a value that is no
+    data (an open file, a client).
 
     A message of a class of one's own is written as the LangChain class it extends.
     """
-    cls = next((c for c in type(message).__mro__ if c.__name__ in _CLASSES and c is _CLASSES[c.__name__]), None)
+    cls = next(
+        (c for c in type(message).__mro__ if c.__name__ in _CLASSES and c is _CLASSES[c.__name__]),
+        None,
+    )
     if cls is None:
-        raise ArchiveFormatError(f"message {message.id} is a {type(message).__name__}, which no transcript holds: remove it")
+        raise ArchiveFormatError(
+            f"message {message.id} is a {type(message).__name__}, which no transcript holds:"
+            " remove it"
+        )
     fields = {**message.__dict__, **(message.__pydantic_extra__ or {})}
     written = {name: _encode(value, (message, name)) for name, value in fields.items()}
     return json.dumps({"class": cls.__name__, "fields": written}, separators=(",", ":"))
 
 
 def decode_message(text: str) -> BaseMessage:
-    """Return the message that `encode_message` wrote. Raises `ArchiveFormatError` for anything else."""
+    """Return the message that `encode_message` wrote. Raises `ArchiveFormatError` for anything
+    else.
+    """
     try:
         written = json.loads(text)
-        return _CLASSES[written["class"]].model_construct(**{name: _decode(value) for name, value in written["fields"].items()})
+        return _CLASSES[written["class"]].model_construct(
+            **{name: _decode(value) for name, value in written["fields"].items()}
+        )
     except (ValueError, KeyError, TypeError, ArithmeticError) as error:
         raise ArchiveFormatError(
-            f"an archived message cannot be read ({type(error).__name__}: {error}): it was changed, or written by a newer version"
+            f"an archived message cannot be read ({type(error).__name__}: {error}): it was changed,"
+            " or written by a newer version"
         ) from error
 
 
@@ -87,13 +105,19 @@ def _encode(value: Any, place: tuple[BaseMessage, str]) -> Json:
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, str):
-        return value if _is_text(value) else _tagged("text", base64.b64encode(value.encode("utf-8", "surrogatepass")).decode())
+        return (
+            value
+            if _is_text(value)
+            else _tagged("text", base64.b64encode(value.encode("utf-8", "surrogatepass")).decode())
+        )
     if isinstance(value, list):
         return [_encode(item, place) for item in value]
     if isinstance(value, dict):
         if all(isinstance(key, str) and _is_text(key) for key in value) and TAG not in value:
             return {key: _encode(item, place) for key, item in value.items()}
-        return _tagged("dict", [[_encode(key, place), _encode(item, place)] for key, item in value.items()])
+        return _tagged(
+            "dict", [[_encode(key, place), _encode(item, place)] for key, item in value.items()]
+        )
     kind = type(value)
     if kind in _WRITE:
         return _tagged(kind.__name__, _WRITE[kind](value))
@@ -101,7 +125,8 @@ def _encode(value: Any, place: tuple[BaseMessage, str]) -> Json:
         return _tagged(kind.__name__, [_encode(item, place) for item in value])
     message, field = place
     raise ArchiveFormatError(
-        f"message {message.id} holds a {kind.__name__} in {field}, which is no data: store plain values, bytes, dates or decimals there"
+        f"message {message.id} holds a {kind.__name__} in {field}, which is no data: store plain"
+        " values, bytes, dates or decimals there"
     )
 
 
@@ -125,7 +150,9 @@ def _tagged(kind: str, value: Json) -> Json:
 
 
 def _is_text(value: str) -> bool:
-    """Return whether a string is Unicode text: JSON would join two lone surrogates to one character."""
+    """Return whether a string is Unicode text: JSON would join two lone surrogates to one
+    character.
+    """
     try:
         return value.isascii() or bool(value.encode())
     except UnicodeEncodeError:
@@ -133,23 +160,33 @@ def _is_text(value: str) -> bool:
 
 
 BATCH = 1_000
-"""Items of one store call: SQLite binds 32,766 values a statement at most, PostgreSQL 65,535, and a put takes five."""
+"""Items of one store call: SQLite binds 32,766 values a statement at most, PostgreSQL 65,535, and a
+put takes five.
+"""
 DAMAGED = "longtable_damaged"
 """Key of the value that stands for an item of the store that cannot be read."""
 DIGITS = 9
 """Of a key, so that keys sort as their numbers do."""
 TEXT_CHARS = 4_000
-"""What is embedded of a message: embedding models take 8,192 tokens at most, and a Chinese character is up to two."""
+"""What is embedded of a message: embedding models take 8,192 tokens at most, and a Chinese
+character is up to two.
+"""
 
 Item = dict[str, Any]
-"""One archived message: number, id, turn, time, text (what can be read and embedded), message (the whole, as `codec` writes it)."""
+"""One archived message: number, id, turn, time, text (what can be read and embedded), message (the
+whole, as `codec` writes it).
+"""
 
 
 class Archive(Protocol):
-    """A store as the archive needs it. Each call is one transaction where the store has transactions."""
+    """A store as the archive needs it. Each call is one transaction where the store has
+    transactions.
+    """
 
     def put(self, namespace: Namespace, items: Sequence[tuple[str, Item]], *, embed: bool) -> None:
-        """Write items by key, over what was there. `embed`: index their "text" by meaning, where the store can."""
+        """Write items by key, over what was there. `embed`: index their "text" by meaning, where
+        the store can.
+        """
 
     def get(self, namespace: Namespace, keys: Sequence[str]) -> Sequence[Mapping[str, Any] | None]:
         """Return the item of each key, None where there is none."""
@@ -162,7 +199,9 @@ def key_of(number: int) -> str:
 
 
 def to_item(original: Original) -> Item:
-    """Return a message as plain JSON that any store keeps. Raises `ArchiveFormatError` for what is no data."""
+    """Return a message as plain JSON that any store keeps. Raises `ArchiveFormatError` for what is
+    no data.
+    """
     message, marks = original.message, marks_of(original.message)
     return {
         "number": original.number,
@@ -175,15 +214,24 @@ def to_item(original: Original) -> Item:
 
 
 def from_item(item: Mapping[str, Any]) -> Original:
-    """Return the message of an item, exactly as it was. Raises `ArchiveFormatError` for one that is damaged."""
+    """Return the message of an item, exactly as it was. Raises `ArchiveFormatError` for one that is
+    damaged.
+    """
     number, text = item.get("number"), item.get("message")
     if not isinstance(number, int) or not isinstance(text, str):
-        raise ArchiveFormatError(f"an archived item lacks its number or message (keys {sorted(item)}): it was not written by this archive")
+        raise ArchiveFormatError(
+            f"an archived item lacks its number or message (keys {sorted(item)}): it was not"
+            " written by this archive"
+        )
     return Original(number, decode_message(text))
 
 
-def put_all(archive: Archive, thread_id: str, originals: Sequence[Original], *, embed: bool) -> None:
-    """Write originals by number; writing one again changes nothing. Raises before anything is written if one cannot be."""
+def put_all(
+    archive: Archive, thread_id: str, originals: Sequence[Original], *, embed: bool
+) -> None:
+    """Write originals by number; writing one again changes nothing. Raises before anything is
+    written if one cannot be.
+    """
     for namespace, items, indexed in _puts(thread_id, originals, embed):
         archive.put(namespace, items, embed=indexed)
 
@@ -191,36 +239,60 @@ def put_all(archive: Archive, thread_id: str, originals: Sequence[Original], *, 
 def ids_in_archive(archive: Archive, thread_id: str, ids: Sequence[str], count: int) -> list[str]:
     """Return which of these message ids are among the first `count` messages of the archive."""
     found = archive.get(thread_namespace("archived", thread_id), [key_of_id(each) for each in ids])
-    return [each for each, item in zip(ids, found, strict=True) if item is not None and item["number"] <= count]
+    return [
+        each
+        for each, item in zip(ids, found, strict=True)
+        if item is not None and item["number"] <= count
+    ]
 
 
 def page(archive: Archive, thread_id: str, first: int, last: int) -> list[Original]:
-    """Return the originals from number `first` to `last`, both included, in order. Raises `ArchiveGapError` if any is missing."""
-    found = [archive.get(thread_namespace("archive", thread_id), keys) for keys in _keys(first, last)]
+    """Return the originals from number `first` to `last`, both included, in order. Raises
+    `ArchiveGapError` if any is missing.
+    """
+    found = [
+        archive.get(thread_namespace("archive", thread_id), keys) for keys in _keys(first, last)
+    ]
     return _whole(first, found)
 
 
 def readable_page(archive: Archive, thread_id: str, first: int, last: int) -> list[Original]:
-    """Return those originals from number `first` to `last` that are there and can be read, in order."""
+    """Return those originals from number `first` to `last` that are there and can be read, in
+    order.
+    """
     found: list[Original] = []
     for item in (
-        item for keys in _keys(first, last) for item in archive.get(thread_namespace("archive", thread_id), keys) if item is not None
+        item
+        for keys in _keys(first, last)
+        for item in archive.get(thread_namespace("archive", thread_id), keys)
+        if item is not None
     ):
         with suppress(ArchiveFormatError):
             found.append(from_item(item))
     return found
 
 
-def _puts(thread_id: str, originals: Sequence[Original], embed: bool) -> Iterator[tuple[Namespace, list[tuple[str, Item]], bool]]:
-    """Return what is written where, batch by batch: the ids first, so that no archived message lacks its own."""
+def _puts(
+    thread_id: str, originals: Sequence[Original], embed: bool
+) -> Iterator[tuple[Namespace, list[tuple[str, Item]], bool]]:
+    """Return what is written where, batch by batch: the ids first, so that no archived message
+    lacks its own.
+    """
     items = [to_item(original) for original in originals]
     return (
         put
         for start in range(0, len(items), BATCH)
         for batch in [items[start : start + BATCH]]
         for put in [
-            (thread_namespace("archived", thread_id), [(key_of_id(item["id"]), {"number": item["number"]}) for item in batch], False),
-            *((thread_namespace("archive", thread_id), group, indexed) for indexed, group in _by_embedding(batch, embed)),
+            (
+                thread_namespace("archived", thread_id),
+                [(key_of_id(item["id"]), {"number": item["number"]}) for item in batch],
+                False,
+            ),
+            *(
+                (thread_namespace("archive", thread_id), group, indexed)
+                for indexed, group in _by_embedding(batch, embed)
+            ),
         ]
     )
 
@@ -230,10 +302,16 @@ def key_of_id(message_id: str) -> str:
     return hashlib.sha256(_clean(message_id).encode()).hexdigest()[:32]
 
 
-def _by_embedding(items: Sequence[Item], embed: bool) -> Iterator[tuple[bool, list[tuple[str, Item]]]]:
+def _by_embedding(
+    items: Sequence[Item], embed: bool
+) -> Iterator[tuple[bool, list[tuple[str, Item]]]]:
     """Split off the items without text: embedding servers refuse an empty one."""
     for indexed in (False, True):
-        group = [(key_of(item["number"]), item) for item in items if (embed and bool(item["text"].strip())) is indexed]
+        group = [
+            (key_of(item["number"]), item)
+            for item in items
+            if (embed and bool(item["text"].strip())) is indexed
+        ]
         if group:
             yield indexed, group
 
@@ -251,5 +329,7 @@ def _whole(first: int, found: Iterable[Sequence[Mapping[str, Any] | None]]) -> l
 
 
 def _clean(text: str) -> str:
-    """Return text that every store takes: PostgreSQL refuses NUL, SQLite's store lone surrogates."""
+    """Return text that every store takes: PostgreSQL refuses NUL, SQLite's store lone
+    surrogates.
+    """
     return text.encode("utf-8", "replace").decode().replace("\x00", " ")

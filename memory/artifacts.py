@@ -1,6 +1,8 @@
-"""Markdown artifacts: sections that cite the messages they come from; parse, join, merge, check and shorten them by code.
+"""Markdown artifacts: sections that cite the messages they come from; parse, join, merge, check and
+shorten them by code.
 
-A section is a line "## title <!-- sources: m3-m5, m9 -->" with its text under it. Sources are places in the transcript.
+A section is a line "## title <!-- sources: m3-m5, m9 -->" with its text under it. Sources are
+places in the transcript.
 """
 
 import re
@@ -27,18 +29,22 @@ _UNPRINTED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x85\u2028\u2029\ud800-
 
 @dataclass(frozen=True)
 class Section:
-    """One part of an artifact: its title, the messages it comes from (ascending), its Markdown text."""
+    """One part of an artifact: its title, the messages it comes from (ascending), its Markdown
+    text.
+    """
 
     title: str
     sources: tuple[int, ...]
     body: str
 
 
-# -- parse and join -------------------------------------------------------------------------------------------------
+# -- parse and join --------------------------------------------------------------------------------
 
 
 def sections(artifact: str) -> list[Section]:
-    """Read an artifact; text before the first heading becomes a section "Notes". What `join` wrote reads back exactly."""
+    """Read an artifact; text before the first heading becomes a section "Notes". What `join` wrote
+    reads back exactly.
+    """
     found: list[tuple[str, list[str]]] = []
     for line in artifact.split("\n"):
         if match := _HEADING.match(line):
@@ -56,7 +62,9 @@ def join(parts: Iterable[Section]) -> str:
 
 
 def clean(part: Section) -> Section:
-    """Return a section that reads back as written: no heading or citation of its own inside title and text, fences closed."""
+    """Return a section that reads back as written: no heading or citation of its own inside title
+    and text, fences closed.
+    """
     title = " ".join(_plain(part.title).split()) or NOTES
     lines = [_demoted(line.rstrip()) for line in _plain(part.body).splitlines()]
     body = "\n".join(lines).strip("\n")
@@ -67,7 +75,10 @@ def clean(part: Section) -> Section:
 
 def read_sources(text: str) -> tuple[int, ...]:
     """Read "m3-m5, m9" as (3, 4, 5, 9)."""
-    pairs = sorted((int(a), int(b or a)) if int(b or a) >= int(a) else (int(b), int(a)) for a, b in _NUMBERS.findall(text))
+    pairs = sorted(
+        (int(a), int(b or a)) if int(b or a) >= int(a) else (int(b), int(a))
+        for a, b in _NUMBERS.findall(text)
+    )
     numbers: list[int] = []
     for first, last in pairs:
         start = max(first, numbers[-1] + 1 if numbers else 1)
@@ -125,7 +136,7 @@ def _is_fence(line: str) -> bool:
     return line.lstrip().startswith(FENCE)
 
 
-# -- merge and check ------------------------------------------------------------------------------------------------
+# -- merge and check -------------------------------------------------------------------------------
 
 
 def merge_sections(parts: Iterable[Section]) -> list[Section]:
@@ -149,7 +160,12 @@ def _united(old: Section, new: Section) -> Section:
         if _key(unit) not in there:
             there.add(_key(unit))
             # Two tables without a blank line between them would read as one.
-            between = "\n\n" if unit.lstrip().startswith("|") and body.rpartition("\n")[2].lstrip().startswith("|") else "\n"
+            between = (
+                "\n\n"
+                if unit.lstrip().startswith("|")
+                and body.rpartition("\n")[2].lstrip().startswith("|")
+                else "\n"
+            )
             body = f"{body}{between}{unit}" if body else unit
     return clean(Section(old.title, (*old.sources, *new.sources), body))
 
@@ -159,7 +175,9 @@ def _key(unit: str) -> str:
 
 
 def _units(body: str) -> list[str]:
-    """Split a text into what may be left out alone: a line, or a whole code block or table, whose lines may repeat."""
+    """Split a text into what may be left out alone: a line, or a whole code block or table, whose
+    lines may repeat.
+    """
     units: list[list[str]] = []
     kind = ""
     for line in body.split("\n"):
@@ -179,27 +197,43 @@ def _units(body: str) -> list[str]:
     return ["\n".join(unit) for unit in units]
 
 
-# -- shorten --------------------------------------------------------------------------------------------------------
+# -- shorten ---------------------------------------------------------------------------------------
 
 
 def fit_artifact(artifact: str, budget: int, count: Count, language: str = "en") -> str:
-    """Shorten an artifact to `budget` tokens by `count`, oldest sections first. Sources are never dropped.
+    """Shorten an artifact to `budget` tokens by `count`, oldest sections first. Sources are never
+    dropped.
 
-    Texts become their first line, then 60 characters of it, then nothing; then the oldest sections become one. Older
-    versions of the topic keep the whole text. A budget too small for the sources themselves is passed.
+    Texts become their first line, then 60 characters of it, then nothing; then the oldest sections
+    become one. Older versions of the topic keep the whole text. A budget too small for the sources
+    themselves is passed.
     """
     if count(artifact) <= budget:
         return artifact
     parts = sections(artifact)
-    oldest = sorted(range(len(parts)), key=lambda place: (max(parts[place].sources, default=0), place))
-    forms = [[replace(parts[place], body=body) for body in _shorter(parts[place].body)] for place in oldest]
+    oldest = sorted(
+        range(len(parts)), key=lambda place: (max(parts[place].sources, default=0), place)
+    )
+    forms = [
+        [replace(parts[place], body=body) for body in _shorter(parts[place].body)]
+        for place in oldest
+    ]
     costs = [[count(_write(form)) + 2 for form in each] for each in forms]
-    levels = levels_that_fit(len(parts), 3, lambda levels: sum(map(getitem, costs, levels)) <= budget)
+    levels = levels_that_fit(
+        len(parts), 3, lambda levels: sum(map(getitem, costs, levels)) <= budget
+    )
     if levels is not None:
-        return join(part for _, part in sorted(zip(oldest, map(getitem, forms, levels), strict=True), key=itemgetter(0)))
+        return join(
+            part
+            for _, part in sorted(
+                zip(oldest, map(getitem, forms, levels), strict=True), key=itemgetter(0)
+            )
+        )
     ordered = [each[-1] for each in forms]
     together = 2
-    while count(shorter := join([_one(ordered[:together], language), *ordered[together:]])) > budget and together < len(parts):
+    while count(
+        shorter := join([_one(ordered[:together], language), *ordered[together:]])
+    ) > budget and together < len(parts):
         together *= 2
     return shorter
 
@@ -217,4 +251,8 @@ def _marked(line: str) -> str:
 
 def _one(parts: Sequence[Section], language: str) -> Section:
     titles = "; ".join(part.title[:40] for part in parts)
-    return Section(EARLIER[language], tuple(n for part in parts for n in part.sources), _marked(titles[:300]) if titles[300:] else titles)
+    return Section(
+        EARLIER[language],
+        tuple(n for part in parts for n in part.sources),
+        _marked(titles[:300]) if titles[300:] else titles,
+    )

@@ -15,12 +15,17 @@ from longtable.memory.topics import render_topics, visible_topics
 
 LEAST_LINE = 12
 """Tokens that a line of the ledger has at least."""
-_RANGE = {"en": "It stands for messages m1-m{count} of the transcript.", "zh": "它代表会话记录中的消息 m1-m{count}。"}
+_RANGE = {
+    "en": "It stands for messages m1-m{count} of the transcript.",
+    "zh": "它代表会话记录中的消息 m1-m{count}。",
+}
 
 
 @dataclass(frozen=True)
 class Memory:
-    """The block's parts. Pins and ledger are rendered by code, word for word, outside the lossy text."""
+    """The block's parts. Pins and ledger are rendered by code, word for word, outside the lossy
+    text.
+    """
 
     text: str = ""
     pins: str = ""
@@ -41,7 +46,9 @@ class Memory:
 
 
 def memory_of(thread: Thread, call_config: CallConfig) -> Memory:
-    """Return what a call remembers: the live compaction's text, the live pins, the ledger of all that was compacted."""
+    """Return what a call remembers: the live compaction's text, the live pins, the ledger of all
+    that was compacted.
+    """
     record, _ = thread.live
     pins = current_pins(thread.pins)
     if record is None and not pins:
@@ -50,29 +57,45 @@ def memory_of(thread: Thread, call_config: CallConfig) -> Memory:
     return Memory(
         text=visible_text(record, thread, call_config) if record else "",
         pins=pins_text(pins, call_config, language),
-        ledger=ledger_text(*ledger_of(thread, call_config), call_config, language, record.get("ledger_budget") if record else None),
+        ledger=ledger_text(
+            *ledger_of(thread, call_config),
+            call_config,
+            language,
+            record.get("ledger_budget") if record else None,
+        ),
         language=language,
         count=record["count"] if record else 0,
     )
 
 
 def visible_text(record: Compaction, thread: Thread, call_config: CallConfig) -> str:
-    """Return the text of the live compaction without what messages said that were excluded since it was written.
+    """Return the text of the live compaction without what messages said that were excluded since it
+    was written.
 
-    A line that cites one of them goes, and one that cites nothing, for it may speak of any message that the text covers.
+    A line that cites one of them goes, and one that cites nothing, for it may speak of any message
+    that the text covers.
     """
-    gone = {number for number in thread.excluded.values() if number <= record["count"] and number not in record.get("excluded", ())}
+    gone = {
+        number
+        for number in thread.excluded.values()
+        if number <= record["count"] and number not in record.get("excluded", ())
+    }
     if not gone:
         return record["summary"]
     if record.get("strategy") == TOPICS:
         count = partial(_tokens, call_config.encoding)
-        return render_topics(visible_topics(thread), call_config.summary_tokens, count, record["language"])
+        return render_topics(
+            visible_topics(thread), call_config.summary_tokens, count, record["language"]
+        )
     lines = [(line, cited_numbers(line)) for line in record["summary"].splitlines()]
-    return "\n".join(line for line, cited in lines if line.startswith("#") or (cited and gone.isdisjoint(cited)))
+    return "\n".join(
+        line for line, cited in lines if line.startswith("#") or (cited and gone.isdisjoint(cited))
+    )
 
 
 def ledger_of(thread: Thread, call_config: CallConfig) -> tuple[list[LedgerLine], int]:
-    """Return the newest queries of the compacted rounds, oldest first, as many as could fit, and how many came before them.
+    """Return the newest queries of the compacted rounds, oldest first, as many as could fit, and
+    how many came before them.
 
     Those of excluded messages are left out.
     """
@@ -80,10 +103,14 @@ def ledger_of(thread: Thread, call_config: CallConfig) -> tuple[list[LedgerLine]
     stored: list[Any] = []
     for record in reversed(thread.chain):
         stored = [*record.get("ledger", ()), *stored] if len(stored) < most else stored
-    earlier = sum(len(record.get("ledger", ())) + record.get("earlier", 0) for record in thread.chain) - len(stored[-most:])
+    earlier = sum(
+        len(record.get("ledger", ())) + record.get("earlier", 0) for record in thread.chain
+    ) - len(stored[-most:])
     lines = [LedgerLine.from_json(line) for line in stored[-most:]]
     # The question of a turn of which a message was excluded may be that message.
-    lines = [replace(line, question="") if line.turn in thread.excluded_turns else line for line in lines]
+    lines = [
+        replace(line, question="") if line.turn in thread.excluded_turns else line for line in lines
+    ]
     return [line for line in lines if line.message_id not in thread.excluded], earlier
 
 
@@ -98,8 +125,16 @@ def pins_text(pins: list[Pin], call_config: CallConfig, language: str) -> str:
     return render_pins(kept, language, gone) if kept else ""
 
 
-def ledger_text(lines: list[LedgerLine], earlier: int, call_config: CallConfig, language: str, budget: int | None = None) -> str:
-    """Return the ledger within a budget of tokens, at most its share, newest queries first to stay."""
+def ledger_text(
+    lines: list[LedgerLine],
+    earlier: int,
+    call_config: CallConfig,
+    language: str,
+    budget: int | None = None,
+) -> str:
+    """Return the ledger within a budget of tokens, at most its share, newest queries first to
+    stay.
+    """
     most = call_config.ledger_tokens if budget is None else min(budget, call_config.ledger_tokens)
     kept, gone = fit_ledger(lines, most, partial(_tokens, call_config.encoding), language)
     return render_ledger(kept, language, earlier + gone) if kept else ""

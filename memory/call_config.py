@@ -1,4 +1,6 @@
-"""What surrounds the messages of a call, the numbers that bound it, and what a thread learns of its provider's count."""
+"""What surrounds the messages of a call, the numbers that bound it, and what a thread learns of its
+provider's count.
+"""
 
 import statistics
 from collections.abc import Mapping
@@ -14,14 +16,19 @@ from longtable.memory.tokens import TokenCounter, counter
 from longtable.memory.voices import Voice
 
 WINDOW_SHARE = 0.25
-"""Most the memory's text may take of the summariser's window: it reads it beside what is to be compacted, and writes it again."""
+"""Most the memory's text may take of the summariser's window: it reads it beside what is to be
+compacted, and writes it again.
+"""
 SUMMARY_FLOOR = 64
 """Tokens a summary may always have: two or three lines, below which it says nothing."""
 MEMORY_SHARE = 0.05
-"""Share of the limit that summary and ledger may always have together, however much the kept rounds take."""
+"""Share of the limit that summary and ledger may always have together, however much the kept rounds
+take.
+"""
 SPARE_SHARE, TALK_SHARE = 0.03, 0.1
-"""Where what must stay leaves less than the first share of the limit below the threshold, the threshold cannot be held:
-the rest of the call may have the second share then."""
+"""Where what must stay leaves less than the first share of the limit below the threshold, the
+threshold cannot be held: the rest of the call may have the second share then.
+"""
 BLOCK_TOKENS = 120
 """Room for what stands around a memory's text: its introduction and headings."""
 
@@ -38,9 +45,13 @@ class CallConfig:
     encoding: str
     policy: CompactionPolicy = field(default_factory=CompactionPolicy)
     ceiling: int | None = None
-    """Tokens this turn's calls may have after the provider said a call is too long: half of what it was sent."""
+    """Tokens this turn's calls may have after the provider said a call is too long: half of what it
+    was sent.
+    """
     factor: float = 1.0
-    """The provider's tokens for each one counted, never under 1: what bounds a call shrinks by it."""
+    """The provider's tokens for each one counted, never under 1: what bounds a call shrinks by
+    it.
+    """
     window: int | None = None
     """The summariser's input limit in tokens, None without a summariser."""
     pin_tools: bool = False
@@ -52,11 +63,15 @@ class CallConfig:
 
     @property
     def threshold_tokens(self) -> int:
-        """Return the tokens at which a compaction is due, and that no view after a compaction passes."""
+        """Return the tokens at which a compaction is due, and that no view after a compaction
+        passes.
+        """
         return self._bounded(self.policy.threshold)
 
     def share(self, share: float) -> int:
-        """Return the tokens of a share of the limit; of the threshold, so that all shrinks with it when the provider refused a call."""
+        """Return the tokens of a share of the limit; of the threshold, so that all shrinks with it
+        when the provider refused a call.
+        """
         return int(self.threshold_tokens * share / self.policy.threshold)
 
     @property
@@ -72,7 +87,9 @@ class CallConfig:
 
     @property
     def pins_by_code(self) -> bool:
-        """Return whether code looks for rules said in passing: the model calls no tools, or code writes the summaries."""
+        """Return whether code looks for rules said in passing: the model calls no tools, or code
+        writes the summaries.
+        """
         return self.window is None or not self.pin_tools
 
     @property
@@ -84,11 +101,23 @@ class CallConfig:
     def least_memory(self) -> int:
         """Return the tokens that summary and ledger may always have together."""
         least, trigger = self.share(MEMORY_SHARE), self.policy.trigger_tokens
-        return max(SUMMARY_FLOOR, least if trigger is None else min(least, int(trigger * MEMORY_SHARE / self.policy.threshold)))
+        return max(
+            SUMMARY_FLOOR,
+            (
+                least
+                if trigger is None
+                else min(least, int(trigger * MEMORY_SHARE / self.policy.threshold))
+            ),
+        )
 
     def memory_tokens(self, beside: int) -> int:
-        """Return the most tokens of summary and ledger beside so many tokens of pins and kept rounds: what is left under the target."""
-        room, trigger = self.share(self.policy.target) - self.around_tokens, self.policy.trigger_tokens
+        """Return the most tokens of summary and ledger beside so many tokens of pins and kept
+        rounds: what is left under the target.
+        """
+        room, trigger = (
+            self.share(self.policy.target) - self.around_tokens,
+            self.policy.trigger_tokens,
+        )
         if trigger is not None:
             room = min(room, int(trigger * self.policy.target / self.policy.threshold))
         return max(self.least_memory, room - beside - BLOCK_TOKENS)
@@ -131,31 +160,39 @@ class Parts:
 MOST_TOKENS = 10**12
 """No report of tokens is as large as this: larger numbers, and what is none, teach nothing."""
 LOWEST, HIGHEST = 0.5, 3.0
-"""Bounds of the ratio. Against o200k_base, on 13 kinds of text in nine languages: 0.6 (Qwen 3.5, Thai) to 2.7 (cl100k, Hindi)."""
+"""Bounds of the ratio. Against o200k_base, on 13 kinds of text in nine languages: 0.6 (Qwen 3.5,
+Thai) to 2.7 (cl100k, Hindi).
+"""
 IMPLAUSIBLE = 2.0
 """A reading this many times outside the bounds is about something else than this call."""
 LEAST_COUNTED = 300
-"""Tokens below which a call teaches nothing: what a server adds of its own outweighs the tokenizer."""
+"""Tokens below which a call teaches nothing: what a server adds of its own outweighs the
+tokenizer.
+"""
 JUMP = 1.5
 READINGS = 3
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What a thread has learned about its provider: tokens reported per token counted, and the limit an error named.
+    """What a thread has learned about its provider: tokens reported per token counted, and the
+    limit an error named.
 
-    A reading is the reported input tokens over what was counted for the same call. The ratio follows the last three.
-    It rises at once, to half as much again as their median; the rest of a larger jump waits for a second reading:
-    a tokenizer does not double from one call to the next, a server that adds up several calls does. It falls with
-    the median. So one wild reading raises it by at most half, and the next good one puts it right; slow decay, the
-    usual way, would hold one wrong report against a thread for many turns.
+    A reading is the reported input tokens over what was counted for the same call. The ratio
+    follows the last three. It rises at once, to half as much again as their median; the rest of a
+    larger jump waits for a second reading: a tokenizer does not double from one call to the next, a
+    server that adds up several calls does. It falls with the median. So one wild reading raises it
+    by at most half, and the next good one puts it right; slow decay, the usual way, would hold one
+    wrong report against a thread for many turns.
     """
 
     ratio: float = 1.0
     samples: int = 0
     """Readings taken in, ever."""
     limit: int | None = None
-    """Tokens, from a provider's error; see `longtable.nodes.model.provider_errors.learned_limit`."""
+    """Tokens, from a provider's error; see
+    `longtable.nodes.model.provider_errors.learned_limit`.
+    """
     recent: tuple[float, ...] = ()
     """The last readings, oldest first, within the bounds."""
 
@@ -165,10 +202,12 @@ class Calibration:
         return max(1.0, self.ratio)
 
     def learn(self, counted: int, usage: Mapping[str, Any] | None) -> "Calibration":
-        """Return what is known after a call of `counted` tokens whose answer has this `usage_metadata`.
+        """Return what is known after a call of `counted` tokens whose answer has this
+        `usage_metadata`.
 
-        Unchanged when nothing can be learned: no usage or a broken one, zero, a small call, far too few tokens. Far
-        too many (a server that adds up its calls) take the oldest reading with them: trust wears off while they last.
+        Unchanged when nothing can be learned: no usage or a broken one, zero, a small call, far too
+        few tokens. Far too many (a server that adds up its calls) take the oldest reading with
+        them: trust wears off while they last.
         """
         reported = _reported(usage)
         if reported is None or counted < LEAST_COUNTED:
@@ -178,26 +217,46 @@ class Calibration:
             return self
         if low > HIGHEST * IMPLAUSIBLE:
             return self._with(self.recent[1:])
-        # Where it is open whether cached tokens are part of the input, anything between may be true: keep what is known.
+        # Where it is open whether cached tokens are part of the input, anything between may be
+        # true: keep what is known.
         known = statistics.median_low(self.recent) if self.recent else 1.0
         reading = _bounded(min(max(known, low), high))
         return replace(self._with((*self.recent, reading)[-READINGS:]), samples=self.samples + 1)
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain JSON."""
-        return {"ratio": self.ratio, "samples": self.samples, "limit": self.limit, "recent": list(self.recent)}
+        return {
+            "ratio": self.ratio,
+            "samples": self.samples,
+            "limit": self.limit,
+            "recent": list(self.recent),
+        }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | None) -> "Calibration":
-        """Return what `as_json` wrote; None, or what a later version wrote otherwise, is read as far as it makes sense."""
+        """Return what `as_json` wrote; None, or what a later version wrote otherwise, is read as
+        far as it makes sense.
+        """
         value = value or {}
         told = value.get("recent")
-        recent = tuple(_bounded(each) for each in told if _is_number(each))[-READINGS:] if isinstance(told, list | tuple) else ()
+        recent = (
+            tuple(_bounded(each) for each in told if _is_number(each))[-READINGS:]
+            if isinstance(told, list | tuple)
+            else ()
+        )
         ratio, samples, limit = (value.get(name) for name in ("ratio", "samples", "limit"))
         return cls(
             ratio=_bounded(ratio) if _is_number(ratio) else 1.0,
-            samples=samples if isinstance(samples, int) and not isinstance(samples, bool) and samples > 0 else 0,
-            limit=limit if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0 else None,
+            samples=(
+                samples
+                if isinstance(samples, int) and not isinstance(samples, bool) and samples > 0
+                else 0
+            ),
+            limit=(
+                limit
+                if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0
+                else None
+            ),
             recent=recent,
         )
 
@@ -205,14 +264,16 @@ class Calibration:
         if not recent:
             return replace(self, ratio=1.0, recent=())
         middle = statistics.median_low(recent)
-        return replace(self, ratio=_bounded(min(max(middle, recent[-1]), middle * JUMP)), recent=recent)
+        return replace(
+            self, ratio=_bounded(min(max(middle, recent[-1]), middle * JUMP)), recent=recent
+        )
 
 
 def _reported(usage: Mapping[str, Any] | None) -> tuple[int, int] | None:
     """Return the least and the most input tokens a report can mean, None when it says nothing.
 
-    LangChain's `input_tokens` includes cached ones (OpenAI); some servers leave them out (Anthropic's own protocol).
-    More cached than input tokens: they are left out, for sure.
+    LangChain's `input_tokens` includes cached ones (OpenAI); some servers leave them out
+    (Anthropic's own protocol). More cached than input tokens: they are left out, for sure.
     """
     if not isinstance(usage, Mapping):
         return None
@@ -220,7 +281,11 @@ def _reported(usage: Mapping[str, Any] | None) -> tuple[int, int] | None:
     if not _is_number(tokens) or tokens < 1:
         return None
     details = usage.get("input_token_details")
-    told = [details.get(name) for name in ("cache_read", "cache_creation")] if isinstance(details, Mapping) else []
+    told = (
+        [details.get(name) for name in ("cache_read", "cache_creation")]
+        if isinstance(details, Mapping)
+        else []
+    )
     cached = sum(int(each) for each in told if _is_number(each) and each > 0)
     most = int(tokens) + cached
     return (most if cached > tokens else int(tokens)), most
@@ -231,4 +296,6 @@ def _bounded(ratio: float) -> float:
 
 
 def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MOST_TOKENS
+    return (
+        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MOST_TOKENS
+    )

@@ -1,7 +1,9 @@
-"""One compaction as values: what it reads, how its memory is judged, the record it leaves. Knows no node and no model.
+"""One compaction as values: what it reads, how its memory is judged, the record it leaves. Knows no
+node and no model.
 
-A strategy writes the memory; `compaction_steps` puts each of its drafts before the gate and makes the record of the first
-that passes. Both are generators without I/O: they yield requests to a model and are sent its text, or what went wrong.
+A strategy writes the memory; `compaction_steps` puts each of its drafts before the gate and makes
+the record of the first that passes. Both are generators without I/O: they yield requests to a model
+and are sent its text, or what went wrong.
 """
 
 import hashlib
@@ -19,7 +21,14 @@ from longtable.memory.call_config import BLOCK_TOKENS, SUMMARY_FLOOR, CallConfig
 from longtable.memory.compaction_plan import CompactionPlan
 from longtable.memory.gate import Candidate, objections, pairs_valid
 from longtable.memory.ledger import ledger_lines
-from longtable.memory.pins import IN_PASSING, Pin, PinEnd, current_pins, pin_contract, pins_in_passing
+from longtable.memory.pins import (
+    IN_PASSING,
+    Pin,
+    PinEnd,
+    current_pins,
+    pin_contract,
+    pins_in_passing,
+)
 from longtable.memory.policy import TOPICS
 from longtable.memory.spent import SummaryCall
 from longtable.memory.stamps import is_recalled
@@ -33,7 +42,9 @@ ROLLING = "rolling"
 MEMORY_VERSION = 2
 """Part of a compaction's identity: raise it when the same input should be compacted anew."""
 MARGIN = 0.1
-"""A new memory must be smaller by this share than what it replaces, or a call is spent on nothing."""
+"""A new memory must be smaller by this share than what it replaces, or a call is spent on
+nothing.
+"""
 Request = list[BaseMessage]
 
 
@@ -61,9 +72,11 @@ TOO_LITTLE = "too_little"
 
 @dataclass(frozen=True)
 class Outcome:
-    """A new record, or None and why there is none. `reasons` also tells what happened on the way to a record.
+    """A new record, or None and why there is none. `reasons` also tells what happened on the way to
+    a record.
 
-    `tokens`: what the view had before, where it stays when there is no record; the breaker waits from there.
+    `tokens`: what the view had before, where it stays when there is no record; the breaker waits
+    from there.
     """
 
     record: Compaction | None
@@ -79,7 +92,9 @@ Attempts = Generator["Request | Draft", "str | Exception | list[Reason] | None",
 
 
 class Strategy(Protocol):
-    """Writes memories. A user's own has a name and this one method; counting, gate, records and view stay the same."""
+    """Writes memories. A user's own has a name and this one method; counting, gate, records and
+    view stay the same.
+    """
 
     @property
     def name(self) -> str:
@@ -87,7 +102,9 @@ class Strategy(Protocol):
         ...
 
     def attempts(self, job: "Job") -> Attempts:
-        """Yield requests (sent the model's text or an exception) and drafts (sent the gate's reasons); one that passes ends it."""
+        """Yield requests (sent the model's text or an exception) and drafts (sent the gate's
+        reasons); one that passes ends it.
+        """
         ...
 
 
@@ -103,14 +120,22 @@ class Job:
     time: str
     instructions: str | None = None
     originals: Sequence[Numbered] | None = None
-    """Where the memory is made from the originals again: all the retired messages, excluded ones left out."""
+    """Where the memory is made from the originals again: all the retired messages, excluded ones
+    left out.
+    """
 
     @cached_property
     def id(self) -> str:
-        """Return the compaction's identity: covered ids and contents, the memory before, strategy and version, what a person changed."""
+        """Return the compaction's identity: covered ids and contents, the memory before, strategy
+        and version, what a person changed.
+        """
         plan, thread = self.plan, self.thread
         before = plan.previous["id"] if plan.previous else ""
-        changes = (sorted(thread.undone), covered_exclusions(thread.excluded, self.count), self.rebuilt)
+        changes = (
+            sorted(thread.undone),
+            covered_exclusions(thread.excluded, self.count),
+            self.rebuilt,
+        )
         digest = hashlib.sha256(f"{before}/{MEMORY_VERSION}/{self.strategy}/{changes}".encode())
         for message in thread.messages[plan.start : plan.end]:
             digest.update(f"/{message.id}/".encode() + fingerprint(message))
@@ -118,7 +143,9 @@ class Job:
 
     @property
     def rebuilt(self) -> bool:
-        """Return whether the memory is made from the originals. Topics are not: they stay, and what they lack is filed."""
+        """Return whether the memory is made from the originals. Topics are not: they stay, and what
+        they lack is filed.
+        """
         return self.originals is not None and self.strategy != TOPICS
 
     @property
@@ -144,8 +171,14 @@ class Job:
 
     @cached_property
     def reads(self) -> list[Numbered]:
-        """Return what the writer reads besides `previous`; what only repeats earlier messages is left out."""
-        messages = self.compacted if self.originals is None else [*self.originals, *self.thread.numbered(0, self.plan.end)]
+        """Return what the writer reads besides `previous`; what only repeats earlier messages is
+        left out.
+        """
+        messages = (
+            self.compacted
+            if self.originals is None
+            else [*self.originals, *self.thread.numbered(0, self.plan.end)]
+        )
         return [(number, message) for number, message in messages if not is_recalled(message)]
 
     @property
@@ -164,18 +197,36 @@ class Job:
     @cached_property
     def ledger(self) -> list[dict[str, Any]]:
         """Return the queries of what is read that no record has yet, as this one keeps them."""
-        known = {line["message_id"] for record in self.thread.chain for line in record.get("ledger", ())}
+        known = {
+            line["message_id"] for record in self.thread.chain for line in record.get("ledger", ())
+        }
         for record in self.thread.chain:
             if record.get("earlier"):  # a merged one has only its newest lines; it knew the others
-                known |= {str(m.id) for number, m in self.reads if number <= record["count"] and number not in record["excluded"]}
+                known |= {
+                    str(m.id)
+                    for number, m in self.reads
+                    if number <= record["count"] and number not in record["excluded"]
+                }
         lines = ledger_lines([message for _, message in self.reads])
         return [line.as_json() for line in lines if line.message_id not in known]
 
     @cached_property
     def budget(self) -> int:
         """Return the most tokens its text may have to pass the gate, 0 where no text could."""
-        gain = self.room if self.remade else self.room - self.empty.memory_bound + self.plan.tokens_before
-        return max(0, min(self.plan.summary_budget, int(self.replaced_tokens * (1 - self.margin)), self.room, gain))
+        gain = (
+            self.room
+            if self.remade
+            else self.room - self.empty.memory_bound + self.plan.tokens_before
+        )
+        return max(
+            0,
+            min(
+                self.plan.summary_budget,
+                int(self.replaced_tokens * (1 - self.margin)),
+                self.room,
+                gain,
+            ),
+        )
 
     @cached_property
     def room(self) -> int:
@@ -189,7 +240,9 @@ class Job:
 
     @property
     def remade(self) -> bool:
-        """Return whether the memory is only made again, for what was excluded or included, and covers nothing new."""
+        """Return whether the memory is only made again, for what was excluded or included, and
+        covers nothing new.
+        """
         return self.plan.start == self.plan.end
 
     @property
@@ -199,12 +252,14 @@ class Job:
 
 
 def needs_originals(thread: Thread, call_config: CallConfig) -> bool:
-    """Return whether the next memory must be made from the originals rather than from the one before.
+    """Return whether the next memory must be made from the originals rather than from the one
+    before.
 
-    It must when a covered message was excluded or included since, and when another strategy wrote the one before; of the
-    originals topics read only what they lack, and they leave out what was excluded without reading them. With
-    a model it is also done every `rebuild_every`-th time, so that no error is handed on for ever, as long as the
-    compacted text fills at most one window: each is a call.
+    It must when a covered message was excluded or included since, and when another strategy wrote
+    the one before; of the originals topics read only what they lack, and they leave out what was
+    excluded without reading them. With a model it is also done every `rebuild_every`-th time, so
+    that no error is handed on for ever, as long as the compacted text fills at most one window:
+    each is a call.
     """
     record = thread.live[0]
     if record is None:
@@ -217,19 +272,30 @@ def needs_originals(thread: Thread, call_config: CallConfig) -> bool:
     every, window = call_config.policy.rebuild_every, call_config.window
     if window is None or not every:
         return False
-    since = sum(int(older.get("folds", 1)) for older in takewhile(lambda older: not older.get("rebuilt"), reversed(thread.chain)))
+    since = sum(
+        int(older.get("folds", 1))
+        for older in takewhile(lambda older: not older.get("rebuilt"), reversed(thread.chain))
+    )
     compacted = sum(int(older["folded_tokens"]) for older in thread.chain)
     return since + 1 >= every and compacted <= window
 
 
 def must_be_remade(thread: Thread, call_config: CallConfig) -> bool:
-    """Return whether the memory may not be continued: it holds what was excluded since, or another strategy wrote it."""
+    """Return whether the memory may not be continued: it holds what was excluded since, or another
+    strategy wrote it.
+    """
     record = thread.live[0]
-    return record is not None and (thread.stale or record.get("strategy", ROLLING) != call_config.policy.strategy)
+    return record is not None and (
+        thread.stale or record.get("strategy", ROLLING) != call_config.policy.strategy
+    )
 
 
-def compaction_steps(job: Job, strategy: Strategy) -> Generator[Request, str | Exception | None, Outcome]:
-    """Let the strategy write until a draft passes the gate; the outcome says what happened on the way."""
+def compaction_steps(
+    job: Job, strategy: Strategy
+) -> Generator[Request, str | Exception | None, Outcome]:
+    """Let the strategy write until a draft passes the gate; the outcome says what happened on the
+    way.
+    """
     if refusal := no_room(job):
         return refusal
     attempts = strategy.attempts(job)
@@ -250,7 +316,12 @@ def compaction_steps(job: Job, strategy: Strategy) -> Generator[Request, str | E
         else:
             answer = yield step
             if isinstance(answer, Exception):
-                reasons.append(Reason(code="summariser_failed", message=f"the summariser failed: {type(answer).__name__}"))
+                reasons.append(
+                    Reason(
+                        code="summariser_failed",
+                        message=f"the summariser failed: {type(answer).__name__}",
+                    )
+                )
 
 
 def no_room(job: Job) -> Outcome | None:
@@ -258,7 +329,9 @@ def no_room(job: Job) -> Outcome | None:
     if job.budget >= SUMMARY_FLOOR:
         return None
     if job.room >= SUMMARY_FLOOR:
-        reason = Reason(code=TOO_LITTLE, message="what could be compacted is shorter than its memory would be")
+        reason = Reason(
+            code=TOO_LITTLE, message="what could be compacted is shorter than its memory would be"
+        )
         return Outcome(None, [reason], job.plan.tokens_before)
     message = "system prompt, tools, pins and the newest words leave no room for a memory"
     return Outcome(None, [Reason(code="no_room", message=message)], job.plan.tokens_before)
@@ -276,14 +349,21 @@ def judge(job: Job, draft: Draft) -> tuple[Compaction | None, list[Reason]]:
             summary_tokens=record["summary_tokens"],
             replaced_tokens=job.replaced_tokens,
             view_tokens=after.total,
-            # A memory made again for what was excluded or included need not be smaller than the one it replaces.
+            # A memory made again for what was excluded or included need not be smaller than the one
+            # it replaces.
             view_before=after.total + 1 if job.remade else job.plan.tokens_before,
             budget=_call_plan(job, {**record, "summary": ""}).memory_bound,
             kept_tokens=after.total - after.memory,
             margin=job.margin,
             summary_budget=job.plan.summary_budget,
-            missing_pins=[pin.text for pin in pins if harmless(" ".join(pin.text.split())) not in " ".join(block.split())],
-            unknown_citations=sorted(number for number in cited_numbers(draft.text) if not 1 <= number <= job.count),
+            missing_pins=[
+                pin.text
+                for pin in pins
+                if harmless(" ".join(pin.text.split())) not in " ".join(block.split())
+            ],
+            unknown_citations=sorted(
+                number for number in cited_numbers(draft.text) if not 1 <= number <= job.count
+            ),
             pairs_valid=pairs_valid(call_plan.messages),
         )
     )
@@ -291,7 +371,9 @@ def judge(job: Job, draft: Draft) -> tuple[Compaction | None, list[Reason]]:
 
 
 def _call_plan(job: Job, record: Compaction) -> CallPlan:
-    return CallPlan(replace(job.thread, compactions=[*job.thread.compactions, record]), job.call_config)
+    return CallPlan(
+        replace(job.thread, compactions=[*job.thread.compactions, record]), job.call_config
+    )
 
 
 def _record(job: Job, draft: Draft) -> Compaction:
@@ -302,7 +384,13 @@ def _record(job: Job, draft: Draft) -> Compaction:
         "previous": previous["id"] if previous else None,
         "strategy": job.strategy,
         "from_id": previous["from_id"] if previous else thread.messages[0].id,
-        "to_id": thread.messages[plan.end - 1].id if plan.end else str(previous["to_id"]) if previous else None,
+        "to_id": (
+            thread.messages[plan.end - 1].id
+            if plan.end
+            else str(previous["to_id"])
+            if previous
+            else None
+        ),
         "count": job.count,
         "length": thread.length,
         "folded": plan.end - plan.start,
@@ -332,12 +420,21 @@ def _record(job: Job, draft: Draft) -> Compaction:
 
 
 def _pins(job: Job, draft: Draft) -> list[Pin]:
-    """Return the new pins of what is read, in the order they were said: the draft's, and those said in passing where code looks."""
+    """Return the new pins of what is read, in the order they were said: the draft's, and those said
+    in passing where code looks.
+    """
     stored = [pin for record in job.thread.chain for pin in record.get("pins", ())]
     stored += [edit["pin"] for edit in job.thread.edits if edit["op"] == "pin"]
     by_code = job.call_config.pins_by_code or draft.method == "fallback"
-    passing = pins_in_passing([message for _, message in job.reads], job.thread.pins) if by_code else []
-    known, firm = {pin["id"] for pin in stored}, {pin["id"] for pin in stored if pin["by"] != IN_PASSING}
-    found = {pin.id: pin for pin in passing if pin.id not in known} | {pin.id: pin for pin in draft.pins if pin.id not in firm}
+    passing = (
+        pins_in_passing([message for _, message in job.reads], job.thread.pins) if by_code else []
+    )
+    known, firm = (
+        {pin["id"] for pin in stored},
+        {pin["id"] for pin in stored if pin["by"] != IN_PASSING},
+    )
+    found = {pin.id: pin for pin in passing if pin.id not in known} | {
+        pin.id: pin for pin in draft.pins if pin.id not in firm
+    }
     places = {message.id: number for number, message in job.reads}
     return sorted(found.values(), key=lambda pin: places.get(pin.message_id, 0))

@@ -36,7 +36,9 @@ class Candidate:
 
 
 def objections(candidate: Candidate) -> list[Reason]:
-    """Return why a memory is not accepted, each reason in words a summariser can act on; empty when it is."""
+    """Return why a memory is not accepted, each reason in words a summariser can act on; empty when
+    it is.
+    """
     found: list[Reason] = []
 
     def object_(code: str, message: str) -> None:
@@ -46,22 +48,44 @@ def objections(candidate: Candidate) -> list[Reason]:
         object_("empty", "the summary is empty or has no line that can be used")
     most = min(int(candidate.replaced_tokens * (1 - candidate.margin)), candidate.summary_budget)
     if candidate.summary_tokens > most:
-        object_("too_long", f"it has {candidate.summary_tokens} tokens, at most {most} are accepted")
+        object_(
+            "too_long", f"it has {candidate.summary_tokens} tokens, at most {most} are accepted"
+        )
     if candidate.view_tokens >= candidate.view_before:
-        object_("no_gain", f"the view would not shrink ({candidate.view_before} to {candidate.view_tokens} tokens)")
+        object_(
+            "no_gain",
+            f"the view would not shrink ({candidate.view_before} to {candidate.view_tokens}"
+            " tokens)",
+        )
     if candidate.view_tokens > candidate.budget and candidate.kept_tokens < candidate.budget:
-        object_("over_threshold", f"the view would have {candidate.view_tokens} tokens, the threshold is {candidate.budget}")
+        object_(
+            "over_threshold",
+            f"the view would have {candidate.view_tokens} tokens, the threshold is"
+            f" {candidate.budget}",
+        )
     if candidate.missing_pins:
-        object_("pins_missing", f"it lacks words of the user that must stay: {'; '.join(candidate.missing_pins)[:300]}")
+        object_(
+            "pins_missing",
+            f"it lacks words of the user that must stay: {'; '.join(candidate.missing_pins)[:300]}",
+        )
     if candidate.unknown_citations:
-        object_("unknown_citations", f"it cites messages that do not exist: {', '.join(map(str, candidate.unknown_citations[:10]))}")
+        object_(
+            "unknown_citations",
+            "it cites messages that do not exist:"
+            f" {', '.join(map(str, candidate.unknown_citations[:10]))}",
+        )
     if not candidate.pairs_valid:
-        object_("broken_pairs", "the view would hold a tool call without its answer, or an answer without its call")
+        object_(
+            "broken_pairs",
+            "the view would hold a tool call without its answer, or an answer without its call",
+        )
     return found
 
 
 def pairs_valid(messages: Sequence[BaseMessage]) -> bool:
-    """Return whether each tool call is followed by exactly its answers, and each answer stands behind its call."""
+    """Return whether each tool call is followed by exactly its answers, and each answer stands
+    behind its call.
+    """
     open_calls: list[str] = []
     for message in messages:
         if isinstance(message, ToolMessage):

@@ -1,4 +1,6 @@
-"""The query ledger: one line for each query that ran, made by code from tool messages, and its part of the view."""
+"""The query ledger: one line for each query that ran, made by code from tool messages, and its part
+of the view.
+"""
 
 import json
 import re
@@ -26,10 +28,11 @@ Json = Any
 
 @dataclass(frozen=True)
 class LedgerLine:
-    """One query that ran. `sql` as the engine ran it, `message_id` of the tool message with its result.
+    """One query that ran. `sql` as the engine ran it, `message_id` of the tool message with its
+    result.
 
-    `tables`: what the database says it read; `rows`: how many the result had; `figures`: the first key figures, short; `handle`:
-    where the full result is kept, "" if nowhere.
+    `tables`: what the database says it read; `rows`: how many the result had; `figures`: the first
+    key figures, short; `handle`: where the full result is kept, "" if nowhere.
     """
 
     turn: int
@@ -54,7 +57,8 @@ class LedgerLine:
 
 
 def ledger_lines(messages: Sequence[BaseMessage]) -> list[LedgerLine]:
-    """Return a line for each query among the messages that ran, in order; the same SQL again in one round counts once.
+    """Return a line for each query among the messages that ran, in order; the same SQL again in one
+    round counts once.
 
     Failed calls, recalled messages and answers that are no query results give none.
     """
@@ -69,7 +73,13 @@ def ledger_lines(messages: Sequence[BaseMessage]) -> list[LedgerLine]:
             question = _clip(" ".join(str(message.text).split()), QUESTION_CHARS)
             seen = set()
         elif isinstance(message, AIMessage):
-            asked.update({call["id"] or "": call["args"]["sql"] for call in all_calls(message) if isinstance(call["args"].get("sql"), str)})
+            asked.update(
+                {
+                    call["id"] or "": call["args"]["sql"]
+                    for call in all_calls(message)
+                    if isinstance(call["args"].get("sql"), str)
+                }
+            )
         elif isinstance(message, ToolMessage) and message.status != "error":
             line = _line(message, asked.get(message.tool_call_id, ""), question)
             if line and line.sql not in seen:
@@ -96,7 +106,11 @@ def _line(message: ToolMessage, called: str, question: str) -> LedgerLine | None
         sql=sql,
         tables=tuple(str(name) for name in _list(marks_of(message).get(TABLES))),
         columns=columns,
-        rows=count if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 10**15 else len(rows),
+        rows=(
+            count
+            if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 10**15
+            else len(rows)
+        ),
         figures=figures_of(columns, rows),
         handle=handle if isinstance(handle, str) else "",
         message_id=message.id or "",
@@ -111,7 +125,11 @@ def _answer(text: str) -> dict[str, Json] | None:
         answer = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return answer if isinstance(answer, dict) and "row_count" in answer and "columns" in answer else None
+    return (
+        answer
+        if isinstance(answer, dict) and "row_count" in answer and "columns" in answer
+        else None
+    )
 
 
 def _list(value: Json) -> list[Json]:
@@ -119,18 +137,28 @@ def _list(value: Json) -> list[Json]:
 
 
 def figures_of(columns: Sequence[str], rows: Sequence[Sequence[Json]]) -> str:
-    """Return the first figures of a result: "count=6200, avg=3.4" for one row, the first three rows for several."""
+    """Return the first figures of a result: "count=6200, avg=3.4" for one row, the first three rows
+    for several.
+    """
     if not rows:
         return ""
     if len(rows) == 1:
-        cells = [f"{name}={_cell(cell)}" for name, cell in zip(columns, rows[0], strict=False)][:FIGURE_COLUMNS]
+        cells = [f"{name}={_cell(cell)}" for name, cell in zip(columns, rows[0], strict=False)][
+            :FIGURE_COLUMNS
+        ]
         return _clip(", ".join(cells), FIGURES_CHARS)
     short = ["/".join(_cell(cell) for cell in row[:FIGURE_COLUMNS]) for row in rows[:FIGURE_ROWS]]
     return _clip("; ".join(short), FIGURES_CHARS)
 
 
 def _cell(value: Json) -> str:
-    text = "null" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    text = (
+        "null"
+        if value is None
+        else value
+        if isinstance(value, str)
+        else json.dumps(value, ensure_ascii=False, default=str)
+    )
     return _clip(" ".join(text.split()), CELL_CHARS)
 
 
@@ -139,7 +167,9 @@ def _clip(text: str, chars: int) -> str:
 
 
 FRESH = 4
-"""Newest lines, which keep their figures as long as older lines can go: follow-ups are about these."""
+"""Newest lines, which keep their figures as long as older lines can go: follow-ups are about
+these.
+"""
 
 HEADING = {
     "en": "Queries that ran, the SQL word for word (⏎ stands for a line break):",
@@ -150,8 +180,8 @@ _LEFT_OUT = {
     "zh": "（另有 {n} 条查询因篇幅未列出，见会话记录。）",
 }
 
-# Everything that str.splitlines takes for a line end, as one visible character. A backslash would need doubling, and a
-# pattern in SQL would no longer read as it ran.
+# Everything that str.splitlines takes for a line end, as one visible character. A backslash would
+# need doubling, and a pattern in SQL would no longer read as it ran.
 _SIGNS = {
     "\n": "⏎",
     "\r": "␍",
@@ -174,18 +204,25 @@ _NAME = re.compile(rf"((?:[^,{_ESCAPE}]|{_ESCAPE}.)+)(?:, |$)")
 _ROWS, _HANDLE, _TABLES, _SQL = "rows ", "handle ", "tables ", "SQL: "
 
 
-def fit_ledger(lines: Sequence[LedgerLine], budget: int, count: Callable[[str], int], language: str = "en") -> tuple[list[LedgerLine], int]:
+def fit_ledger(
+    lines: Sequence[LedgerLine], budget: int, count: Callable[[str], int], language: str = "en"
+) -> tuple[list[LedgerLine], int]:
     """Return the lines that fit `budget` tokens with the heading, in order, and how many went.
 
     A line too long to stand alone goes first. Then the older ones lose their figures, oldest first,
-    then go, oldest first; the newest four do so only when none else is left. Lines before the oldest
-    that can stay are not counted: all 190 of a long thread, three times a turn, took a third of it.
+    then go, oldest first; the newest four do so only when none else is left. Lines before the
+    oldest that can stay are not counted: all 190 of a long thread, three times a turn, took a third
+    of it.
     """
     room = budget - count(HEADING[language]) - 1
     if all(total <= room for total in accumulate(_cost(line, count) for line in reversed(lines))):
         return list(lines), 0
     room -= count(_LEFT_OUT[language].format(n=len(lines))) + 1
-    newest = (line for line in reversed(lines) if _cost(line, count) <= room or _cost(_bare(line), count) <= room)
+    newest = (
+        line
+        for line in reversed(lines)
+        if _cost(line, count) <= room or _cost(_bare(line), count) <= room
+    )
     fresh = list(islice(newest, FRESH))[::-1]
     left = room - sum(_cost(line, count) for line in fresh)
     if left < 0:
@@ -202,11 +239,19 @@ def fit_ledger(lines: Sequence[LedgerLine], budget: int, count: Callable[[str], 
     return kept, len(lines) - len(kept)
 
 
-def _shortened(lines: Sequence[LedgerLine], room: int, count: Callable[[str], int]) -> list[LedgerLine]:
-    """Return the lines within the room: without figures, then without the lines, the oldest first."""
+def _shortened(
+    lines: Sequence[LedgerLine], room: int, count: Callable[[str], int]
+) -> list[LedgerLine]:
+    """Return the lines within the room: without figures, then without the lines, the oldest
+    first.
+    """
     costs = [(_cost(line, count), _cost(_bare(line), count), 0) for line in lines]
     levels = levels_that_fit(len(lines), 2, lambda levels: sum(map(getitem, costs, levels)) <= room)
-    return [(line, _bare(line))[level] for line, level in zip(lines, levels or (), strict=False) if level < 2]
+    return [
+        (line, _bare(line))[level]
+        for line, level in zip(lines, levels or (), strict=False)
+        if level < 2
+    ]
 
 
 def _bare(line: LedgerLine) -> LedgerLine:
@@ -224,7 +269,9 @@ def render_ledger(lines: Sequence[LedgerLine], language: str, left_out: int = 0)
 
 
 def ledger_in(text: str) -> list[LedgerLine]:
-    """Read the lines of `render_ledger` back: turn, question, rows, handle, figures, tables and the exact SQL."""
+    """Read the lines of `render_ledger` back: turn, question, rows, handle, figures, tables and the
+    exact SQL.
+    """
     return [line for written in text.split("\n") if (line := _read(written))]
 
 
@@ -239,7 +286,9 @@ def _written(line: LedgerLine) -> str:
         mark = _ESCAPE if line.figures.startswith((_ROWS, _HANDLE, _TABLES, _SQL)) else ""
         fields.append(mark + _field(line.figures))
     if line.tables:
-        fields.append(_TABLES + ", ".join(_field(name).replace(",", f"{_ESCAPE},") for name in line.tables))
+        fields.append(
+            _TABLES + ", ".join(_field(name).replace(",", f"{_ESCAPE},") for name in line.tables)
+        )
     return f"- T{line.turn} {' | '.join(fields)} | {_SQL}{_encode(line.sql)}"
 
 
@@ -256,14 +305,26 @@ def _read(written: str) -> LedgerLine | None:
         fields.append(match[1])
         place = match.end()
     question, rows, *others = [*fields, ""] if len(fields) == 1 else fields
-    if not (len(question) > 1 and question.endswith('"') and rows.startswith(_ROWS) and rows[len(_ROWS) :].isdecimal()):
+    if not (
+        len(question) > 1
+        and question.endswith('"')
+        and rows.startswith(_ROWS)
+        and rows[len(_ROWS) :].isdecimal()
+    ):
         return None
-    line = LedgerLine(int(start[1]), _decode(question[1:-1]), _decode(written[place + len(_SQL) :]), rows=int(rows[len(_ROWS) :]))
+    line = LedgerLine(
+        int(start[1]),
+        _decode(question[1:-1]),
+        _decode(written[place + len(_SQL) :]),
+        rows=int(rows[len(_ROWS) :]),
+    )
     for other in others:
         if other.startswith(_HANDLE):
             line = replace(line, handle=_decode(other[len(_HANDLE) :]))
         elif other.startswith(_TABLES):
-            line = replace(line, tables=tuple(_decode(name) for name in _NAME.findall(other[len(_TABLES) :])))
+            line = replace(
+                line, tables=tuple(_decode(name) for name in _NAME.findall(other[len(_TABLES) :]))
+            )
         else:
             line = replace(line, figures=_decode(other))
     return line

@@ -10,8 +10,8 @@ from longtable.memory.tokens import STAND_IN_ENCODING, UNKNOWN_ENCODING, is_inst
 NEWEST_ENCODING = "o200k_base"
 """Encoding of OpenAI's models that tiktoken does not list yet."""
 
-# Input tokens. OpenAI: the providers' model pages as carried by langchain-openai's profiles (2026-11); DeepSeek and
-# Qwen: their API documentation's context lengths for these names.
+# Input tokens. OpenAI: the providers' model pages as carried by langchain-openai's profiles
+# (2026-11); DeepSeek and Qwen: their API documentation's context lengths for these names.
 KNOWN_LIMITS: dict[str, int] = {
     "deepseek-chat": 64_000,
     "deepseek-reasoner": 64_000,
@@ -40,8 +40,11 @@ KNOWN_LIMITS: dict[str, int] = {
 _QWEN = re.compile(r"qwen|qwq|deepseek-r1-distill-qwen")
 _QWEN_VERSION = re.compile(r"qwen-?(\d+(?:\.\d+)?)(?=$|[-:_.])")
 _DEEPSEEK = re.compile(r"deepseek")
-# Models by that name with another vocabulary: the first generation, and the small R1s, which are Llama or Qwen inside.
-_OTHER_VOCABULARY = re.compile(r"distill|deepseek-llm|deepseek-coder-(?:1\.3|6\.7|7|33)b|deepseek-r1:(?:1\.5|7|8|14|32|70)b")
+# Models by that name with another vocabulary: the first generation, and the small R1s, which are
+# Llama or Qwen inside.
+_OTHER_VOCABULARY = re.compile(
+    r"distill|deepseek-llm|deepseek-coder-(?:1\.3|6\.7|7|33)b|deepseek-r1:(?:1\.5|7|8|14|32|70)b"
+)
 _DATED = re.compile(r"|-\d{4}(-\d{2}-\d{2})?|-latest|-preview")
 
 
@@ -49,10 +52,13 @@ class EncodingFallbackWarning(UserWarning):
     """A model's own tokenizer is not known; another one counts."""
 
 
-def model_limit(name: str, *, setting: int | None = None, profile: Mapping[str, object] | None = None) -> int:
+def model_limit(
+    name: str, *, setting: int | None = None, profile: Mapping[str, object] | None = None
+) -> int:
     """Return the input limit in tokens: the setting, else the model's profile, else the table.
 
-    A dated name ("gpt-4o-2024-08-06") counts as its family. Raises `ConfigError` when none of the three knows.
+    A dated name ("gpt-4o-2024-08-06") counts as its family. Raises `ConfigError` when none of the
+    three knows.
     """
     if setting is not None:
         return setting
@@ -65,15 +71,17 @@ def model_limit(name: str, *, setting: int | None = None, profile: Mapping[str, 
         if rest != bare and _DATED.fullmatch(rest):
             return KNOWN_LIMITS[known]
     raise ConfigError(
-        f"the input limit of model {name or 'without a name'!r} is not known: "
-        "set Context.model_limit (on the command line --model-limit N) to the number of tokens its provider documents"
+        f"the input limit of model {name or 'without a name'!r} is not known: set"
+        " Context.model_limit (on the command line --model-limit N) to the number of tokens its"
+        " provider documents"
     )
 
 
 def encoding_name(name: str) -> str:
     """Return the encoding of a model name: tiktoken's, or a tokenizer of the extra `tokenizers`.
 
-    Where that is not installed, or the name has neither, another tokenizer counts, as an estimate; a warning says so once a name.
+    Where that is not installed, or the name has neither, another tokenizer counts, as an estimate;
+    a warning says so once a name.
     """
     import tiktoken.model
 
@@ -88,8 +96,9 @@ def encoding_name(name: str) -> str:
             return own
         what_to_do = f"; for exact counts {install_extra('tokenizers')}" if own else ""
         warnings.warn(
-            f"the tokenizer of model {name or 'without a name'!r} is not {'installed' if own else 'known'}: "
-            f"tokens are counted with {STAND_IN_ENCODING}{what_to_do}",
+            f"the tokenizer of model {name or 'without a name'!r} is not"
+            f" {'installed' if own else 'known'}: tokens are counted with"
+            f" {STAND_IN_ENCODING}{what_to_do}",
             EncodingFallbackWarning,
             stacklevel=2,
         )

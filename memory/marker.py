@@ -7,7 +7,9 @@ KEYWORD_CHARS = 200
 
 _SPACE = r"\s{0,8}"
 # As soon as the colon is there it is a marker, whatever follows.
-_BEGINNING = re.compile(rf"[\[［【]{_SPACE}NEED[\s_\-－＿]{{0,3}}CONTEXT{_SPACE}[:：]", re.IGNORECASE)
+_BEGINNING = re.compile(
+    rf"[\[［【]{_SPACE}NEED[\s_\-－＿]{{0,3}}CONTEXT{_SPACE}[:：]", re.IGNORECASE
+)
 _REST = re.compile(rf"([^\]］】\r\n]{{0,{KEYWORD_CHARS}}})[\]］】]?")
 _QUOTES = "\"'`“”‘’「」<> "
 _PAIRS = {
@@ -39,8 +41,8 @@ class Marker:
 def find(text: str) -> Marker | None:
     """Return the first marker of a text.
 
-    Case, blanks and full-width brackets do not matter. A marker that is not closed ends with its line, for nobody is to
-    be shown half of one.
+    Case, blanks and full-width brackets do not matter. A marker that is not closed ends with its
+    line, for nobody is to be shown half of one.
     """
     begun = _BEGINNING.search(text)
     if begun is None:
@@ -60,7 +62,9 @@ def keywords_in(text: str) -> list[str]:
 
 
 def without(text: str) -> str:
-    """Return a text without its markers and the quotes or emphasis right around them, the white space tidied there."""
+    """Return a text without its markers and the quotes or emphasis right around them, the white
+    space tidied there.
+    """
     while marker := find(text):
         before, after = text[: marker.start], text[marker.end :]
         while before and after and _PAIRS.get(before[-1]) == after[0]:

@@ -1,7 +1,9 @@
-"""Merge the older compactions of a long thread into one, so that what a turn stores does not grow with their number.
+"""Merge the older compactions of a long thread into one, so that what a turn stores does not grow
+with their number.
 
-The merged one holds all that later memories stand on: the newest text, the pins, the newest lines of the ledger, the
-topics as they are now. The originals retire to a store, as compacted messages do.
+The merged one holds all that later memories stand on: the newest text, the pins, the newest lines
+of the ledger, the topics as they are now. The originals retire to a store, as compacted messages
+do.
 """
 
 from collections.abc import Sequence
@@ -20,14 +22,18 @@ MERGE_AT = 24
 KEEP = 8
 """Newest compactions that stay as they are, and can be undone."""
 MOST_PINS = 400
-"""Pins that a merged compaction holds; beyond them ended ones go first, then the oldest. Those made by hand are no part of it."""
+"""Pins that a merged compaction holds; beyond them ended ones go first, then the oldest. Those made
+by hand are no part of it.
+"""
 MOST_IDS = 100
 """Newest message ids that a topic of a merged compaction holds."""
 
 
 @dataclass(frozen=True)
 class Merge:
-    """Compactions that retire now, the place of the first among all that ever retired (from 1), and the one that stands for them."""
+    """Compactions that retire now, the place of the first among all that ever retired (from 1), and
+    the one that stands for them.
+    """
 
     first: int
     retired: Sequence[Compaction]
@@ -35,22 +41,42 @@ class Merge:
 
 
 def merge_of(thread: Thread, call_config: CallConfig) -> Merge | None:
-    """Return what is to merge now; None while there are few compactions, or where nothing of a thread retires."""
+    """Return what is to merge now; None while there are few compactions, or where nothing of a
+    thread retires.
+    """
     if call_config.policy.retire_after is None or len(thread.compactions) < MERGE_AT:
         return None
     if len(chain := thread.chain) <= KEEP:
         return None
     last = chain[-KEEP - 1]
-    old = thread.compactions[: next(i for i, record in enumerate(thread.compactions) if record["id"] == last["id"]) + 1]
+    old = thread.compactions[
+        : next(i for i, record in enumerate(thread.compactions) if record["id"] == last["id"]) + 1
+    ]
     retired = [record for record in old if "merged" not in record]
     # What a strategy of the user's own keeps in its records is not known here.
     if not retired or any(record.get("kept") and record["strategy"] != TOPICS for record in old):
         return None
     first = 1 + sum(int(record.get("merged", 0)) for record in old)
-    return Merge(first, retired, _merged(thread, chain[:-KEEP], [record["id"] for record in old], first - 1 + len(retired), call_config))
+    return Merge(
+        first,
+        retired,
+        _merged(
+            thread,
+            chain[:-KEEP],
+            [record["id"] for record in old],
+            first - 1 + len(retired),
+            call_config,
+        ),
+    )
 
 
-def _merged(thread: Thread, chain: Sequence[Compaction], replaces: list[str], count: int, call_config: CallConfig) -> Compaction:
+def _merged(
+    thread: Thread,
+    chain: Sequence[Compaction],
+    replaces: list[str],
+    count: int,
+    call_config: CallConfig,
+) -> Compaction:
     most = call_config.ledger_tokens // LEAST_LINE + 1
     ledger = [line for record in chain for line in record.get("ledger", ())]
     rebuilt = max((i for i, record in enumerate(chain) if record.get("rebuilt")), default=-1)
@@ -70,7 +96,12 @@ def _merged(thread: Thread, chain: Sequence[Compaction], replaces: list[str], co
         "replaces": replaces,
     }
     if topics:
-        record["kept"] = {"topics": [{**topic.as_json(), "message_ids": list(topic.message_ids[-MOST_IDS:])} for topic in topics]}
+        record["kept"] = {
+            "topics": [
+                {**topic.as_json(), "message_ids": list(topic.message_ids[-MOST_IDS:])}
+                for topic in topics
+            ]
+        }
     return record
 
 
@@ -78,7 +109,9 @@ def _pins(chain: Sequence[Compaction]) -> list[dict[str, Any]]:
     pins = [Pin.from_json(pin) for record in chain for pin in record.get("pins", ())]
     if len(pins) > MOST_PINS:
         ended = {end["pin"] for end in _ended(chain)}
-        pins = sorted((pin for pin in pins if pin.id not in ended), key=lambda pin: pin.turn)[-MOST_PINS:]
+        pins = sorted((pin for pin in pins if pin.id not in ended), key=lambda pin: pin.turn)[
+            -MOST_PINS:
+        ]
     return [pin.as_json() for pin in pins]
 
 
@@ -87,7 +120,9 @@ def _ended(chain: Sequence[Compaction]) -> list[PinEnd]:
 
 
 def unmerged(retired: Sequence[Compaction], records: Sequence[Compaction]) -> list[Compaction]:
-    """Return all compactions a thread ever had, in order: those that retired, and those of its state that were not merged."""
+    """Return all compactions a thread ever had, in order: those that retired, and those of its
+    state that were not merged.
+    """
     return [*retired, *(record for record in records if "merged" not in record)]
 
 

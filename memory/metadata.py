@@ -1,4 +1,6 @@
-"""What a message's metadata says, read in one place: marks of the turn that took it in, and what its provider told."""
+"""What a message's metadata says, read in one place: marks of the turn that took it in, and what
+its provider told.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +14,9 @@ from longtable.memory.stamps import GIVEN, kind_of, marks_of, turn_number
 
 @dataclass(frozen=True, kw_only=True)
 class Reported:
-    """Tokens of the call an answer came from, as reported: cached ones within the input, reasoning ones within the output."""
+    """Tokens of the call an answer came from, as reported: cached ones within the input, reasoning
+    ones within the output.
+    """
 
     input: int
     output: int
@@ -65,14 +69,22 @@ def metadata_of(message: BaseMessage) -> MessageMetadata:
     return MessageMetadata(
         kind=kind_of(message),
         turn=turn_number(message),
-        **{name: _text(marks.get(name)) for name in ("time", "run", "owner", "channel", "notice", "instead_of")},
-        model=(reported_model(message) if isinstance(message, AIMessage) else "") or _text(marks.get("model")),
+        **{
+            name: _text(marks.get(name))
+            for name in ("time", "run", "owner", "channel", "notice", "instead_of")
+        },
+        model=(reported_model(message) if isinstance(message, AIMessage) else "")
+        or _text(marks.get("model")),
         provider=_text(message.response_metadata.get("model_provider")),
         usage=Reported(**tokens) if tokens else None,
         reasoning=reasoning_of(message),
         sources=_range(marks.get("sources")),
         given=marks.get(GIVEN) is True,
-        passed=tuple(filter(None, map(_passed, passed))) if isinstance(passed := marks.get("passed"), list) else (),
+        passed=(
+            tuple(filter(None, map(_passed, passed)))
+            if isinstance(passed := marks.get("passed"), list)
+            else ()
+        ),
     )
 
 
@@ -81,11 +93,17 @@ def _text(value: object) -> str:
 
 
 def _range(value: Any) -> tuple[int, int] | None:
-    whole = isinstance(value, list | tuple) and len(value) == 2 and all(isinstance(number, int) for number in value)
+    whole = (
+        isinstance(value, list | tuple)
+        and len(value) == 2
+        and all(isinstance(number, int) for number in value)
+    )
     return (value[0], value[1]) if whole else None
 
 
 def _passed(value: Any) -> Passed | None:
-    if not isinstance(value, dict) or not all(isinstance(value.get(name), int) for name in ("tokens", "ms")):
+    if not isinstance(value, dict) or not all(
+        isinstance(value.get(name), int) for name in ("tokens", "ms")
+    ):
         return None
     return Passed(source=_text(value.get("source")), tokens=value["tokens"], ms=value["ms"])

@@ -1,4 +1,6 @@
-"""Turn a model's answer into a summary: headings however they are written, no invented figure, cut by line, no room unused."""
+"""Turn a model's answer into a summary: headings however they are written, no invented figure, cut
+by line, no room unused.
+"""
 
 import re
 import unicodedata
@@ -30,7 +32,8 @@ from longtable.memory.summary import (
 )
 from longtable.memory.topics import terms
 
-# What the five sections are called, in the order of `HEADINGS`: beginnings of English words, parts of Chinese ones.
+# What the five sections are called, in the order of `HEADINGS`: beginnings of English words, parts
+# of Chinese ones.
 NAMES: tuple[tuple[str, ...], ...] = (
     ("fact", "finding", "figure", "result", "conclusion", "事实", "事實", "发现", "發現", "结论", "結論", "结果", "結果", "数据", "數據"),
     ("preference", "style", "偏好", "喜好", "习惯", "習慣"),
@@ -39,18 +42,49 @@ NAMES: tuple[tuple[str, ...], ...] = (
     ("open", "item", "question", "issue", "pending", "unresolved", "todo", "next", "step", "未决", "未決", "待办", "待辦",
      "待解决", "待解決", "待定", "未解决", "未解決", "事项", "事項", "问题", "問題"),
 )  # fmt: skip
-_NAMED = [(tuple(filter(str.isascii, names)), re.compile("|".join(name for name in names if not name.isascii()))) for names in NAMES]
+_NAMED = [
+    (
+        tuple(filter(str.isascii, names)),
+        re.compile("|".join(name for name in names if not name.isascii())),
+    )
+    for names in NAMES
+]
 _WORD = re.compile("[a-z]+")
 # Words of a heading that name no section.
-_NEUTRAL = frozenset(["and", "the", "of", "or", "a", "an", "s", "user", "users", "key", "main", "new", "so", "far", "made", "taken"])
-_NEUTRAL_CHINESE = re.compile("用户|用戶|使用者|主要|关键|關鍵|当前|目前|已确定|已確定|已做|[与與和及的、]")
+_NEUTRAL = frozenset(
+    [
+        "and",
+        "the",
+        "of",
+        "or",
+        "a",
+        "an",
+        "s",
+        "user",
+        "users",
+        "key",
+        "main",
+        "new",
+        "so",
+        "far",
+        "made",
+        "taken",
+    ]
+)
+_NEUTRAL_CHINESE = re.compile(
+    "用户|用戶|使用者|主要|关键|關鍵|当前|目前|已确定|已確定|已做|[与與和及的、]"
+)
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
-_LEAD = re.compile(r"(?:[\W_]|\d{1,2}[.)、．）](?!\d)|[一二三四五六七八九十]{1,2}[、.．)）]|(?<=#)\s*\d{1,2}\s)*")
+_LEAD = re.compile(
+    r"(?:[\W_]|\d{1,2}[.)、．）](?!\d)|[一二三四五六七八九十]{1,2}[、.．)）]|(?<=#)\s*\d{1,2}\s)*"
+)
 _HEAD_ENDS = re.compile(r"\*\*|__|[】\]>」》:：]|\s[-–—]+\s|\s+#+\s*$")
 _BULLET = re.compile(r"(?:(?:[-*•·◦▪+]|\d{1,3}[.)、]|[（(]\d{1,3}[)）])\s+|[•·◦▪])+")
 _NUMBERED = re.compile(r"[\W_]*(?:\d{1,2}[.)、．）]|[一二三四五六七八九十]{1,2}[、.．)）])")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\d])|(?<=[。！？])\s*(?=[^\s\[])|(?<=\])\s+(?=[A-Z])")
-_NOTHING = frozenset(("", "none", "n/a", "na", "nothing", "empty", "无", "無", "没有", "沒有", "暂无", "暫無"))
+_NOTHING = frozenset(
+    ("", "none", "n/a", "na", "nothing", "empty", "无", "無", "没有", "沒有", "暂无", "暫無")
+)
 # How messages are shown to the summariser: an answer that repeats them sums up nothing.
 _SHOWN = re.compile(r"\[m\d+\] (?:human|ai|tool|system)\b")
 MOST_LINES = 2_000
@@ -58,15 +92,19 @@ MOST_LINES = 2_000
 MOST_HEAD = 40
 """Characters of a heading at most, and eight words."""
 MOST_ROUNDS = 3
-"""A line that cites more rounds stands for none of them: one "[m1-m40]" must not keep code from writing of each."""
+"""A line that cites more rounds stands for none of them: one "[m1-m40]" must not keep code from
+writing of each.
+"""
 
 
-# -- headings -------------------------------------------------------------------------------------------------------
+# -- headings --------------------------------------------------------------------------------------
 
 
 @dataclass
 class _Block:
-    """A heading (None: before the first), its section (None: its name says none), and the lines under it."""
+    """A heading (None: before the first), its section (None: its name says none), and the lines
+    under it.
+    """
 
     name: str | None
     section: int | None
@@ -74,26 +112,34 @@ class _Block:
 
 
 def read_sections(text: str, asked: str = "") -> list[list[str]]:
-    """Return the lines under each of the five headings, in either language, however the headings are marked and numbered.
+    """Return the lines under each of the five headings, in either language, however the headings
+    are marked and numbered.
 
-    A heading is known by its words. One of other words (`asked`: a user's instructions, which may name some) stands for
-    the section of its place where there are five, else for the first. Text without any known heading is prose: its sentences
-    stand under the first.
+    A heading is known by its words. One of other words (`asked`: a user's instructions, which may
+    name some) stands for the section of its place where there are five, else for the first. Text
+    without any known heading is prose: its sentences stand under the first.
     """
-    lines = [line.strip() for line in text.splitlines() if re.search(r"\w", line) and not line.lstrip().startswith("```")]
+    lines = [
+        line.strip()
+        for line in text.splitlines()
+        if re.search(r"\w", line) and not line.lstrip().startswith("```")
+    ]
     lines = [line for line in lines if not _SHOWN.match(line)][:MOST_LINES]
     blocks = _blocks(lines, asked)
     headed = [block for block in blocks if block.name is not None]
     if headed and not headed[0].lines and headed[0].section is None:
         headed = headed[1:]  # a title
-    in_place = len(headed) == len(NAMES) and (asked != "" or any(block.section is not None for block in headed))
+    in_place = len(headed) == len(NAMES) and (
+        asked != "" or any(block.section is not None for block in headed)
+    )
     sections: list[list[str]] = [[] for _ in NAMES]
     if not in_place and all(block.section is None for block in headed):
         said = [sentence for line in lines for sentence in sentences(_unmarked(line))]
         return [_listed(said), *sections[1:]]
     for block in blocks:
         if block.name is None:
-            block.lines = [line for line in block.lines if cited_numbers(line)]  # "Here is the summary:"
+            # "Here is the summary:"
+            block.lines = [line for line in block.lines if cited_numbers(line)]
     for block in blocks:
         place = headed.index(block) if in_place and block in headed else FACTS
         sections[place if block.section is None else block.section] += _listed(block.lines)
@@ -114,7 +160,11 @@ def _blocks(lines: Sequence[str], asked: str) -> list[_Block]:
         bullet = bool(_BULLET.match(line)) and not _NUMBERED.match(line)
         marked = line.startswith(("#", "**", "__", "【", "<")) or bool(_NUMBERED.match(line))
         section, share = _section(head)
-        named = share >= 0.5 and (not rest or share == 1 or line.startswith("#")) and (marked or share == 1 or line.endswith((":", "：")))
+        named = (
+            share >= 0.5
+            and (not rest or share == 1 or line.startswith("#"))
+            and (marked or share == 1 or line.endswith((":", "：")))
+        )
         if named and (plain or not bullet):
             blocks.append(_Block(head, section))
         elif (line.startswith("#") and head) or _is_asked(head, line, asked):
@@ -127,24 +177,34 @@ def _blocks(lines: Sequence[str], asked: str) -> list[_Block]:
 
 
 def _head(line: str) -> tuple[str, str]:
-    """Return the words a line begins with that could be a heading, "" where they are too many, and the text after them."""
+    """Return the words a line begins with that could be a heading, "" where they are too many, and
+    the text after them.
+    """
     lead = _LEAD.match(line)
     bare = line[lead.end() if lead else 0 :]
     end = _HEAD_ENDS.search(bare)
     head, rest = (bare[: end.start()], bare[end.end() :]) if end else (bare, "")
     head = re.sub(r"[(（][^)）]*[)）]?", "", head).strip("*_# ")
-    return ("", line) if len(head) > MOST_HEAD or len(head.split()) > 8 else (head, rest.strip(" *_:：-–—】>"))
+    return (
+        ("", line)
+        if len(head) > MOST_HEAD or len(head.split()) > 8
+        else (head, rest.strip(" *_:：-–—】>"))
+    )
 
 
 @lru_cache(maxsize=4_096)
 def _section(head: str) -> tuple[int | None, float]:
-    """Return the section whose names make up most of a heading, and the share of its words and characters that they are."""
+    """Return the section whose names make up most of a heading, and the share of its words and
+    characters that they are.
+    """
     plain = _NEUTRAL_CHINESE.sub("", unicodedata.normalize("NFKC", head).casefold())
     words = [word for word in _WORD.findall(plain) if word not in _NEUTRAL]
     size = len(words) + len(_CHINESE.findall(plain))
     best: tuple[int | None, float] = (None, 0.0)
     for place, (english, chinese) in enumerate(_NAMED if size else ()):
-        known = sum(word.startswith(english) for word in words) + sum(map(len, chinese.findall(plain)))
+        known = sum(word.startswith(english) for word in words) + sum(
+            map(len, chinese.findall(plain))
+        )
         if known / size > best[1]:
             best = place, known / size
     return best
@@ -154,22 +214,32 @@ def _is_asked(head: str, line: str, asked: str) -> bool:
     """Return whether a line begins with a name that a user's instructions gave."""
     if len(head) < 2 or head.casefold() not in asked.casefold():
         return False
-    if not re.search(rf"(?<!\w){re.escape(head)}(?!\w)", asked, re.IGNORECASE) and not _CHINESE.match(head):
+    if not re.search(
+        rf"(?<!\w){re.escape(head)}(?!\w)", asked, re.IGNORECASE
+    ) and not _CHINESE.match(head):
         return False
     return not line.rstrip(":：*_ ").endswith("]") or bool(_HEAD_ENDS.search(line))
 
 
 def _unmarked(line: str) -> str:
-    return _BULLET.sub("", line.strip("#> "), count=1) if _BULLET.match(line.strip("#> ")) else line.strip("#> ")
+    return (
+        _BULLET.sub("", line.strip("#> "), count=1)
+        if _BULLET.match(line.strip("#> "))
+        else line.strip("#> ")
+    )
 
 
 def _listed(lines: Iterable[str]) -> list[str]:
     """Return lines as "- " lines, each once, without those that only say that there is nothing."""
     bare = [_unmarked(line) for line in lines]
-    return [f"- {line}" for line in dict.fromkeys(bare) if line.strip("()（）*_.。- ").casefold() not in _NOTHING]
+    return [
+        f"- {line}"
+        for line in dict.fromkeys(bare)
+        if line.strip("()（）*_.。- ").casefold() not in _NOTHING
+    ]
 
 
-# -- figures ----------------------------------------------------------------------------------------------------------
+# -- figures ---------------------------------------------------------------------------------------
 
 _WRITTEN = re.compile(r"\d{1,3}(?: \d{3})+|\d+(?:[.,'’]\d+)*(?:[eE][+-]?\d{1,2}(?!\w))?", re.ASCII)
 
@@ -187,7 +257,11 @@ def numbers_in(text: str) -> set[float]:
     for match in _WRITTEN.finditer(plain):
         digits = re.sub("[ ']", "", match[0])
         # 1,234.5 and 1.234,5; "3,4" may be two numbers.
-        for written in (digits.replace(",", ""), digits.replace(".", "").replace(",", "."), *re.findall(r"\d+", digits)):
+        for written in (
+            digits.replace(",", ""),
+            digits.replace(".", "").replace(",", "."),
+            *re.findall(r"\d+", digits),
+        ):
             with suppress(ValueError):
                 found.add(float(written))
     return found
@@ -207,7 +281,10 @@ class Sources:
 
     @cached_property
     def _numbers(self) -> list[list[float]]:
-        return [sorted(set().union(*(numbers_in(text_of(message)) for _, message in round_))) for round_ in self.rounds]
+        return [
+            sorted(set().union(*(numbers_in(text_of(message)) for _, message in round_)))
+            for round_ in self.rounds
+        ]
 
     @cached_property
     def _before(self) -> list[float]:
@@ -215,25 +292,37 @@ class Sources:
 
     @cached_property
     def _words(self) -> frozenset[str]:
-        return _words(" ".join([self.previous, *(str(message.text) for _, message in self.messages)]))
+        return _words(
+            " ".join([self.previous, *(str(message.text) for _, message in self.messages)])
+        )
 
     def cited(self, line: str) -> list[int]:
         """Return the places of the rounds that a line cites."""
         numbers = cited_numbers(line)
-        return [place for place, round_ in enumerate(self.rounds) if any(number in numbers for number, _ in round_)]
+        return [
+            place
+            for place, round_ in enumerate(self.rounds)
+            if any(number in numbers for number, _ in round_)
+        ]
 
     def hold(self, figure: Figure, line: str) -> bool:
-        """Return whether a round that the line cites has the figure; a line that cites none, or older messages, may have it from all."""
+        """Return whether a round that the line cites has the figure; a line that cites none, or
+        older messages, may have it from all.
+        """
         places = self.cited(line)
         known = {number for round_ in self.rounds for number, _ in round_}
         read = [self._numbers[place] for place in places] or self._numbers
         held = read if places and cited_numbers(line) <= known else [*read, self._before]
         bounds = [(may.low, may.high) for may in figure.readings]
-        bounds += [(may.low / 100, may.high / 100) for may in figure.readings if may.kind == "percent"]
+        bounds += [
+            (may.low / 100, may.high / 100) for may in figure.readings if may.kind == "percent"
+        ]
         return any(_in_bounds(numbers, low, high) for numbers in held for low, high in bounds)
 
     def know(self, text: str) -> bool:
-        """Return whether a text is about what was said: it cites a message, has a figure, or shares two words."""
+        """Return whether a text is about what was said: it cites a message, has a figure, or shares
+        two words.
+        """
         return bool(cited_numbers(text) or figures(text)) or len(self._words & _words(text)) >= 2
 
 
@@ -243,8 +332,12 @@ def content_words(text: str) -> frozenset[str]:
 
 
 def _words(text: str) -> frozenset[str]:
-    """Return the content words of a text, of Chinese every pair of characters: few are shared by two who say the same."""
-    return frozenset(terms(text)).union(token for token in tokens_of(text) if token[1:] and not token.isascii())
+    """Return the content words of a text, of Chinese every pair of characters: few are shared by
+    two who say the same.
+    """
+    return frozenset(terms(text)).union(
+        token for token in tokens_of(text) if token[1:] and not token.isascii()
+    )
 
 
 def _in_bounds(numbers: Sequence[float], low: float, high: float) -> bool:
@@ -253,44 +346,61 @@ def _in_bounds(numbers: Sequence[float], low: float, high: float) -> bool:
 
 
 def supported(line: str, sources: Sources) -> str:
-    """Return a line without the sentences that hold a figure no cited round has, "" where none is left.
+    """Return a line without the sentences that hold a figure no cited round has, "" where none is
+    left.
 
     The whole sentence goes: without its figure it might say something else.
     """
 
     said = sentences(line)
-    kept = [sentence for sentence in said if all(sources.hold(figure, line) for figure in figures(sentence))]
+    kept = [
+        sentence
+        for sentence in said
+        if all(sources.hold(figure, line) for figure in figures(sentence))
+    ]
     if len(kept) == len(said) or not kept:
         return line if kept else ""
-    cites = "".join(citation for citation in dict.fromkeys(citations(line)) if citation not in " ".join(kept))
+    cites = "".join(
+        citation for citation in dict.fromkeys(citations(line)) if citation not in " ".join(kept)
+    )
     return " ".join([*kept, cites]).strip()
 
 
 def checked(sections: Sequence[Sequence[str]], sources: Sources, messages: int) -> list[list[str]]:
     """Return the lines without citations of unknown messages and figures that no message has.
 
-    `messages`: how many the transcript has. An answer that stands under no heading but the first may be about anything
-    ("I cannot do that."): none of it stays where it has nothing to do with the conversation.
+    `messages`: how many the transcript has. An answer that stands under no heading but the first
+    may be about anything ("I cannot do that."): none of it stays where it has nothing to do with
+    the conversation.
     """
     lines = [[known_citations(line, messages) for line in section] for section in sections]
-    lines = [[supported(line, sources) for line in section if not left_out_in(line)] for section in lines]
+    lines = [
+        [supported(line, sources) for line in section if not left_out_in(line)] for section in lines
+    ]
     usable = any(lines[FACTS + 1 :]) or sources.know("\n".join(lines[FACTS]))
     return [[line for line in section if usable and line.strip("- ")] for section in lines]
 
 
-# -- room -------------------------------------------------------------------------------------------------------------
+# -- room ------------------------------------------------------------------------------------------
 
 _WORTH = {CONSTRAINTS: 2, PREFERENCES: 1, DECISIONS: 1}
 
 
-def fitted(sections: Sequence[Sequence[str]], language: str, budget: int, count: Count) -> list[list[str]]:
+def fitted(
+    sections: Sequence[Sequence[str]], language: str, budget: int, count: Count
+) -> list[list[str]]:
     """Return as many lines as fit `budget` tokens, in their order.
 
-    The first to stay are constraints, then preferences and decisions, then facts and open items; among these lines with a
-    figure before lines without, newer ones (by the messages they cite) before older ones.
+    The first to stay are constraints, then preferences and decisions, then facts and open items;
+    among these lines with a figure before lines without, newer ones (by the messages they cite)
+    before older ones.
     """
     room = budget - count(join_sections([[]] * len(sections), language))
-    lines = [(place, at, line) for place, section in enumerate(sections) for at, line in enumerate(section)]
+    lines = [
+        (place, at, line)
+        for place, section in enumerate(sections)
+        for at, line in enumerate(section)
+    ]
 
     def worth(item: tuple[int, int, str]) -> tuple[int, bool, int, int]:
         place, at, line = item
@@ -301,29 +411,46 @@ def fitted(sections: Sequence[Sequence[str]], language: str, budget: int, count:
         if (cost := count(line) + 1) <= room:
             stays.add((place, at))
             room -= cost
-    return [[line for at, line in enumerate(section) if (place, at) in stays] for place, section in enumerate(sections)]
+    return [
+        [line for at, line in enumerate(section) if (place, at) in stays]
+        for place, section in enumerate(sections)
+    ]
 
 
 def filled(
-    sections: Sequence[Sequence[str]], sources: Sources, language: str, budget: int, count: Count, mark: Callable[[str], str] = str
+    sections: Sequence[Sequence[str]],
+    sources: Sources,
+    language: str,
+    budget: int,
+    count: Count,
+    mark: Callable[[str], str] = str,
 ) -> str:
-    """Return the summary's text, its unused room filled with the code's own line of each round that no line cites.
+    """Return the summary's text, its unused room filled with the code's own line of each round that
+    no line cites.
 
-    So a lazy model is never worse than none. Facts of the summary before it that no line cites are carried on likewise,
-    unless a line says the same with another figure.
+    So a lazy model is never worse than none. Facts of the summary before it that no line cites are
+    carried on likewise, unless a line says the same with another figure.
     """
     lines = [line for section in sections for line in section]
     cited: set[int] = set()
     for line in lines:
         if len(sources.cited(line)) <= MOST_ROUNDS:
             cited |= cited_numbers(line)
-    rounds = [message for round_ in sources.rounds if not any(number in cited for number, _ in round_) for message in round_]
+    rounds = [
+        message
+        for round_ in sources.rounds
+        if not any(number in cited for number, _ in round_)
+        for message in round_
+    ]
     before = facts_in(sources.previous)
     said = {_claim(line) for line in lines}
     older = [
         line
         for line in before
-        if (numbers := cited_numbers(line)) and not numbers & cited and _claim(line) not in said and not _corrected(_claim(line), said)
+        if (numbers := cited_numbers(line))
+        and not numbers & cited
+        and _claim(line) not in said
+        and not _corrected(_claim(line), said)
     ]
     facts = [*filter(left_out_in, before), *older, *sections[FACTS]]
     text = join_sections([facts, *sections[FACTS + 1 :]], language)
@@ -336,10 +463,14 @@ _Claim = tuple[frozenset[str], frozenset[float]]
 
 def _claim(line: str) -> _Claim:
     """Return the words and the figures of a line."""
-    return content_words(without_citations(line)), frozenset(figure.value for figure in figures(line))
+    return content_words(without_citations(line)), frozenset(
+        figure.value for figure in figures(line)
+    )
 
 
 def _corrected(claim: _Claim, said: Iterable[_Claim]) -> bool:
     """Return whether one of these says the same with one figure changed."""
     words, numbers = claim
-    return any(words == other and len(numbers - new) == 1 == len(new - numbers) for other, new in said)
+    return any(
+        words == other and len(numbers - new) == 1 == len(new - numbers) for other, new in said
+    )

@@ -1,4 +1,6 @@
-"""Pins: what the user laid down, quoted word for word. How a quote is checked, what ends one, how a view shows them."""
+"""Pins: what the user laid down, quoted word for word. How a quote is checked, what ends one, how a
+view shows them.
+"""
 
 import hashlib
 import re
@@ -25,10 +27,11 @@ LONG_PIN = 600
 
 @dataclass(frozen=True)
 class Pin:
-    """A statement of the user, word for word. `ended`: the user's words that ended it, "" while it holds.
+    """A statement of the user, word for word. `ended`: the user's words that ended it, "" while it
+    holds.
 
-    `by`: "model" (a tool call or the summariser), "heuristic" (said in passing, found by code) or "user" (made by hand, with no
-    message). `speaker`: the name that the message bears.
+    `by`: "model" (a tool call or the summariser), "heuristic" (said in passing, found by code) or
+    "user" (made by hand, with no message). `speaker`: the name that the message bears.
     """
 
     id: str
@@ -45,7 +48,9 @@ class Pin:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Pin":
-        """Read what `as_json` wrote, or an older version, whose `kind` and `matter` are no longer used."""
+        """Read what `as_json` wrote, or an older version, whose `kind` and `matter` are no longer
+        used.
+        """
         return cls(**{name: data[name] for name in cls.__dataclass_fields__ if name in data})
 
 
@@ -58,16 +63,24 @@ class PinEnd(TypedDict):
     turn: int
 
 
-def make_pin(text: str, message: BaseMessage | None = None, *, turn: int = 0, by: str = "user") -> Pin:
+def make_pin(
+    text: str, message: BaseMessage | None = None, *, turn: int = 0, by: str = "user"
+) -> Pin:
     """Return a pin of a quote from a message, or one made by hand in a turn."""
-    digest = hashlib.sha256(f"{(message and message.id) or ''}\n{' '.join(text.split())}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    digest = hashlib.sha256(
+        f"{(message and message.id) or ''}\n{' '.join(text.split())}".encode(
+            "utf-8", "surrogatepass"
+        )
+    ).hexdigest()[:8]
     if message is None:
         return Pin(f"p{digest}", text, "", turn, by)
     return Pin(f"p{digest}", text, message.id or "", turn_number(message), by, speaker_of(message))
 
 
 def pins_in_passing(messages: Sequence[BaseMessage], known: Sequence[Pin] = ()) -> list[Pin]:
-    """Return what the net finds in the user's messages; `known`: pins that a later sentence may change."""
+    """Return what the net finds in the user's messages; `known`: pins that a later sentence may
+    change.
+    """
     texts, found = [pin.text for pin in known if not pin.ended], dict[str, Pin]()
     for message in said_by_user(messages):
         rules = [text for text in rules_in(str(message.text), texts) if not holds_secret(text)]
@@ -77,13 +90,21 @@ def pins_in_passing(messages: Sequence[BaseMessage], known: Sequence[Pin] = ()) 
 
 
 def said_by_user(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
-    """Return the user's own messages: nothing that a tool, the assistant or a colleague said, nothing that recall repeats."""
-    return [message for message in messages if message.type == "human" and kind_of(message) not in (RECALLED, COLLEAGUE)]
+    """Return the user's own messages: nothing that a tool, the assistant or a colleague said,
+    nothing that recall repeats.
+    """
+    return [
+        message
+        for message in messages
+        if message.type == "human" and kind_of(message) not in (RECALLED, COLLEAGUE)
+    ]
 
 
 _NAMED = (
-    r"(?:pass ?word|passwd|pass ?code|passphrase|pwd|credentials?|secret|token|密码|口令|密钥|令牌|验证码|私钥|"
-    r"(?:api|access|private|secret|license|encryption) ?(?:key|code|token)|(?:my|our|the) (?:key|pin|code|login))"
+    r"(?:pass ?word|passwd|pass"
+    r" ?code|passphrase|pwd|credentials?|secret|token|密码|口令|密钥|令牌|验证码|私钥|"
+    r"(?:api|access|private|secret|license|encryption) ?(?:key|code|token)|(?:my|our|the)"
+    r" (?:key|pin|code|login))"
 )
 _SECRET = re.compile(
     rf"{_NAMED}\s*(?:(?:for|of) [\w ]{{1,30}})?\s*(?:is|are|was|都?用|[=:：为是])[\s:：=]*"
@@ -94,26 +115,38 @@ _SECRET = re.compile(
 
 
 def holds_secret(text: str) -> bool:
-    """Return whether a text holds a password or a key itself; a rule about one ("never show the password") does not."""
+    """Return whether a text holds a password or a key itself; a rule about one ("never show the
+    password") does not.
+    """
     return redacted(text) != text or bool(_SECRET.search(text))
 
 
 _WORDS = {
     "en": {
-        "contract": """Then write one more heading, "## Pins": under it quote, word for word, each statement of the user that binds \
+        "contract": (
+            """Then write one more heading, "## Pins": under it quote, word for word, each statement of the user that binds \
 later answers (rules, units, definitions, filters, style), one a line: - [m12] "the user's own words". Where it takes the place of \
 a pin listed here, add: replaces p1a2b3c4. Where it only takes one back, add: ends p1a2b3c4. \
-Quote no question, no request of the moment, no password or key, and nothing the assistant or a tool said.""",
-        "pinned": "Pinned words of the user, verbatim: they hold for every answer; where two disagree, the later one.",
-        "in passing": "Said by the user in passing: each may still hold; a later one may change or end an earlier one.",
+Quote no question, no request of the moment, no password or key, and nothing the assistant or a tool said."""
+        ),
+        "pinned": (
+            "Pinned words of the user, verbatim: they hold for every answer; where two disagree,"
+            " the later one."
+        ),
+        "in passing": (
+            "Said by the user in passing: each may still hold; a later one may change or end an"
+            " earlier one."
+        ),
         "left out": "({n} more pins did not fit here; they are in the transcript.)",
         "turn": "turn {n}",
         "by hand": "pinned by hand",
     },
     "zh": {
-        "contract": """最后再写一个标题“## 原话”：其下逐字引用用户说过的、对以后的回答仍有约束的每句话（规则、单位、定义、筛选、风格），\
+        "contract": (
+            """最后再写一个标题“## 原话”：其下逐字引用用户说过的、对以后的回答仍有约束的每句话（规则、单位、定义、筛选、风格），\
 每条一行：- [m12] “用户的原话”。若它取代下列某条，加上：取代 p1a2b3c4；若它只是取消某条，加上：结束 p1a2b3c4。\
-不要引用问题、当下的请求、密码或密钥，也不要引用助手或工具的话。""",
+不要引用问题、当下的请求、密码或密钥，也不要引用助手或工具的话。"""
+        ),
         "pinned": "用户的原话（逐字保留）：对每个回答都有效；若有冲突，以后说的为准。",
         "in passing": "用户顺带说过的话：可能仍然有效；后说的可能改变或取消先说的。",
         "left out": "（另有 {n} 条因篇幅未列出，见会话记录。）",
@@ -122,17 +155,22 @@ Quote no question, no request of the moment, no password or key, and nothing the
     },
 }
 
-# -- what a model proposes ------------------------------------------------------------------------------------------
+# -- what a model proposes -------------------------------------------------------------------------
 
 _ASCII = "[A-Za-z0-9_]"
 _SECTION = re.compile(  # of a summary, on pins: up to the next heading or JSON object
-    r"^[^\S\n]*(?:#{1,6}\s*)?(?:\*\*)?(?:\d[.、]\s*)?(?:pins|原话)(?:\*\*)?\s*[:：]?\s*(?:\*\*)?[^\S\n]*$"
+    r"^[^\S\n]*(?:#{1,6}\s*)?(?:\*\*)?(?:\d[.、"
+    r"]\s*)?(?:pins|原话)(?:\*\*)?\s*[:：]?\s*(?:\*\*)?[^\S\n]*$"
     r"(?:\n(?!\s*(?:#{1,6}\s|[{`]|\*\*[^*\n]+\*\*\s*[:：]?\s*$)).*)*\n?",
     re.IGNORECASE | re.MULTILINE,
 )
 _CITED = re.compile(r"[\[［【(（]\s*m\d[^\]］】)）]*[\]］】)）]|^m\d+\s*[:：]")
-_QUOTED = re.compile(r"(?:^|[\s\]］】)）:：])[\"“”„「『«‘'`](.+)[\"”“」』»’'`](?=$|[\s\[［【(（.。,，;；])")
-_NAMES_PIN = re.compile(r"(ends?|ended|结束|取消|takes? back)?[^\w\"”]{0,4}\b(p[0-9a-f]{8})\b", re.IGNORECASE)
+_QUOTED = re.compile(
+    r"(?:^|[\s\]］】)）:：])[\"“”„「『«‘'`](.+)[\"”“」』»’'`](?=$|[\s\[［【(（.。,，;；])"
+)
+_NAMES_PIN = re.compile(
+    r"(ends?|ended|结束|取消|takes? back)?[^\w\"”]{0,4}\b(p[0-9a-f]{8})\b", re.IGNORECASE
+)
 
 
 def pin_contract(language: str, pins: Sequence[Pin]) -> str:
@@ -145,14 +183,24 @@ def without_pins(text: str) -> str:
     return _SECTION.sub("", text).strip()
 
 
-def pins_in(summary: str, messages: Iterable[BaseMessage], pins: Sequence[Pin]) -> tuple[list[Pin], list[PinEnd]]:
-    """Return the new pins that a summary names, and what ends with them; a quote that no message of the user holds is left out."""
+def pins_in(
+    summary: str, messages: Iterable[BaseMessage], pins: Sequence[Pin]
+) -> tuple[list[Pin], list[PinEnd]]:
+    """Return the new pins that a summary names, and what ends with them; a quote that no message of
+    the user holds is left out.
+    """
     made, ends, said = list[Pin](), list[PinEnd](), said_by_user(messages)
     known = {pin.id: pin for pin in current_pins(pins)}
-    for line in (line.strip().lstrip("-*•· ") for section in _SECTION.findall(summary) for line in section.splitlines()[1:]):
+    for line in (
+        line.strip().lstrip("-*•· ")
+        for section in _SECTION.findall(summary)
+        for line in section.splitlines()[1:]
+    ):
         quoted = _QUOTED.search(line)
         named = _NAMES_PIN.search(line[: quoted.start()] + line[quoted.end() :] if quoted else line)
-        source, quote = find_quote(quoted[1] if quoted else _CITED.sub("", _NAMES_PIN.sub("", line)).strip(" .。:："), said)
+        source, quote = find_quote(
+            quoted[1] if quoted else _CITED.sub("", _NAMES_PIN.sub("", line)).strip(" .。:："), said
+        )
         if source is None or holds_secret(quote):
             continue
         old = known.get(named[2]) if named else None
@@ -168,10 +216,11 @@ def _end(pin: Pin, source: BaseMessage, quote: str) -> PinEnd:
 
 
 def find_quote(quote: str, said: Sequence[BaseMessage]) -> tuple[BaseMessage | None, str]:
-    """Return the last of these messages that holds a quote, and the whole sentences it stands in, as the user wrote them.
+    """Return the last of these messages that holds a quote, and the whole sentences it stands in,
+    as the user wrote them.
 
-    White space is folded, nothing else, and no word is cut in two. Whole sentences, for a quote that begins behind a "not"
-    would say the contrary; of a very long one only the quote.
+    White space is folded, nothing else, and no word is cut in two. Whole sentences, for a quote
+    that begins behind a "not" would say the contrary; of a very long one only the quote.
     """
     words = r"\s+".join(map(re.escape, quote.split()))
     pattern = re.compile(rf"(?:(?<!{_ASCII})|(?!{_ASCII})){words}(?:(?!{_ASCII})|(?<!{_ASCII}))")
@@ -190,12 +239,21 @@ def find_quote(quote: str, said: Sequence[BaseMessage]) -> tuple[BaseMessage | N
 
 def newer_than(pin: Pin, said: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
     """Return the messages of the user that came after the one a pin quotes."""
-    place = next((at for at, message in enumerate(said) if pin.message_id and message.id == pin.message_id), None)
-    return said[place + 1 :] if place is not None else [message for message in said if turn_number(message) > pin.turn]
+    place = next(
+        (at for at, message in enumerate(said) if pin.message_id and message.id == pin.message_id),
+        None,
+    )
+    return (
+        said[place + 1 :]
+        if place is not None
+        else [message for message in said if turn_number(message) > pin.turn]
+    )
 
 
 def concerns(quote: str, pin: Pin, pins: Iterable[Pin]) -> bool:
-    """Return whether words of the user can end a pin: they share a word with it, or take back what no other pin is about."""
+    """Return whether words of the user can end a pin: they share a word with it, or take back what
+    no other pin is about.
+    """
     words = about(quote)
     others = [other.text for other in pins if other.id != pin.id and other.text not in quote]
     if words & about(pin.text):
@@ -205,7 +263,9 @@ def concerns(quote: str, pin: Pin, pins: Iterable[Pin]) -> bool:
 
 @dataclass
 class PinChanges:
-    """What the tools change of a thread's pins in one step. Calls of one answer run side by side."""
+    """What the tools change of a thread's pins in one step. Calls of one answer run side by
+    side.
+    """
 
     pins: Sequence[Pin]
     said: Sequence[BaseMessage]
@@ -217,7 +277,9 @@ class PinChanges:
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def remember(self, quote: str, replaces: str | None = None) -> str:
-        """Pin a quote, in the place of another pin where one is named, and return its id. Raises `PinRefusedError`."""
+        """Pin a quote, in the place of another pin where one is named, and return its id. Raises
+        `PinRefusedError`.
+        """
         with self._lock:
             source, text = self._checked(quote, replaces)
             self.made.append(make_pin(text, source, by="model"))
@@ -231,19 +293,33 @@ class PinChanges:
 
     def _checked(self, quote: str, ends: str | None) -> tuple[BaseMessage, str]:
         if self.used >= MOST_A_TURN:
-            raise PinRefusedError(f"not done: {MOST_A_TURN} pins were changed in this turn, more are not allowed")
-        held = {pin.id: pin for pin in [*current_pins(self.pins), *self.made] if pin.id not in {end["pin"] for end in self.ends}}
+            raise PinRefusedError(
+                f"not done: {MOST_A_TURN} pins were changed in this turn, more are not allowed"
+            )
+        held = {
+            pin.id: pin
+            for pin in [*current_pins(self.pins), *self.made]
+            if pin.id not in {end["pin"] for end in self.ends}
+        }
         if ends and ends not in held:
-            raise PinRefusedError(f"not done: no pin {ends!r} holds; those that do: {', '.join(held) or 'none'}")
+            raise PinRefusedError(
+                f"not done: no pin {ends!r} holds; those that do: {', '.join(held) or 'none'}"
+            )
         source, text = find_quote(quote, newer_than(held[ends], self.said) if ends else self.said)
         if source is None:
-            raise PinRefusedError(f"not done: no message of the user{' after that pin' if ends else ''} holds these words: quote exactly")
+            raise PinRefusedError(
+                f"not done: no message of the user{' after that pin' if ends else ''} holds these"
+                " words: quote exactly"
+            )
         if ends and not concerns(text, held[ends], held.values()):
             raise PinRefusedError(
-                f"not done: {text!r} is not about {ends} ({held[ends].text!r}): quote words that take that back or replace it"
+                f"not done: {text!r} is not about {ends} ({held[ends].text!r}): quote words that"
+                " take that back or replace it"
             )
         if not ends and any(pin.ended and pin.id == make_pin(text, source).id for pin in self.pins):
-            raise PinRefusedError("not done: the user took these words back since; quote newer ones")
+            raise PinRefusedError(
+                "not done: the user took these words back since; quote newer ones"
+            )
         if holds_secret(text):
             raise PinRefusedError("not done: passwords, keys and tokens are never pinned")
         self.used += 1
@@ -252,50 +328,75 @@ class PinChanges:
         return source, text
 
 
-# -- which hold -----------------------------------------------------------------------------------------------------
+# -- which hold ------------------------------------------------------------------------------------
 
 
-def with_ends(pins: Iterable[Pin], ends: Iterable[PinEnd], restored: Mapping[str, int]) -> list[Pin]:
-    """Return the pins as they were stated, each with the first quote that ended it since it was last restored (id to turn)."""
+def with_ends(
+    pins: Iterable[Pin], ends: Iterable[PinEnd], restored: Mapping[str, int]
+) -> list[Pin]:
+    """Return the pins as they were stated, each with the first quote that ended it since it was
+    last restored (id to turn).
+    """
     by_pin: dict[str, str] = {}
     for end in ends:
         if end["turn"] > restored.get(end["pin"], -1):
             by_pin.setdefault(end["pin"], end["quote"])
-    return [replace(pin, ended=by_pin.get(pin.id, "")) for pin in sorted(pins, key=lambda pin: pin.turn)]
+    return [
+        replace(pin, ended=by_pin.get(pin.id, "")) for pin in sorted(pins, key=lambda pin: pin.turn)
+    ]
 
 
 def current_pins(pins: Sequence[Pin], *, ended: bool = False) -> list[Pin]:
-    """Return the pins that hold (`ended`: and those that ended), in order; not what another pin of its message holds or held."""
+    """Return the pins that hold (`ended`: and those that ended), in order; not what another pin of
+    its message holds or held.
+    """
     kept: dict[str, list[tuple[str, Pin]]] = {}
     for pin in sorted(pins, key=lambda pin: (pin.by == IN_PASSING, -len(pin.text))):
         text, others = " ".join(pin.text.split()), kept.setdefault(pin.message_id or pin.id, [])
-        if not any(text in other or (pin.by != firm.by == "model" and other in text) for other, firm in others):
+        if not any(
+            text in other or (pin.by != firm.by == "model" and other in text)
+            for other, firm in others
+        ):
             others.append((text, pin))
     whole = {pin.id for others in kept.values() for _, pin in others if not pin.ended}
     # Of the same words said again the newest stands: it may have come after another that disagrees.
     newest = {(pin.text, pin.by): pin.id for pin in pins if pin.id in whole}
-    return [pin for pin in pins if (pin.ended and ended) or newest.get((pin.text, pin.by)) == pin.id]
+    return [
+        pin for pin in pins if (pin.ended and ended) or newest.get((pin.text, pin.by)) == pin.id
+    ]
 
 
-# -- in a view ------------------------------------------------------------------------------------------------------
+# -- in a view -------------------------------------------------------------------------------------
 
 
-def fit_pins(pins: Sequence[Pin], budget: int, count: Callable[[str], int]) -> tuple[list[Pin], int]:
-    """Return the pins whose lines fit `budget` tokens with their headings, in order, and how many gave way.
+def fit_pins(
+    pins: Sequence[Pin], budget: int, count: Callable[[str], int]
+) -> tuple[list[Pin], int]:
+    """Return the pins whose lines fit `budget` tokens with their headings, in order, and how many
+    gave way.
 
-    A pin past 600 characters is clipped, with a mark. Of too many in passing go first, those made by hand
-    go last, the oldest first within each.
+    A pin past 600 characters is clipped, with a mark. Of too many in passing go first, those made
+    by hand go last, the oldest first within each.
     """
     kept = [
-        pin if len(pin.text) <= LONG_PIN else replace(pin, text=f"{pin.text[:LONG_PIN]}… ({len(pin.text):,} characters)") for pin in pins
+        (
+            pin
+            if len(pin.text) <= LONG_PIN
+            else replace(pin, text=f"{pin.text[:LONG_PIN]}… ({len(pin.text):,} characters)")
+        )
+        for pin in pins
     ]
     costs = [max(count(_line(pin, language)) for language in _WORDS) + 1 for pin in kept]
     total = sum(costs)
-    room = budget - max(count(each["pinned"]) + count(each["in passing"]) + 2 for each in _WORDS.values())
+    room = budget - max(
+        count(each["pinned"]) + count(each["in passing"]) + 2 for each in _WORDS.values()
+    )
     if total > room:
         room -= max(count(each["left out"].format(n=len(kept))) + 1 for each in _WORDS.values())
     gone: set[int] = set()
-    for place in sorted(range(len(kept)), key=lambda at: ((IN_PASSING, "model", "user").index(kept[at].by), at)):
+    for place in sorted(
+        range(len(kept)), key=lambda at: ((IN_PASSING, "model", "user").index(kept[at].by), at)
+    ):
         if total <= room:
             break
         gone.add(place)
@@ -309,10 +410,15 @@ def render_pins(pins: Sequence[Pin], language: str, left_out: int = 0) -> str:
     for heading, passing in (("pinned", False), ("in passing", True)):
         shown = [_line(pin, language) for pin in pins if (pin.by == IN_PASSING) is passing]
         lines += [_WORDS[language][heading], *shown] if shown else []
-    return "\n".join([*lines, *([_WORDS[language]["left out"].format(n=left_out)] if left_out else [])])
+    return "\n".join(
+        [*lines, *([_WORDS[language]["left out"].format(n=left_out)] if left_out else [])]
+    )
 
 
 def _line(pin: Pin, language: str) -> str:
     words = _WORDS[language]
     where = words["turn"].format(n=pin.turn) if pin.message_id else words["by hand"]
-    return f'- "{" ".join(pin.text.split())}" [{", ".join(filter(None, [pin.id, pin.speaker, where]))}]'
+    return (
+        f'- "{" ".join(pin.text.split())}"'
+        f" [{', '.join(filter(None, [pin.id, pin.speaker, where]))}]"
+    )

@@ -1,4 +1,6 @@
-"""A model's reasoning: split from its text, kept beside the answer, sent back only where the provider asks for it."""
+"""A model's reasoning: split from its text, kept beside the answer, sent back only where the
+provider asks for it.
+"""
 
 import re
 from collections.abc import Sequence
@@ -19,7 +21,8 @@ Sent = Literal["never", "tool_rounds"]
 
 ASKED_BACK: Sequence[tuple[str, Sent]] = (
     (r"deepseek-?(r1|reasoner-?(0120|0528))", "never"),
-    (r"deepseek", "tool_rounds"),  # V3.2 and V4; a round without tools is sent without, as the older ones want it
+    # V3.2 and V4; a round without tools is sent without, as the older ones want it
+    (r"deepseek", "tool_rounds"),
     (r"kimi-.*thinking|kimi-k2\.[5-9]|kimi-k[3-9]", "tool_rounds"),
     (r"glm-(4\.[6-9]|[5-9])", "tool_rounds"),
 )
@@ -28,7 +31,9 @@ ASKED_BACK: Sequence[tuple[str, Sent]] = (
 
 def reasoning_sent(model: str) -> Sent:
     """Return when a model wants its reasoning back, by its name."""
-    return next((sent for pattern, sent in ASKED_BACK if re.search(pattern, model, re.IGNORECASE)), "never")
+    return next(
+        (sent for pattern, sent in ASKED_BACK if re.search(pattern, model, re.IGNORECASE)), "never"
+    )
 
 
 def reasoning_of(message: BaseMessage) -> str:
@@ -44,7 +49,9 @@ def separate_reasoning(message: BaseMessage) -> str:
 
 
 def streamed_reasoning(message: BaseMessage) -> str:
-    """Return the reasoning of an answer, or of a piece of one, as it comes from its provider: beside the content or within."""
+    """Return the reasoning of an answer, or of a piece of one, as it comes from its provider:
+    beside the content or within.
+    """
     return separate_reasoning(message) or "".join(_blocks(message))
 
 
@@ -52,7 +59,13 @@ def without_reasoning(message: BaseMessage) -> BaseMessage:
     """Return an answer without the reasoning beside its content."""
     if REASONING not in message.additional_kwargs:
         return message
-    return message.model_copy(update={"additional_kwargs": {k: v for k, v in message.additional_kwargs.items() if k != REASONING}})
+    return message.model_copy(
+        update={
+            "additional_kwargs": {
+                k: v for k, v in message.additional_kwargs.items() if k != REASONING
+            }
+        }
+    )
 
 
 def with_reasoning(messages: Sequence[BaseMessage], sent: Sent) -> list[BaseMessage]:
@@ -65,13 +78,22 @@ def with_reasoning(messages: Sequence[BaseMessage], sent: Sent) -> list[BaseMess
 def _with_reasoning(group: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
     if not any(isinstance(message, AIMessage) and all_calls(message) for message in group):
         return group
-    return [_sent_with(message, _text(marks_of(message).get(MARK))) if isinstance(message, AIMessage) else message for message in group]
+    return [
+        (
+            _sent_with(message, _text(marks_of(message).get(MARK)))
+            if isinstance(message, AIMessage)
+            else message
+        )
+        for message in group
+    ]
 
 
 def _sent_with(message: AIMessage, reasoning: str) -> AIMessage:
     if not reasoning:
         return message
-    return message.model_copy(update={"additional_kwargs": {**message.additional_kwargs, REASONING: reasoning}})
+    return message.model_copy(
+        update={"additional_kwargs": {**message.additional_kwargs, REASONING: reasoning}}
+    )
 
 
 def _blocks(message: BaseMessage) -> list[str]:
@@ -91,12 +113,18 @@ def _text(value: object) -> str:
 
 
 BEGIN, END = "<think>", "</think>"
-_THINKERS = re.compile(r"deepseek|qwen|qwq|think|\br1\b|glm|kimi|minimax|nemotron|magistral", re.IGNORECASE)
-"""Models of which an end without a beginning is taken for one; of another one it is what the answer says."""
+_THINKERS = re.compile(
+    r"deepseek|qwen|qwq|think|\br1\b|glm|kimi|minimax|nemotron|magistral", re.IGNORECASE
+)
+"""Models of which an end without a beginning is taken for one; of another one it is what the answer
+says.
+"""
 
 
 class ThinkTagParser:
-    """Parts a stream, however its pieces are cut: only a tag that the text begins with opens reasoning."""
+    """Parts a stream, however its pieces are cut: only a tag that the text begins with opens
+    reasoning.
+    """
 
     def __init__(self) -> None:
         self._held = ""
@@ -117,8 +145,18 @@ class ThinkTagParser:
             if ended:
                 thought, self._state, self._held = thought.rstrip("\n"), "after", rest
             else:
-                waits = next((n for n in range(min(len(END), len(thought)), 0, -1) if END.startswith(thought[-n:])), 0)
-                thought, self._held = thought[: len(thought) - waits], thought[len(thought) - waits :]
+                waits = next(
+                    (
+                        n
+                        for n in range(min(len(END), len(thought)), 0, -1)
+                        if END.startswith(thought[-n:])
+                    ),
+                    0,
+                )
+                thought, self._held = (
+                    thought[: len(thought) - waits],
+                    thought[len(thought) - waits :],
+                )
         if self._state == "after":
             self._held = self._held.lstrip()
             self._state = "beyond" if self._held else "after"
@@ -130,17 +168,30 @@ class ThinkTagParser:
     def close(self) -> tuple[str, str]:
         """Return what was held back; no piece may be fed after."""
         held, self._held = self._held, ""
-        return (held, "") if self._state == "within" else ("", held if self._state != "after" else "")
+        return (
+            (held, "") if self._state == "within" else ("", held if self._state != "after" else "")
+        )
 
 
 def split_reasoning(answer: BaseMessage, model: str) -> BaseMessage:
-    """Return a whole answer with such reasoning beside its content, where `separate_reasoning` finds it."""
-    if not isinstance(answer, AIMessage) or not isinstance(answer.content, str) or END not in answer.content:
+    """Return a whole answer with such reasoning beside its content, where `separate_reasoning`
+    finds it.
+    """
+    if (
+        not isinstance(answer, AIMessage)
+        or not isinstance(answer.content, str)
+        or END not in answer.content
+    ):
         return answer
     before, _, after = answer.content.partition(END)
     begun = before.lstrip().startswith(BEGIN)
     if not begun and (BEGIN in before or not _THINKERS.search(model)):
         return answer
-    thought = "\n\n".join(filter(None, [separate_reasoning(answer), before.strip().removeprefix(BEGIN).strip()]))
-    changes = {"content": after.lstrip(), "additional_kwargs": {**answer.additional_kwargs, REASONING: thought}}
+    thought = "\n\n".join(
+        filter(None, [separate_reasoning(answer), before.strip().removeprefix(BEGIN).strip()])
+    )
+    changes = {
+        "content": after.lstrip(),
+        "additional_kwargs": {**answer.additional_kwargs, REASONING: thought},
+    }
     return answer.model_copy(update=changes)

@@ -1,4 +1,6 @@
-"""The strategy `rolling`: one summary, continued at each compaction, by the summariser or without a model."""
+"""The strategy `rolling`: one summary, continued at each compaction, by the summariser or without a
+model.
+"""
 
 import re
 from collections.abc import Callable, Generator, Sequence
@@ -10,7 +12,14 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from longtable.base.errors import ModelContextOverflowError
 from longtable.memory import summary as text
 from longtable.memory.compaction import ROLLING, Attempts, Draft, Job, Request
-from longtable.memory.model_summary import Sources, checked, content_words, filled, fitted, read_sections
+from longtable.memory.model_summary import (
+    Sources,
+    checked,
+    content_words,
+    filled,
+    fitted,
+    read_sections,
+)
 from longtable.memory.pins import Pin, PinEnd, pins_in, without_pins
 from longtable.memory.summary import coverage, packed, pieces
 
@@ -18,7 +27,9 @@ TRIES = 2
 OVERFLOWS = 3
 """How often the window is halved when the summariser itself says that its input is too long."""
 WINDOW_SHARE = 0.85
-"""Share of the summariser's window that its prompt, input and answer may fill; the rest is for another tokenizer's count."""
+"""Share of the summariser's window that its prompt, input and answer may fill; the rest is for
+another tokenizer's count.
+"""
 PIN_ROOM = 200
 """Tokens for the pins that its answer may name besides the summary."""
 MARK_TOKENS = 24
@@ -35,7 +46,8 @@ class Rolling:
     def attempts(self, job: Job) -> Attempts:
         """See `Strategy`."""
         mark = partial(marked, found=corrections(job.previous, job.reads), language=job.language)
-        if job.call_config.window is not None and job.budget:  # with no room for any text a summary would be asked for in vain
+        if job.call_config.window is not None and job.budget:
+            # With no room for any text a summary would be asked for in vain.
             reason, window, overflows, tries = "", job.call_config.window, 0, 0
             while tries < TRIES:
                 draft = yield from _summarise(job, window, reason, mark)
@@ -46,14 +58,24 @@ class Rolling:
                     break
                 tries += 1
                 objections = yield draft
-                reason = "; ".join(each["message"] for each in objections) if isinstance(objections, list) else ""
+                reason = (
+                    "; ".join(each["message"] for each in objections)
+                    if isinstance(objections, list)
+                    else ""
+                )
         count, budget, language = job.call_config.counter.text, job.budget, job.language
-        summary = text.fallback_summary(job.previous, job.reads, language=language, budget=budget, count=count, mark=mark)
+        summary = text.fallback_summary(
+            job.previous, job.reads, language=language, budget=budget, count=count, mark=mark
+        )
         yield Draft(text=summary, method="fallback", note=FALLBACK_NOTE)
 
 
-def _summarise(job: Job, window: int, reason: str, mark: Callable[[str], str]) -> Generator[Request, object, Draft | Exception]:
-    """Ask for the summary; input longer than the window goes in parts, each merged into the memory so far (map-reduce)."""
+def _summarise(
+    job: Job, window: int, reason: str, mark: Callable[[str], str]
+) -> Generator[Request, object, Draft | Exception]:
+    """Ask for the summary; input longer than the window goes in parts, each merged into the memory
+    so far (map-reduce).
+    """
     summary, fitting = job.previous, list[list[str]]()
     pins, ended = list[Pin](), list[PinEnd]()
     sources, count = Sources(job.reads, job.previous), job.call_config.counter.text
@@ -64,10 +86,16 @@ def _summarise(job: Job, window: int, reason: str, mark: Callable[[str], str]) -
         written = str(answer or "")
         made, ends = pins_in(written, [message for _, message in job.reads], job.thread.pins)
         pins, ended = [*pins, *made], [*ended, *ends]
-        lines = checked(read_sections(without_pins(written), job.instructions or ""), sources, job.count)
+        lines = checked(
+            read_sections(without_pins(written), job.instructions or ""), sources, job.count
+        )
         lines = [[mark(line) for line in section] for section in lines]
         fitting = fitted(lines, job.language, job.budget, count)
-        summary = text.join_sections(fitting if any(fitting) else lines, job.language) if any(lines) else ""
+        summary = (
+            text.join_sections(fitting if any(fitting) else lines, job.language)
+            if any(lines)
+            else ""
+        )
         if not any(fitting):
             break  # the gate says why: nothing that can be used, or one line over the budget
     else:
@@ -79,14 +107,19 @@ def _summarise(job: Job, window: int, reason: str, mark: Callable[[str], str]) -
 def _request(job: Job, summary: str, part: list[str], reason: str) -> Request:
     words = max(60, job.budget // 2)
     prompt = text.summary_prompt(job.language, words=words, instructions=job.instructions)
-    return [SystemMessage(f"{prompt}\n{job.pin_contract}"), HumanMessage(text.summary_input(summary, part, reason=reason))]
+    return [
+        SystemMessage(f"{prompt}\n{job.pin_contract}"),
+        HumanMessage(text.summary_input(summary, part, reason=reason)),
+    ]
 
 
 def split_input(job: Job, window: int, reason: str = "") -> list[list[str]]:
-    """Split what the summariser reads, one text a message, into parts that fit its window beside prompt, memory and answer.
+    """Split what the summariser reads, one text a message, into parts that fit its window beside
+    prompt, memory and answer.
 
-    One part goes beside the memory as it is, each of several beside one that may have
-    grown to its budget. A message longer than a part alone is cut into pieces, each marked: no word of it is left out.
+    One part goes beside the memory as it is, each of several beside one that may have grown to its
+    budget. A message longer than a part alone is cut into pieces, each marked: no word of it is
+    left out.
     """
     count = job.call_config.counter.text
     around = job.call_config.counter.messages(_request(job, "", [], reason))
@@ -95,24 +128,39 @@ def split_input(job: Job, window: int, reason: str = "") -> list[list[str]]:
     if sum(count(whole) + 1 for _, whole in wholes) + count(job.previous) <= free:
         return [[whole for _, whole in wholes]]
     room = max(256, free - job.plan.summary_budget)
-    return packed(((piece, count(piece) + 1) for number, whole in wholes for piece in _marked_pieces(whole, number, room, count)), room)
+    return packed(
+        (
+            (piece, count(piece) + 1)
+            for number, whole in wholes
+            for piece in _marked_pieces(whole, number, room, count)
+        ),
+        room,
+    )
 
 
 def _marked_pieces(whole: str, number: int, room: int, count: Callable[[str], int]) -> list[str]:
     cuts = list(pieces(whole, room, count))
     if len(cuts) > 1:
         cuts = list(pieces(whole, room - MARK_TOKENS, count))
-    return [cut if i == 0 else f"[m{number}] (part {i + 1} of {len(cuts)}) {cut}" for i, cut in enumerate(cuts)]
+    return [
+        cut if i == 0 else f"[m{number}] (part {i + 1} of {len(cuts)}) {cut}"
+        for i, cut in enumerate(cuts)
+    ]
 
 
-# -- corrected figures --------------------------------------------------------------------------------
+# -- corrected figures -----------------------------------------------------------------------------
 
 # At least three digits, and no year: others stand in many lines that are about something else.
 _FIGURE = re.compile(
-    r"(?<![\w.,])(?!(?:19|20)\d\d(?![.,]?\d))(?:\d{1,3}(?:,\d{3})+|\d{3,}|\d+(?=\.\d))(?:\.\d+)?(?![\d%]|[.,]\d)", re.ASCII
+    r"(?<![\w.,])(?!(?:19|20)\d\d(?![.,]?\d))(?:\d{1,3}(?:,\d{3})+|\d{3,}|\d+(?=\.\d))(?:\.\d+)?(?![\d%]|[.,]\d)",
+    re.ASCII,
 )
-_DENIED = re.compile(rf"(?:\b(?:not|instead of|rather than)|不是|而非|并非)\s*({_FIGURE.pattern})", re.I | re.A)
-_MISTAKE = re.compile(r"\b(?:correction|corrected|typo|misread|mistake|wrong)\b|[更纠修]正|[写说看打弄]错", re.I)
+_DENIED = re.compile(
+    rf"(?:\b(?:not|instead of|rather than)|不是|而非|并非)\s*({_FIGURE.pattern})", re.I | re.A
+)
+_MISTAKE = re.compile(
+    r"\b(?:correction|corrected|typo|misread|mistake|wrong)\b|[更纠修]正|[写说看打弄]错", re.I
+)
 _SENTENCES = re.compile(r"(?<=[.!?])\s|(?<=[。！？])|\n")
 _AS_WRITTEN = r"(?<![\w.,]){}(?![\d%]|[.,]\d| \(corrected: |（更正：)"
 _MARKS = {"en": " (corrected: m{number})", "zh": "（更正：m{number}）"}
@@ -138,9 +186,15 @@ def marked(line: str, found: Sequence[Correction], language: str) -> str:
     line = _MARKED.sub(r"\1", line)
     for each in found:
         figures = _FIGURE.findall(line)
-        if each.old in figures and not each.new.intersection(figures) and each.words & content_words(line):
+        if (
+            each.old in figures
+            and not each.new.intersection(figures)
+            and each.words & content_words(line)
+        ):
             mark = _MARKS[language].format(number=each.number)
-            line = re.sub(_AS_WRITTEN.format(re.escape(each.old)), rf"\g<0>{mark}", line, flags=re.A)
+            line = re.sub(
+                _AS_WRITTEN.format(re.escape(each.old)), rf"\g<0>{mark}", line, flags=re.A
+            )
     return line
 
 
@@ -153,7 +207,10 @@ def corrections(previous: str, messages: Sequence[text.Numbered]) -> list[Correc
     """
     found, before = list[Correction](), list[tuple[str, frozenset[str]]]()
     for line in previous.splitlines():
-        found += [Correction(old, frozenset(), int(n), content_words(line)) for old, n in _MARKED.findall(line)]
+        found += [
+            Correction(old, frozenset(), int(n), content_words(line))
+            for old, n in _MARKED.findall(line)
+        ]
         before += _stated(line)
     for number, message in messages:
         if message.type not in ("human", "ai"):
@@ -162,11 +219,18 @@ def corrections(previous: str, messages: Sequence[text.Numbered]) -> list[Correc
         for sentence in _SENTENCES.split(message.text):
             olds = set(_DENIED.findall(sentence))
             new = frozenset(_FIGURE.findall(sentence)) - olds
-            named += [Correction(old, new, number, content_words(sentence)) for old in sorted(olds) if new]
+            named += [
+                Correction(old, new, number, content_words(sentence)) for old in sorted(olds) if new
+            ]
         found += named
         before += _stated(message.text)
         figures = frozenset(_FIGURE.findall(message.text))
-        if len(figures) == 1 and not named and message.type == "human" and _MISTAKE.search(message.text):
+        if (
+            len(figures) == 1
+            and not named
+            and message.type == "human"
+            and _MISTAKE.search(message.text)
+        ):
             words = content_words(message.text)
             shared = [(len(words & others), old) for old, others in before]
             (most, old), (second, _) = sorted([*shared, (0, ""), (0, "")], reverse=True)[:2]

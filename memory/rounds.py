@@ -1,4 +1,6 @@
-"""Messages and rounds: tool calls and their answers stay together, broken pairs are mended in the view only."""
+"""Messages and rounds: tool calls and their answers stay together, broken pairs are mended in the
+view only.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,8 +18,9 @@ MALFORMED = "malformed_arguments"
 def split_rounds(messages: Sequence[BaseMessage]) -> list[list[BaseMessage]]:
     """Split messages into rounds: a user message with all that follows it up to the next one.
 
-    A message that joined a turn under way belongs to the round of the question it joined, so that no compaction parts the two while
-    neither has its answer. What stands before the first user message belongs to the first round.
+    A message that joined a turn under way belongs to the round of the question it joined, so that
+    no compaction parts the two while neither has its answer. What stands before the first user
+    message belongs to the first round.
     """
     starts: list[int] = []
     for i, message in enumerate(messages):
@@ -40,7 +43,9 @@ def is_users(message: BaseMessage) -> bool:
 
 
 def split_groups(messages: Sequence[BaseMessage]) -> list[list[BaseMessage]]:
-    """Split messages into the smallest parts that may be left out alone: a message, or a call with its answers."""
+    """Split messages into the smallest parts that may be left out alone: a message, or a call with
+    its answers.
+    """
     groups: list[list[BaseMessage]] = []
     for message in messages:
         if isinstance(message, ToolMessage) and groups:
@@ -51,16 +56,19 @@ def split_groups(messages: Sequence[BaseMessage]) -> list[list[BaseMessage]]:
 
 
 def pair_calls(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return messages in which each tool call has exactly one answer, right behind it, and each answer its call.
+    """Return messages in which each tool call has exactly one answer, right behind it, and each
+    answer its call.
 
-    An unanswered call (a cancelled run) is answered "was interrupted, no result"; an answer without a call and a
-    second answer are left out; an assistant message with neither text nor calls is left out, for providers refuse it.
-    A call whose arguments are no JSON is shown as a call with that text as its argument. The input is not changed.
+    An unanswered call (a cancelled run) is answered "was interrupted, no result"; an answer without
+    a call and a second answer are left out; an assistant message with neither text nor calls is
+    left out, for providers refuse it. A call whose arguments are no JSON is shown as a call with
+    that text as its argument. The input is not changed.
     """
     answers = _answers(messages)
     paired: list[BaseMessage] = []
     for i, message in enumerate(messages):
-        if message.type != "ai" or not isinstance(message, AIMessage):  # isinstance() is slow for messages of other classes
+        if message.type != "ai" or not isinstance(message, AIMessage):
+            # isinstance() is slow for messages of other classes
             paired += [] if message.type == "tool" else [message]
             continue
         calls = all_calls(message)
@@ -76,29 +84,43 @@ def pair_calls(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 
 def all_calls(message: AIMessage) -> list[ToolCall]:
-    """Return a message's tool calls, those with malformed arguments as calls that carry the text they came with."""
+    """Return a message's tool calls, those with malformed arguments as calls that carry the text
+    they came with.
+    """
     if not message.invalid_tool_calls:
         return message.tool_calls
     malformed = [
-        ToolCall(name=bad["name"] or "unknown", args={MALFORMED: bad["args"] or ""}, id=bad["id"], type="tool_call")
+        ToolCall(
+            name=bad["name"] or "unknown",
+            args={MALFORMED: bad["args"] or ""},
+            id=bad["id"],
+            type="tool_call",
+        )
         for bad in message.invalid_tool_calls
     ]
     return [*message.tool_calls, *malformed]
 
 
 def _answers(messages: Sequence[BaseMessage]) -> dict[tuple[int, int], ToolMessage]:
-    """Map (place of the assistant message, slot of its call) to the answer: the newest open call of that id before it."""
+    """Map (place of the assistant message, slot of its call) to the answer: the newest open call of
+    that id before it.
+    """
     answers: dict[tuple[int, int], ToolMessage] = {}
     open_slots: dict[str, list[tuple[int, int]]] = {}
     for i, message in enumerate(messages):
         if message.type == "ai" and isinstance(message, AIMessage):
-            # Some servers number calls anew in each answer ("call_0"): within one message in order, between messages the newest first.
+            # Some servers number calls anew in each answer ("call_0"): within one message in order,
+            # between messages the newest first.
             fresh: dict[str, list[tuple[int, int]]] = {}
             for slot, call in enumerate(all_calls(message)):
                 fresh.setdefault(call["id"] or "", []).append((i, slot))
             for call_id, slots in fresh.items():
                 open_slots.setdefault(call_id, []).extend(reversed(slots))
-        elif message.type == "tool" and isinstance(message, ToolMessage) and open_slots.get(message.tool_call_id):
+        elif (
+            message.type == "tool"
+            and isinstance(message, ToolMessage)
+            and open_slots.get(message.tool_call_id)
+        ):
             answers[open_slots[message.tool_call_id].pop()] = message
     return answers
 
@@ -110,39 +132,61 @@ def _has_content(message: AIMessage) -> bool:
 
 def _with_calls(message: AIMessage, calls: list[ToolCall]) -> AIMessage:
     extra = {key: value for key, value in message.additional_kwargs.items() if key != "tool_calls"}
-    return message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": [], "additional_kwargs": extra})
+    return message.model_copy(
+        update={"tool_calls": calls, "invalid_tool_calls": [], "additional_kwargs": extra}
+    )
 
 
 def _interrupted(message: AIMessage, call: ToolCall, slot: int) -> ToolMessage:
-    return ToolMessage(INTERRUPTED, tool_call_id=call["id"] or "", name=call["name"], status="error", id=f"{message.id}/{slot}/interrupted")
+    return ToolMessage(
+        INTERRUPTED,
+        tool_call_id=call["id"] or "",
+        name=call["name"],
+        status="error",
+        id=f"{message.id}/{slot}/interrupted",
+    )
 
 
 DESCRIBED = "described"
-"""Mark of a tool's answer: the tables it describes, each with a short hash of what it looked like."""
+"""Mark of a tool's answer: the tables it describes, each with a short hash of what it looked
+like.
+"""
 LISTING = "listing"
 """Mark of a tool's answer that says which tables there are: a new table makes it stale, too."""
 CHANGED = "schema_changed"
-"""Mark of the message that opens a turn, where the schema changed before it: {"changed", "new", "gone": names of tables, "listing":
-whether lists of tables are stale, "all": there are too many to name}"""
+"""Mark of the message that opens a turn, where the schema changed before it: {"changed", "new",
+"gone": names of tables, "listing": whether lists of tables are stale, "all": there are too many to
+name}
+"""
 MOST_NAMED = 5
 
 Change = Mapping[str, Any]
 
 
-def without_stale(messages: Sequence[BaseMessage], shown: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return the messages `shown`, where an answer that no longer holds says so instead; `messages` are all, in order.
+def without_stale(
+    messages: Sequence[BaseMessage], shown: Sequence[BaseMessage]
+) -> list[BaseMessage]:
+    """Return the messages `shown`, where an answer that no longer holds says so instead; `messages`
+    are all, in order.
 
-    Pure: what is stale follows from the marks alone. Where nothing changed nothing is looked at twice.
+    Pure: what is stale follows from the marks alone. Where nothing changed nothing is looked at
+    twice.
     """
-    changes = [(place, change) for place, message in enumerate(messages) if (change := change_of(message))]
+    changes = [
+        (place, change) for place, message in enumerate(messages) if (change := change_of(message))
+    ]
     if not changes:
         return list(shown)
     stubs: dict[str | None, ToolMessage] = {}
     for place, message in enumerate(messages[: changes[-1][0]]):
         if isinstance(message, ToolMessage):
-            gone = [name for at, change in changes if at > place for name in _stale(message, change)]
+            gone = [
+                name for at, change in changes if at > place for name in _stale(message, change)
+            ]
             if gone:
-                stubs[message.id] = message.model_copy(update={"content": _stub(list(dict.fromkeys(gone)))})
+                stubs[message.id] = message.model_copy(
+                    update={"content": _stub(list(dict.fromkeys(gone)))}
+                )
     return [stubs.get(message.id, message) for message in shown]
 
 
@@ -153,12 +197,22 @@ def change_of(message: BaseMessage) -> Change | None:
 
 
 def described_in(messages: Sequence[BaseMessage]) -> dict[str, str]:
-    """Return the tables that answers describe which still hold, each with the hash of what it looked like."""
+    """Return the tables that answers describe which still hold, each with the hash of what it
+    looked like.
+    """
     described: dict[str, str] = {}
     for message in messages:
         if change := change_of(message):
-            described = {} if change.get("all") else {name: looks for name, looks in described.items() if name not in _touched(change)}
-        elif isinstance(message, ToolMessage) and isinstance(told := marks_of(message).get(DESCRIBED), dict):
+            described = (
+                {}
+                if change.get("all")
+                else {
+                    name: looks for name, looks in described.items() if name not in _touched(change)
+                }
+            )
+        elif isinstance(message, ToolMessage) and isinstance(
+            told := marks_of(message).get(DESCRIBED), dict
+        ):
             described |= told
     return described
 
@@ -182,4 +236,7 @@ def _stub(names: Sequence[str]) -> str:
     told = ", ".join(name for name in names[:MOST_NAMED] if name)
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     which = f" ({told}{more})" if told else ""
-    return json.dumps({"stale": f"left out: the database's schema has changed since{which}; ask again"}, ensure_ascii=False)
+    return json.dumps(
+        {"stale": f"left out: the database's schema has changed since{which}; ask again"},
+        ensure_ascii=False,
+    )

@@ -1,4 +1,6 @@
-"""Find original messages by their words (BM25, English and Chinese), with an excerpt around the first match."""
+"""Find original messages by their words (BM25, English and Chinese), with an excerpt around the
+first match.
+"""
 
 import itertools
 import math
@@ -19,18 +21,26 @@ K1, B = 1.2, 0.75
 """BM25's usual constants (Robertson and Zaragoza 2009; Lucene's defaults)."""
 
 _HAN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_RUNS = re.compile(rf"(?P<han>[{_HAN}]+)|(?P<number>\d+(?:,\d{{3}})*(?:\.\d+)?(?![^\W_{_HAN}]|_))|(?P<word>(?:(?![{_HAN}])\w)+)")
+_RUNS = re.compile(
+    rf"(?P<han>[{_HAN}]+)|(?P<number>\d+(?:,\d{{3}})*(?:\.\d+)?(?![^\W_{_HAN}]|_))|(?P<word>(?:(?![{_HAN}])\w)+)"
+)
 _PARTS = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _SUFFIX = re.compile(r"(?<=\w)['’](?:s|t|re|ve|ll|d|m)\b", re.IGNORECASE)
 
 _ENGLISH = (
-    "a an and are as at be been but by can could did do does for from had has have he her how i if in into is it its me my no not "
-    "of on or our please she so than that the their them then there these they this those to us was we were what when where which "
-    "who whom whose why will with would you your"
+    "a an and are as at be been but by can could did do does for from had has have he her how i if"
+    " in into is it its me my no not of on or our please she so than that the their them then there"
+    " these they this those to us was we were what when where which who whom whose why will with"
+    " would you your"
 )
-_CHINESE = "的 了 是 在 和 与 有 吗 呢 吧 啊 我 你 他 她 它 们 这 那 就 也 都 很 请 把 被 什么 怎么 多少 哪些 哪个 一下 我们 你们 之前"
+_CHINESE = (
+    "的 了 是 在 和 与 有 吗 呢 吧 啊 我 你 他 她 它 们 这 那 就 也 都 很 请 把 被 什么 怎么 多少"
+    " 哪些 哪个 一下 我们 你们 之前"
+)
 STOP = frozenset(f"{_ENGLISH} {_CHINESE}".split())
-"""Words that say nothing of a message's matter: a query is searched without them, unless it has no others."""
+"""Words that say nothing of a message's matter: a query is searched without them, unless it has no
+others.
+"""
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,9 @@ Hits = list[tuple[Original, float]]
 
 @dataclass(frozen=True)
 class Index:
-    """An inverted index: for each term the messages that hold it, and how often. Build once, search from any thread."""
+    """An inverted index: for each term the messages that hold it, and how often. Build once, search
+    from any thread.
+    """
 
     originals: tuple[Original, ...]
     postings: "Mapping[str, tuple[array[int], array[int]]]"
@@ -60,17 +72,29 @@ class Index:
 
     @classmethod
     def build(cls, originals: Iterable[Original]) -> "Index":
-        """Index originals, in one pass. Messages that only bring earlier ones back and excluded ones are left out."""
+        """Index originals, in one pass. Messages that only bring earlier ones back and excluded
+        ones are left out.
+        """
         return cls((), {}, array("l")).extended(originals)
 
     def extended(self, originals: Iterable[Original]) -> "Index":
-        """Return an index that also holds these originals, which come after its own; this one stays as it is."""
-        wanted = (original for original in originals if kind_of(original.message) not in {RECALLED, EXCLUDED})
+        """Return an index that also holds these originals, which come after its own; this one stays
+        as it is.
+        """
+        wanted = (
+            original
+            for original in originals
+            if kind_of(original.message) not in {RECALLED, EXCLUDED}
+        )
         new = sorted(wanted, key=lambda original: original.number)
-        postings = {term: (places[:], counts[:]) for term, (places, counts) in self.postings.items()}
+        postings = {
+            term: (places[:], counts[:]) for term, (places, counts) in self.postings.items()
+        }
         lengths = self.lengths[:]
         for place, original in enumerate(new, len(self.originals)):
-            terms = Counter(tokens_of(f"{speaker_of(original.message)} {text_of(original.message)}"))
+            terms = Counter(
+                tokens_of(f"{speaker_of(original.message)} {text_of(original.message)}")
+            )
             lengths.append(terms.total())
             for term, times in terms.items():
                 if term not in postings:
@@ -81,28 +105,41 @@ class Index:
         return type(self)((*self.originals, *new), postings, lengths)
 
     def search(self, query: str, limit: int) -> Hits:
-        """Return the originals that share a term with the query, the best first, the newest first among equals."""
+        """Return the originals that share a term with the query, the best first, the newest first
+        among equals.
+        """
         scores: dict[int, float] = {}
         average = sum(self.lengths) / max(1, len(self.lengths)) or 1.0
         for term in self._wanted(query):
             places, counts = self.postings[term]
             weight = math.log(1 + (len(self.originals) - len(places) + 0.5) / (len(places) + 0.5))
             for place, times in zip(places, counts, strict=True):
-                share = times * (K1 + 1) / (times + K1 * (1 - B + B * self.lengths[place] / average))
+                share = (
+                    times * (K1 + 1) / (times + K1 * (1 - B + B * self.lengths[place] / average))
+                )
                 scores[place] = scores.get(place, 0.0) + weight * share
         best = sorted(scores.items(), key=lambda hit: (-hit[1], -hit[0]))
         return [(self.originals[place], score) for place, score in best[: max(0, limit)]]
 
     def _wanted(self, query: str) -> list[str]:
-        """Return the query's terms that are indexed. A Chinese character counts alone only where no pair with it does."""
+        """Return the query's terms that are indexed. A Chinese character counts alone only where no
+        pair with it does.
+        """
         asked = set(tokens_of(query))
         known = sorted(asked & self.postings.keys())
         telling = [term for term in known if term not in STOP] or known
-        paired = {character for term in {*telling, *(asked & STOP)} if re.fullmatch(f"[{_HAN}]{{2}}", term) for character in term}
+        paired = {
+            character
+            for term in {*telling, *(asked & STOP)}
+            if re.fullmatch(f"[{_HAN}]{{2}}", term)
+            for character in term
+        }
         return [term for term in telling if term not in paired]
 
 
-def in_turns(originals: Iterable[Original], from_turn: int | None = None, to_turn: int | None = None) -> list[Original]:
+def in_turns(
+    originals: Iterable[Original], from_turn: int | None = None, to_turn: int | None = None
+) -> list[Original]:
     """Return the originals of these turns, both ends included; None leaves an end open."""
     low = -math.inf if from_turn is None else from_turn
     high = math.inf if to_turn is None else to_turn
@@ -120,15 +157,17 @@ def text_of(message: BaseMessage) -> str:
 
 
 def fold(text: str) -> str:
-    """Return a text with full width, case and white space folded: equal for two writings of the same."""
+    """Return a text with full width, case and white space folded: equal for two writings of the
+    same.
+    """
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def tokens_of(text: str) -> list[str]:
     """Return a text's terms, whatever the case and width.
 
-    English words lightly stemmed, numbers without thousands commas, identifiers whole and split on case, underscores
-    and digits, Chinese as pairs of characters and single characters.
+    English words lightly stemmed, numbers without thousands commas, identifiers whole and split on
+    case, underscores and digits, Chinese as pairs of characters and single characters.
     """
     tokens: list[str] = []
     for run in _RUNS.finditer(_SUFFIX.sub("", unicodedata.normalize("NFKC", text))):
@@ -152,9 +191,11 @@ def _word(word: str) -> tuple[str, ...]:
 
 
 def stem(word: str) -> str:
-    """Take plural, -ing, -ed and a last e off an English word, so that its forms meet; other words stay as they are.
+    """Take plural, -ing, -ed and a last e off an English word, so that its forms meet; other words
+    stay as they are.
 
-    After Harman's S stemmer and the first step of Porter's; forms need only meet each other, not be words.
+    After Harman's S stemmer and the first step of Porter's; forms need only meet each other, not be
+    words.
     """
     if len(word) < 4 or not word.isascii() or not word.isalpha():
         return word

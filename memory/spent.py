@@ -1,4 +1,6 @@
-"""Tokens and price of a transcript's model calls, as the provider reported them; estimates are marked as such."""
+"""Tokens and price of a transcript's model calls, as the provider reported them; estimates are
+marked as such.
+"""
 
 import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,10 +23,14 @@ FINEST: tuple[By, ...] = ("hour", "day", "month", "thread", "model", "purpose", 
 
 @dataclass(frozen=True, order=True)
 class Spent:
-    """Tokens of some model calls. Cached ones are part of the input, reasoning ones of the output."""
+    """Tokens of some model calls. Cached ones are part of the input, reasoning ones of the
+    output.
+    """
 
     day: str
-    """YYYY-MM-DD in UTC, "unknown" where no message says; "" where days were added up. Thread and model likewise."""
+    """YYYY-MM-DD in UTC, "unknown" where no message says; "" where days were added up. Thread and
+    model likewise.
+    """
     thread: str
     model: str
     calls: int = 0
@@ -33,14 +39,20 @@ class Spent:
     cached: int = 0
     reasoning: int = 0
     estimated: int = 0
-    """Calls whose provider reported nothing that can be read: their tokens are counted, not reported."""
+    """Calls whose provider reported nothing that can be read: their tokens are counted, not
+    reported.
+    """
     cost: float | None = None
-    """In the currency of the price table; None without one, or where no call's model has a price."""
+    """In the currency of the price table; None without one, or where no call's model has a
+    price.
+    """
     unpriced: int = 0
     """Calls of models that the price table does not know: they are not in `cost`."""
     project: str = ""
     purpose: str = ""
-    """"summary" for the calls that wrote memories; "" for those of turns, or where both were added up."""
+    """"summary" for the calls that wrote memories; "" for those of turns, or where both were added
+    up.
+    """
     voice: str = ""
     """Id of the persona that was called; "" without a team, and for summaries."""
     hour: str = ""
@@ -48,11 +60,15 @@ class Spent:
     month: str = ""
     """YYYY-MM."""
     charged: float | None = None
-    """What the providers themselves say that the calls cost, in their currency; None where none says so."""
+    """What the providers themselves say that the calls cost, in their currency; None where none
+    says so.
+    """
 
 
 class ReportedTokens(TypedDict):
-    """Tokens of a call as its provider reported them; cached ones are part of the input, reasoning ones of the output."""
+    """Tokens of a call as its provider reported them; cached ones are part of the input, reasoning
+    ones of the output.
+    """
 
     input: int
     output: int
@@ -69,10 +85,13 @@ class SummaryCall(ReportedTokens):
     charged: NotRequired[float | None]
 
 
-def spent_of(messages: Sequence[BaseMessage], *, thread: str, model: str, encoding: str) -> list[Spent]:
+def spent_of(
+    messages: Sequence[BaseMessage], *, thread: str, model: str, encoding: str
+) -> list[Spent]:
     """Return what each day and model took in one thread, the oldest first.
 
-    `messages`: the transcript; `model`: the name where an answer does not tell; `encoding`: what estimates are counted with.
+    `messages`: the transcript; `model`: the name where an answer does not tell; `encoding`: what
+    estimates are counted with.
     """
     count = counter(encoding)
     calls: list[Spent] = []
@@ -83,10 +102,24 @@ def spent_of(messages: Sequence[BaseMessage], *, thread: str, model: str, encodi
         if isinstance(message, AIMessage) and "notice" not in marks and not marks.get(GIVEN):
             # Unreported: what was counted for the call, else all that came before it.
             sent = _tokens(marks.get("sent"))
-            counted: Any = reported(message) or {"input": before if sent is None else sent, "output": tokens, "estimated": 1}
+            counted: Any = reported(message) or {
+                "input": before if sent is None else sent,
+                "output": tokens,
+                "estimated": 1,
+            }
             by = reported_model(message) or model or UNKNOWN
             voice, times = str(marks.get(VOICE) or ""), _times(marks.get("time"))
-            calls.append(Spent(thread=thread, model=by, voice=voice, calls=1, charged=charged(message), **times, **counted))
+            calls.append(
+                Spent(
+                    thread=thread,
+                    model=by,
+                    voice=voice,
+                    calls=1,
+                    charged=charged(message),
+                    **times,
+                    **counted,
+                )
+            )
         before += tokens
     return added(calls, FINEST)
 
@@ -101,24 +134,38 @@ def reported(message: AIMessage) -> ReportedTokens | None:
         return None
     cached = _detail(usage.get("input_token_details"), "cache_read")
     reasoning = _detail(usage.get("output_token_details"), "reasoning")
-    return {"input": given, "output": made, "cached": min(cached, given), "reasoning": min(reasoning, made)}
+    return {
+        "input": given,
+        "output": made,
+        "cached": min(cached, given),
+        "reasoning": min(reasoning, made),
+    }
 
 
-def call_usage(answer: BaseMessage, request: Sequence[BaseMessage], model: str, count: TokenCounter) -> SummaryCall:
+def call_usage(
+    answer: BaseMessage, request: Sequence[BaseMessage], model: str, count: TokenCounter
+) -> SummaryCall:
     """Return what one call of a summariser took."""
     known = reported(answer) if isinstance(answer, AIMessage) else None
-    tokens = known or ReportedTokens(input=count.messages(request), output=count.message(answer), cached=0, reasoning=0)
+    tokens = known or ReportedTokens(
+        input=count.messages(request), output=count.message(answer), cached=0, reasoning=0
+    )
     by = (reported_model(answer) if isinstance(answer, AIMessage) else "") or model or UNKNOWN
-    return SummaryCall(model=by, calls=1, estimated=int(known is None), charged=charged(answer), **tokens)
+    return SummaryCall(
+        model=by, calls=1, estimated=int(known is None), charged=charged(answer), **tokens
+    )
 
 
 def spent_on(records: Iterable[Mapping[str, Any]], *, thread: str) -> list[Spent]:
-    """Return what the summariser's calls of these compactions took, by day and model; those of earlier versions do not tell."""
+    """Return what the summariser's calls of these compactions took, by day and model; those of
+    earlier versions do not tell.
+    """
     rows: list[Spent] = []
     for record in records:
         for call in record.get("spent") or ():
             figures: dict[str, Any] = {
-                name: _tokens(call.get(name)) or 0 for name in ("calls", "input", "output", "cached", "reasoning", "estimated")
+                name: _tokens(call.get(name)) or 0
+                for name in ("calls", "input", "output", "cached", "reasoning", "estimated")
             }
             rows.append(
                 Spent(
@@ -138,7 +185,9 @@ def added(rows: Iterable[Spent], by: Sequence[By]) -> list[Spent]:
     sums: dict[tuple[str, ...], Spent] = {}
     for row in rows:
         key = tuple(str(getattr(row, name)) for name in by)
-        total = sums.get(key) or replace(Spent("", "", ""), **cast("Any", dict(zip(by, key, strict=True))))
+        total = sums.get(key) or replace(
+            Spent("", "", ""), **cast("Any", dict(zip(by, key, strict=True)))
+        )
         sums[key] = replace(
             total,
             calls=total.calls + row.calls,
@@ -158,7 +207,11 @@ def _tokens(value: object) -> int | None:
     """Return a count of tokens, None for what is none: negative, text, NaN, True."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else None
+    return (
+        value
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+        else None
+    )
 
 
 def _detail(details: object, name: str) -> int:
@@ -168,18 +221,43 @@ def _detail(details: object, name: str) -> int:
 def reported_model(message: AIMessage) -> str:
     """Return the name of the model that an answer says it came from, "" where it does not."""
     told: Any = message.response_metadata if isinstance(message.response_metadata, Mapping) else {}
-    return next((name for key in ("model_name", "model") if isinstance(name := told.get(key), str) and name), "")
+    return next(
+        (
+            name
+            for key in ("model_name", "model")
+            if isinstance(name := told.get(key), str) and name
+        ),
+        "",
+    )
 
 
 def charged(message: BaseMessage) -> float | None:
-    """Return what a call cost by its provider's own account (OpenRouter's `usage.cost`), None where it does not say."""
-    usages = [message.response_metadata, *(message.response_metadata.get(name) for name in ("token_usage", "usage"))]
-    return next((cost for usage in usages if isinstance(usage, Mapping) and (cost := _amount(usage.get("cost"))) is not None), None)
+    """Return what a call cost by its provider's own account (OpenRouter's `usage.cost`), None where
+    it does not say.
+    """
+    usages = [
+        message.response_metadata,
+        *(message.response_metadata.get(name) for name in ("token_usage", "usage")),
+    ]
+    return next(
+        (
+            cost
+            for usage in usages
+            if isinstance(usage, Mapping) and (cost := _amount(usage.get("cost"))) is not None
+        ),
+        None,
+    )
 
 
 def _amount(value: object) -> float | None:
     """Return an amount of money, None for what is none: negative, text, NaN, True."""
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MOST_PRICE else None
+    return (
+        float(value)
+        if isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and 0 <= value <= MOST_PRICE
+        else None
+    )
 
 
 def _times(time: object) -> dict[str, Any]:
@@ -199,7 +277,8 @@ MOST_PRICE = 1_000_000.0
 class Price:
     """The price of one model, for a million tokens each.
 
-    Without a price of its own a cached token costs what one of input does, a reasoning one what one of output does.
+    Without a price of its own a cached token costs what one of input does, a reasoning one what one
+    of output does.
     """
 
     input: float
@@ -211,23 +290,37 @@ class Price:
         for name in ("input", "output", "cached", "reasoning"):
             value = getattr(self, name)
             if _amount(value) is None and not (value is None and name in ("cached", "reasoning")):
-                raise ConfigError(f"the price of {name} must be a number from 0 to {MOST_PRICE:,.0f} for a million tokens, found {value!r}")
+                raise ConfigError(
+                    f"the price of {name} must be a number from 0 to {MOST_PRICE:,.0f} for a"
+                    f" million tokens, found {value!r}"
+                )
 
     def of(self, spent: Spent) -> float:
-        """Return what some calls cost. Cached tokens are part of the input, reasoning ones of the output."""
+        """Return what some calls cost. Cached tokens are part of the input, reasoning ones of the
+        output.
+        """
         cached = self.input if self.cached is None else self.cached
         reasoning = self.output if self.reasoning is None else self.reasoning
         sums = (spent.input - spent.cached) * self.input + spent.cached * cached
-        return (sums + (spent.output - spent.reasoning) * self.output + spent.reasoning * reasoning) / MILLION
+        return (
+            sums + (spent.output - spent.reasoning) * self.output + spent.reasoning * reasoning
+        ) / MILLION
 
 
 def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
-    """Return a model's price: under its own name, else under the longest pattern (`gpt-4o*`) that fits it; None where there is none."""
+    """Return a model's price: under its own name, else under the longest pattern (`gpt-4o*`) that
+    fits it; None where there is none.
+    """
     fitting = [name for name in prices if name == model or fnmatch.fnmatchcase(model, name)]
     return prices[max(fitting, key=lambda name: (name == model, len(name)))] if fitting else None
 
 
 def price_rows(rows: Iterable[Spent], prices: Mapping[str, Price]) -> list[Spent]:
-    """Return rows of one model each with what they cost; calls of a model without a price cost nothing that is known, and say so."""
+    """Return rows of one model each with what they cost; calls of a model without a price cost
+    nothing that is known, and say so.
+    """
     priced = ((row, price_of(row.model, prices)) for row in rows)
-    return [replace(row, cost=price.of(row)) if price else replace(row, unpriced=row.calls) for row, price in priced]
+    return [
+        replace(row, cost=price.of(row)) if price else replace(row, unpriced=row.calls)
+        for row, price in priced
+    ]

@@ -1,4 +1,6 @@
-"""The mark an accepted message carries: its turn, its time, what kind it is. Providers are not sent it."""
+"""The mark an accepted message carries: its turn, its time, what kind it is. Providers are not sent
+it.
+"""
 
 from typing import Any, TypeVar
 
@@ -20,7 +22,9 @@ EXCLUDED = "excluded"
 """Kind of a message that a person took out of views, summaries and recall."""
 
 SUMMARY = "summary"
-"""Kind of the message that stands for compacted ones, where memory is a message of its own; its mark `sources` says which."""
+"""Kind of the message that stands for compacted ones, where memory is a message of its own; its
+mark `sources` says which.
+"""
 
 GIVEN = "given"
 """Mark of an answer or a result that a caller handed in: no call of this thread's model made it."""
@@ -60,9 +64,15 @@ def is_recalled(message: BaseMessage) -> bool:
 
 
 def speaker_of(message: BaseMessage) -> str:
-    """Return the name of the person or model who said a message, "" where it bears none; a tool is no speaker."""
+    """Return the name of the person or model who said a message, "" where it bears none; a tool is
+    no speaker.
+    """
     # langchain-openai sends either
-    name = (message.name or message.additional_kwargs.get("name")) if message.type in ("human", "ai") else None
+    name = (
+        (message.name or message.additional_kwargs.get("name"))
+        if message.type in ("human", "ai")
+        else None
+    )
     return " ".join(str(name or "").split())
 
 
@@ -70,7 +80,11 @@ def unmarked(message: Marked) -> Marked:
     """Return the message without marks: what a caller hands in says nothing of them."""
     if STAMP not in message.additional_kwargs:
         return message
-    return message.model_copy(update={"additional_kwargs": {k: v for k, v in message.additional_kwargs.items() if k != STAMP}})
+    return message.model_copy(
+        update={
+            "additional_kwargs": {k: v for k, v in message.additional_kwargs.items() if k != STAMP}
+        }
+    )
 
 
 def is_copy(message: BaseMessage, known: BaseMessage) -> bool:
@@ -80,14 +94,34 @@ def is_copy(message: BaseMessage, known: BaseMessage) -> bool:
 
 
 def merged(known: Marked, update: Marked) -> Marked:
-    """Return an accepted message with the fields of an update, none lost that the update does not name."""
-    extra = {**known.additional_kwargs, **update.additional_kwargs, STAMP: {**marks_of(known), **marks_of(update)}}
-    changes: dict[str, Any] = {"additional_kwargs": extra, "response_metadata": {**known.response_metadata, **update.response_metadata}}
-    if getattr(update, "usage_metadata", None) is None and getattr(known, "usage_metadata", None) is not None and update.type == "ai":
+    """Return an accepted message with the fields of an update, none lost that the update does not
+    name.
+    """
+    extra = {
+        **known.additional_kwargs,
+        **update.additional_kwargs,
+        STAMP: {**marks_of(known), **marks_of(update)},
+    }
+    changes: dict[str, Any] = {
+        "additional_kwargs": extra,
+        "response_metadata": {**known.response_metadata, **update.response_metadata},
+    }
+    if (
+        getattr(update, "usage_metadata", None) is None
+        and getattr(known, "usage_metadata", None) is not None
+        and update.type == "ai"
+    ):
         changes["usage_metadata"] = getattr(known, "usage_metadata", None)
     return update.model_copy(update=changes)
 
 
 def marked(message: Marked, **marks: Any) -> Marked:
     """Return the message with these marks added to the ones it has."""
-    return message.model_copy(update={"additional_kwargs": {**message.additional_kwargs, STAMP: {**marks_of(message), **marks}}})
+    return message.model_copy(
+        update={
+            "additional_kwargs": {
+                **message.additional_kwargs,
+                STAMP: {**marks_of(message), **marks},
+            }
+        }
+    )

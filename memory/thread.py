@@ -1,4 +1,6 @@
-"""A thread as memory sees it: the live transcript, what was compacted of it, and what a person changed about its memory."""
+"""A thread as memory sees it: the live transcript, what was compacted of it, and what a person
+changed about its memory.
+"""
 
 import json
 import re
@@ -30,10 +32,16 @@ NEAR = 20
 """Messages before a note that its language is read from."""
 
 
-def with_notes(messages: Sequence[BaseMessage], excluded: Collection[str], refused: Collection[str]) -> list[BaseMessage]:
+def with_notes(
+    messages: Sequence[BaseMessage], excluded: Collection[str], refused: Collection[str]
+) -> list[BaseMessage]:
     """Return the messages that are not excluded, with one note for each run of refused ones."""
     if not refused:
-        return [message for message in messages if message.id not in excluded] if excluded else list(messages)
+        return (
+            [message for message in messages if message.id not in excluded]
+            if excluded
+            else list(messages)
+        )
     kept: list[BaseMessage] = []
     noted = False
     for place, message in enumerate(messages):
@@ -49,9 +57,11 @@ def with_notes(messages: Sequence[BaseMessage], excluded: Collection[str], refus
 
 
 def with_sent_name(message: BaseMessage) -> BaseMessage:
-    """Return the message with a name that providers take; where that is another one, its text begins with the real one.
+    """Return the message with a name that providers take; where that is another one, its text
+    begins with the real one.
 
-    A name with no letter or digit of ASCII is left out. Two names may look alike then: the texts tell them apart.
+    A name with no letter or digit of ASCII is left out. Two names may look alike then: the texts
+    tell them apart.
     """
     if message.type not in ("human", "ai"):
         return message
@@ -62,12 +72,17 @@ def with_sent_name(message: BaseMessage) -> BaseMessage:
     real = " ".join(str(name).split())
     plain = unicodedata.normalize("NFKD", real).encode("ascii", "ignore").decode()
     short = re.sub(r"[^a-zA-Z0-9_-]+", "_", plain).strip("_")[:NAME_CHARS]
-    changes = {"name": short or None, "additional_kwargs": {key: value for key, value in extra.items() if key != "name"}}
+    changes = {
+        "name": short or None,
+        "additional_kwargs": {key: value for key, value in extra.items() if key != "name"},
+    }
     return message.model_copy(update={**changes, "content": _named(message, real)})
 
 
 def _without_copies(message: BaseMessage, excluded: Collection[str]) -> BaseMessage:
-    """Return a message that brought earlier ones back without the words of those that were excluded since."""
+    """Return a message that brought earlier ones back without the words of those that were excluded
+    since.
+    """
     if not is_recalled(message):
         return message
     try:
@@ -82,9 +97,14 @@ def _without_copies(message: BaseMessage, excluded: Collection[str]) -> BaseMess
 
 def _named(message: BaseMessage, name: str) -> str | list[str | dict[str, object]]:
     content = message.content
-    if not name or (isinstance(message, AIMessage) and not message.text):  # an answer that only calls tools
+    if not name or (isinstance(message, AIMessage) and not message.text):
+        # An answer that only calls tools.
         return content
-    return f"{name}: {content}" if isinstance(content, str) else [{"type": "text", "text": f"{name}:"}, *content]
+    return (
+        f"{name}: {content}"
+        if isinstance(content, str)
+        else [{"type": "text", "text": f"{name}:"}, *content]
+    )
 
 
 class Compaction(TypedDict):
@@ -116,7 +136,9 @@ class Compaction(TypedDict):
     language: str
     method: Literal["model", "fallback"]
     writer: NotRequired[str]
-    """Name of the model that wrote it, or "code". Absent: written before this was noted; see `writer_of`."""
+    """Name of the model that wrote it, or "code". Absent: written before this was noted; see
+    `writer_of`.
+    """
     why_by_code: NotRequired[str]
     """Why code wrote it, "" where a model did."""
     coverage: float
@@ -151,7 +173,9 @@ def writer_of(record: Compaction) -> str:
     """Return who wrote a compaction: the name of a model, or "code"."""
     if record["method"] == "fallback":
         return BY_CODE
-    return record.get("writer") or next((call["model"] for call in reversed(record.get("spent", []))), UNKNOWN)
+    return record.get("writer") or next(
+        (call["model"] for call in reversed(record.get("spent", []))), UNKNOWN
+    )
 
 
 class Edit(TypedDict):
@@ -179,7 +203,9 @@ REFUSED = "refused"
 
 @dataclass(frozen=True)
 class Thread:
-    """The values of a thread. Messages are numbered from 1 over the whole transcript, retired ones included."""
+    """The values of a thread. Messages are numbered from 1 over the whole transcript, retired ones
+    included.
+    """
 
     messages: Sequence[BaseMessage]
     """The live transcript: all that has not retired to the archive."""
@@ -221,7 +247,9 @@ class Thread:
     def excluded_turns(self) -> frozenset[int]:
         """Return the turns of the excluded messages."""
         return frozenset(
-            edit["turn"] for edit in self.edits if edit["op"] == "exclude" and "turn" in edit and edit["message"] in self.excluded
+            edit["turn"]
+            for edit in self.edits
+            if edit["op"] == "exclude" and "turn" in edit and edit["message"] in self.excluded
         )
 
     @cached_property
@@ -232,7 +260,9 @@ class Thread:
 
     @cached_property
     def pins(self) -> list[Pin]:
-        """Return every pin that was not taken away, ended ones too, in the order they were stated."""
+        """Return every pin that was not taken away, ended ones too, in the order they were
+        stated.
+        """
         known: dict[str, Pin] = {}
         ends = [end for record in self.chain for end in record.get("ended", ())]
         removed: set[str] = set()
@@ -249,19 +279,37 @@ class Thread:
                 removed.discard(edit["pin"]["id"])
                 restored[edit["pin"]["id"]] = edit.get("turn", -1)
             elif edit["op"] == "unpin" and "quote" in edit:
-                ends += [PinEnd(pin=id_, quote=edit["quote"], message=str(edit["message"]), turn=edit["turn"]) for id_ in edit["pins"]]
+                ends += [
+                    PinEnd(
+                        pin=id_,
+                        quote=edit["quote"],
+                        message=str(edit["message"]),
+                        turn=edit["turn"],
+                    )
+                    for id_ in edit["pins"]
+                ]
             elif edit["op"] == "unpin":
                 removed |= set(edit["pins"])
-        kept = [pin for pin in known.values() if pin.id not in removed and pin.message_id not in self.excluded]
-        return with_ends(kept, [end for end in ends if end["message"] not in self.excluded], restored)
+        kept = [
+            pin
+            for pin in known.values()
+            if pin.id not in removed and pin.message_id not in self.excluded
+        ]
+        return with_ends(
+            kept, [end for end in ends if end["message"] not in self.excluded], restored
+        )
 
     @cached_property
     def live(self) -> tuple[Compaction | None, int]:
-        """Return the newest compaction that applies, and the place of the first live message after it.
+        """Return the newest compaction that applies, and the place of the first live message after
+        it.
 
-        One that was undone does not apply, nor one whose last message is neither live nor retired: an older does, or none.
+        One that was undone does not apply, nor one whose last message is neither live nor retired:
+        an older does, or none.
         """
-        places = {message.id: i for i, message in enumerate(self.messages)} if self.compactions else {}
+        places = (
+            {message.id: i for i, message in enumerate(self.messages)} if self.compactions else {}
+        )
         for record in reversed(self.compactions):
             if record["id"] in self.undone:
                 continue
@@ -286,21 +334,34 @@ class Thread:
     def uncompacted(self) -> list[BaseMessage]:
         """Return the live messages after the live compaction, excluded ones left out."""
         live = self.messages[self.live[1] :]
-        return [message for message in live if message.id not in self.excluded] if self.excluded else list(live)
+        return (
+            [message for message in live if message.id not in self.excluded]
+            if self.excluded
+            else list(live)
+        )
 
     @property
     def shown(self) -> list[BaseMessage]:
-        """Return them as a call is shown them: with a note where a refused turn stood, and with names that providers take."""
+        """Return them as a call is shown them: with a note where a refused turn stood, and with
+        names that providers take.
+        """
         live = with_notes(self.messages[self.live[1] :], self.excluded, self.refused)
-        return [with_sent_name(_without_copies(message, self.excluded) if self.excluded else message) for message in live]
+        return [
+            with_sent_name(_without_copies(message, self.excluded) if self.excluded else message)
+            for message in live
+        ]
 
     @property
     def stale(self) -> bool:
-        """Return whether the live compaction holds a message excluded since, or lacks one included again."""
+        """Return whether the live compaction holds a message excluded since, or lacks one included
+        again.
+        """
         record = self.live[0]
         if record is None:
             return False
-        return covered_exclusions(self.excluded, record["count"]) != list(record.get("excluded", ()))
+        return covered_exclusions(self.excluded, record["count"]) != list(
+            record.get("excluded", ())
+        )
 
 
 def covered_exclusions(excluded: Mapping[str, int], count: int) -> list[int]:

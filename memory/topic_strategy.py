@@ -1,4 +1,6 @@
-"""The strategy `topics`: compacted rounds are filed into documents by subject; each section cites its source messages."""
+"""The strategy `topics`: compacted rounds are filed into documents by subject; each section cites
+its source messages.
+"""
 
 import itertools
 from collections.abc import Generator, Mapping, Sequence
@@ -47,7 +49,9 @@ from longtable.memory.topics import (
 )
 
 REQUEST_SHARE = 0.6
-"""Share of the model's window that a request may fill; the rest is for its answer and for another tokenizer's count."""
+"""Share of the model's window that a request may fill; the rest is for its answer and for another
+tokenizer's count.
+"""
 TRIES = 2
 
 Result = TypeVar("Result")
@@ -57,7 +61,9 @@ Steps = Generator[list[BaseMessage], "str | Exception | None", Result]
 
 @dataclass(frozen=True, kw_only=True)
 class Filing:
-    """The messages to file, the topics so far, and the bounds. Sizes in tokens by `count`; `window` is None without a model."""
+    """The messages to file, the topics so far, and the bounds. Sizes in tokens by `count`; `window`
+    is None without a model.
+    """
 
     messages: Sequence[Numbered]
     topics: Sequence[Topic]
@@ -75,7 +81,9 @@ class Filing:
     pin_contract: str = ""
     """What the model is told about quoting rules."""
     first_number: int = 1
-    """The least number that a new topic may have: those of compactions that were undone are not free."""
+    """The least number that a new topic may have: those of compactions that were undone are not
+    free.
+    """
 
     @property
     def prompt(self) -> str:
@@ -90,7 +98,9 @@ class Filing:
 
 @dataclass(frozen=True)
 class Filed:
-    """One new version of each topic that changed. `method` is "model" where a model found all of them, else "fallback"."""
+    """One new version of each topic that changed. `method` is "model" where a model found all of
+    them, else "fallback".
+    """
 
     topics: list[Topic]
     method: str
@@ -100,12 +110,17 @@ class Filed:
 
 
 class Filer:
-    """Files messages: knows the topics as they are now, what went wrong, and whether the model is still worth asking."""
+    """Files messages: knows the topics as they are now, what went wrong, and whether the model is
+    still worth asking.
+    """
 
     def __init__(self, job: Filing) -> None:
         self.job = job
         self.before = {topic.id: topic.version for topic in job.topics}
-        rewritten = {id: replace(topic, version=topic.version + 1, time=job.time) for id, topic in job.changed.items()}
+        rewritten = {
+            id: replace(topic, version=topic.version + 1, time=job.time)
+            for id, topic in job.changed.items()
+        }
         self.topics = {topic.id: topic for topic in job.topics} | rewritten
         self.number = max(job.first_number, next_number(job.topics))
         self.changed: dict[str, None] = dict.fromkeys(rewritten)
@@ -124,10 +139,17 @@ class Filer:
             known = recently_used(self.topics.values())
             for draft in drafts or code_drafts(rounds, self.job.language):
                 yield from self._put(draft, known)
-        return Filed([self.topics[id] for id in self.changed], "model" if by_model else "fallback", self.reasons, "\n".join(self.answers))
+        return Filed(
+            [self.topics[id] for id in self.changed],
+            "model" if by_model else "fallback",
+            self.reasons,
+            "\n".join(self.answers),
+        )
 
     def _ask(self, system: str, asked: str) -> Steps[str | None]:
-        """Return the model's text, None where there is no model, it failed before, or the request would not fit."""
+        """Return the model's text, None where there is no model, it failed before, or the request
+        would not fit.
+        """
         if self.silent or self.job.count(system) + self.job.count(asked) > self.job.room:
             return None
         answer = yield [SystemMessage(system), HumanMessage(asked)]
@@ -143,7 +165,9 @@ class Filer:
     # -- 1. which topics are in these messages?
 
     def _analyse(self, rounds: list[list[Numbered]]) -> Steps[list[SubjectDraft]]:
-        """Return the model's topics of some rounds, asked once more with what was wrong; none where code has to find them."""
+        """Return the model's topics of some rounds, asked once more with what was wrong; none where
+        code has to find them.
+        """
         job = self.job
         messages = [item for round_ in rounds for item in shown(round_)]
         best: list[SubjectDraft] = []
@@ -158,20 +182,26 @@ class Filer:
                 return complete(best, rounds, job.language) if best else []
             self.answers.append(answer)
             analysis = read_answer(without_pins(answer), Analysis)
-            drafts, faults = ([], [analysis]) if isinstance(analysis, str) else read_drafts(analysis, rounds)
+            drafts, faults = (
+                ([], [analysis]) if isinstance(analysis, str) else read_drafts(analysis, rounds)
+            )
             best = max(best, drafts, key=_cited)
             if not faults:
                 break
             self.reasons += faults
         if not best:
-            self.silent = True  # twice no analysis: the questions that follow would fare no better, and each costs time
+            # Twice no analysis: the questions that follow would fare no better, and each costs
+            # time.
+            self.silent = True
             return []
         return complete(best, rounds, job.language)
 
     # -- 2. to which of the topics there are does it belong?
 
     def _put(self, draft: SubjectDraft, known: Sequence[Topic]) -> Steps[None]:
-        """File a draft into one of the topics known before its part of the messages, or as a new one."""
+        """File a draft into one of the topics known before its part of the messages, or as a new
+        one.
+        """
         home, summary = yield from self._home(draft, [self.topics[topic.id] for topic in known])
         if home is None:
             id = f"t{self.number}"
@@ -193,7 +223,9 @@ class Filer:
         )
 
     def _home(self, draft: SubjectDraft, known: Sequence[Topic]) -> Steps[tuple[Topic | None, str]]:
-        """Return the topic that a draft belongs to, None for a new one, and one summary for both, "" where the model gave none."""
+        """Return the topic that a draft belongs to, None for a new one, and one summary for both,
+        "" where the model gave none.
+        """
         for topic in known:
             if fold(topic.title) == fold(draft.title):
                 return topic, ""
@@ -202,10 +234,15 @@ class Filer:
             return None, ""
         ranked = _by_likeness(draft, known)
         offered = self._fitting([topic for _, topic in ranked])
-        answer = yield from self._ask(ASSIGN[self.job.language], assign_input(offered, draft.title, draft.summary))
+        answer = yield from self._ask(
+            ASSIGN[self.job.language], assign_input(offered, draft.title, draft.summary)
+        )
         if answer is not None:
             choice = read_answer(answer, Assignment)
-            names: dict[str | None, Topic | None] = {None: None, **{topic.id: topic for topic in offered}}
+            names: dict[str | None, Topic | None] = {
+                None: None,
+                **{topic.id: topic for topic in offered},
+            }
             if isinstance(choice, Assignment) and choice.topic in names:
                 return names[choice.topic], choice.summary
             self.reasons.append("the answer names no topic there is")
@@ -223,7 +260,8 @@ class Filer:
 
 
 def _parts(job: Filing) -> list[tuple[list[list[Numbered]], bool]]:
-    """Split the messages into parts that fit one request, by rounds; a round that is too long, by messages.
+    """Split the messages into parts that fit one request, by rounds; a round that is too long, by
+    messages.
 
     Each part comes with whether it fits: a round with a message longer than the window does not.
     """
@@ -231,11 +269,19 @@ def _parts(job: Filing) -> list[tuple[list[list[Numbered]], bool]]:
     if job.window is None:
         return [(rounds, True)]
     room = job.room - job.count(job.prompt) - 400  # tags, and the fault of a first try
-    pieces = [(piece, sum(_cost(item, job) for item in shown(piece))) for round_ in rounds for piece in _pieces(round_, job, room)]
+    pieces = [
+        (piece, sum(_cost(item, job) for item in shown(piece)))
+        for round_ in rounds
+        for piece in _pieces(round_, job, room)
+    ]
     parts: list[tuple[list[list[Numbered]], bool]] = []
     for fits, group in itertools.groupby(pieces, key=lambda piece: piece[1] <= room):
         # What code has to file stays together, so that it is grouped as a whole.
-        parts += [(part, True) for part in packed(group, room)] if fits else [([piece for piece, _ in group], False)]
+        parts += (
+            [(part, True) for part in packed(group, room)]
+            if fits
+            else [([piece for piece, _ in group], False)]
+        )
     return parts
 
 
@@ -255,7 +301,9 @@ def _cited(drafts: Sequence[SubjectDraft]) -> int:
 
 
 def _by_likeness(draft: SubjectDraft, topics: Sequence[Topic]) -> list[tuple[bool, Topic]]:
-    """Return topics, the likeliest first, each with whether its words are enough; of equals the most recently used."""
+    """Return topics, the likeliest first, each with whether its words are enough; of equals the
+    most recently used.
+    """
     about = _subject(draft.title, draft.summary, draft.sections)
     subjects = [_subject(topic.title, topic.summary, sections(topic.artifact)) for topic in topics]
     telling = rarity([about, *subjects])
@@ -270,8 +318,14 @@ def _subject(title: str, summary: str, parts: Sequence[Section]) -> Words:
 
 
 def _both(old: str, new: str) -> str:
-    """Return one line of two summaries, the old one first; where it is too long its first items go."""
-    items = list(dict.fromkeys(item.strip() for item in f"{old}; {new}".replace("；", ";").split(";") if item.strip()))
+    """Return one line of two summaries, the old one first; where it is too long its first items
+    go.
+    """
+    items = list(
+        dict.fromkeys(
+            item.strip() for item in f"{old}; {new}".replace("；", ";").split(";") if item.strip()
+        )
+    )
     while len(items) > 1 and len("; ".join(items)) > SUMMARY_CHARS:
         items.pop(0)
     return "; ".join(items)
@@ -283,19 +337,29 @@ ARTIFACT_SHARE = 0.5
 
 @dataclass(frozen=True)
 class Topics:
-    """Files with the summariser where there is one; without a model, or where it fails, by words and SQL.
+    """Files with the summariser where there is one; without a model, or where it fails, by words
+    and SQL.
 
-    Topics are never made anew: what was not filed before is filed, and what was excluded since is taken out.
+    Topics are never made anew: what was not filed before is filed, and what was excluded since is
+    taken out.
     """
 
     name: str = TOPICS
 
     def attempts(self, job: Job) -> Attempts:
         """See `longtable.memory.compaction.Strategy`."""
-        call_config, count, before = job.call_config, job.call_config.counter.text, topics_of(job.thread)
+        call_config, count, before = (
+            job.call_config,
+            job.call_config.counter.text,
+            topics_of(job.thread),
+        )
         newest, visible = current(before), visible_topics(job.thread)
         filed_before, again = unfiled(job.thread)
-        reads = [(number, message) for number, message in job.reads if number > filed_before or number in again]
+        reads = [
+            (number, message)
+            for number, message in job.reads
+            if number > filed_before or number in again
+        ]
         for window in [call_config.window, None] if call_config.window is not None else [None]:
             filed = yield from Filer(
                 Filing(
@@ -307,11 +371,17 @@ class Topics:
                     budget=int(call_config.summary_tokens * ARTIFACT_SHARE),
                     turn=job.turn,
                     time=job.time,
-                    changed={topic.id: topic for topic, old in zip(visible, newest, strict=True) if topic != old},
+                    changed={
+                        topic.id: topic
+                        for topic, old in zip(visible, newest, strict=True)
+                        if topic != old
+                    },
                     instructions=job.instructions,
                     pin_contract=job.pin_contract,
                     first_number=next_number(
-                        Topic.from_json(topic) for each in job.thread.compactions for topic in (each.get("kept") or {}).get("topics", ())
+                        Topic.from_json(topic)
+                        for each in job.thread.compactions
+                        for topic in (each.get("kept") or {}).get("topics", ())
                     ),
                 )
             ).file()
@@ -330,10 +400,16 @@ class Topics:
 
 
 def _changes(filed: Sequence[Topic], before: Sequence[Topic]) -> list[dict[str, Any]]:
-    """Return new versions as a record keeps them: with the ids of newly filed messages only, for records to stay small."""
+    """Return new versions as a record keeps them: with the ids of newly filed messages only, for
+    records to stay small.
+    """
     changes = []
     filed_before = {topic.id: set(topic.message_ids) for topic in before}
     for topic in filed:
         known = filed_before.get(topic.id, set())
-        changes.append(replace(topic, message_ids=tuple(id_ for id_ in topic.message_ids if id_ not in known)).as_json())
+        changes.append(
+            replace(
+                topic, message_ids=tuple(id_ for id_ in topic.message_ids if id_ not in known)
+            ).as_json()
+        )
     return changes

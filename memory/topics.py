@@ -1,4 +1,6 @@
-"""Topics: what a wandering conversation was about, as versioned Markdown artifacts; find a section, render for the view."""
+"""Topics: what a wandering conversation was about, as versioned Markdown artifacts; find a section,
+render for the view.
+"""
 
 import itertools
 import math
@@ -24,8 +26,9 @@ _MORE = {"en": "{n} more topics: {titles}", "zh": "另有 {n} 个主题：{title
 class Topic:
     """One version of a topic.
 
-    `artifact` cites messages by their place in the transcript; `message_ids` are those of all messages filed into the
-    topic, over all versions; `turn` is the newest turn filed into it, which is what "recently used" goes by.
+    `artifact` cites messages by their place in the transcript; `message_ids` are those of all
+    messages filed into the topic, over all versions; `turn` is the newest turn filed into it, which
+    is what "recently used" goes by.
     """
 
     id: str
@@ -43,7 +46,9 @@ class Topic:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Topic":
-        """Return the topic that `as_json` wrote; keys of later versions of this package are passed over."""
+        """Return the topic that `as_json` wrote; keys of later versions of this package are passed
+        over.
+        """
         return cls(
             id=str(value["id"]),
             version=int(value["version"]),
@@ -58,7 +63,9 @@ class Topic:
 
 @dataclass(frozen=True)
 class SectionHit:
-    """A section that answers a keyword, with its topic; the section's sources are what recall loads."""
+    """A section that answers a keyword, with its topic; the section's sources are what recall
+    loads.
+    """
 
     topic: Topic
     section: Section
@@ -79,10 +86,23 @@ def topics_of(thread: Thread) -> list[Topic]:
 
 
 def visible_topics(thread: Thread) -> list[Topic]:
-    """Return the newest version of each topic, without what messages said that were excluded since it was written."""
-    known = {change["id"]: record.get("excluded", ()) for record in thread.chain for change in (record.get("kept") or {}).get("topics", ())}
+    """Return the newest version of each topic, without what messages said that were excluded since
+    it was written.
+    """
+    known = {
+        change["id"]: record.get("excluded", ())
+        for record in thread.chain
+        for change in (record.get("kept") or {}).get("topics", ())
+    }
     return [
-        _without(topic, {id_: number for id_, number in thread.excluded.items() if number not in known[topic.id]})
+        _without(
+            topic,
+            {
+                id_: number
+                for id_, number in thread.excluded.items()
+                if number not in known[topic.id]
+            },
+        )
         for topic in current(topics_of(thread))
     ]
 
@@ -90,25 +110,34 @@ def visible_topics(thread: Thread) -> list[Topic]:
 def _without(topic: Topic, excluded: Mapping[str, int]) -> Topic:
     """Return a topic without the sections that cite these messages.
 
-    The summary cites nothing and goes too; the title stays where the sections that are left hold its words, or where there
-    are none: then no call shows it, and the topic is found by it again.
+    The summary cites nothing and goes too; the title stays where the sections that are left hold
+    its words, or where there are none: then no call shows it, and the topic is found by it again.
     """
     gone = set(excluded.values())
-    if gone.isdisjoint(sources_of(topic.artifact)) and excluded.keys().isdisjoint(topic.message_ids):
+    if gone.isdisjoint(sources_of(topic.artifact)) and excluded.keys().isdisjoint(
+        topic.message_ids
+    ):
         return topic
     parts = [part for part in sections(topic.artifact) if gone.isdisjoint(part.sources)]
     titles = [part.title for part in parts]
     named = not parts or set(tokens_of(topic.title)) <= set(tokens_of(join(parts)))
     title = topic.title if named else titles[0]
-    return replace(topic, title=title, summary="; ".join(titles)[:SUMMARY_CHARS], artifact=join(parts))
+    return replace(
+        topic, title=title, summary="; ".join(titles)[:SUMMARY_CHARS], artifact=join(parts)
+    )
 
 
 def unfiled(thread: Thread) -> tuple[int, frozenset[int]]:
-    """Return how many messages the topics were made of, and the numbers of those among them that are to be filed again.
+    """Return how many messages the topics were made of, and the numbers of those among them that
+    are to be filed again.
 
-    They were excluded and no longer are, or stand in one section with a message that was excluded since.
+    They were excluded and no longer are, or stand in one section with a message that was excluded
+    since.
     """
-    record = next((record for record in reversed(thread.chain) if "topics" in (record.get("kept") or {})), None)
+    record = next(
+        (record for record in reversed(thread.chain) if "topics" in (record.get("kept") or {})),
+        None,
+    )
     count, again = (record["count"], set(record.get("excluded", ()))) if record else (0, set())
     for whole, left in zip(current(topics_of(thread)), visible_topics(thread), strict=True):
         again |= sources_of(whole.artifact) - sources_of(left.artifact)
@@ -116,7 +145,9 @@ def unfiled(thread: Thread) -> tuple[int, frozenset[int]]:
 
 
 def current(topics: Sequence[Topic]) -> list[Topic]:
-    """Return the latest version of each topic of an append-only list, in the order the topics came up."""
+    """Return the latest version of each topic of an append-only list, in the order the topics came
+    up.
+    """
     latest: dict[str, Topic] = {}
     for topic in topics:
         if topic.id not in latest or topic.version >= latest[topic.id].version:
@@ -131,7 +162,15 @@ def versions(topics: Sequence[Topic], id: str) -> list[Topic]:
 
 def recently_used(topics: Iterable[Topic]) -> list[Topic]:
     """Return topics, the most recently used first."""
-    return sorted(topics, key=lambda topic: (topic.turn, max(sources_of(topic.artifact), default=0), _number(topic.id)), reverse=True)
+    return sorted(
+        topics,
+        key=lambda topic: (
+            topic.turn,
+            max(sources_of(topic.artifact), default=0),
+            _number(topic.id),
+        ),
+        reverse=True,
+    )
 
 
 def next_number(topics: Iterable[Topic]) -> int:
@@ -144,19 +183,25 @@ def _number(id: str) -> int:
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else 0
 
 
-# -- find -----------------------------------------------------------------------------------------------------------
+# -- find ------------------------------------------------------------------------------------------
 
 
 def find_section(topics: Sequence[Topic], keyword: str) -> SectionHit | None:
-    """Find the section for a keyword: by its title, by its topic's title, by its text; at each step the exact match first.
+    """Find the section for a keyword: by its title, by its topic's title, by its text; at each step
+    the exact match first.
 
-    Where no text holds the keyword, the one with most of its words does, if it has half of them. Case, full width and
-    white space do not matter. Of equals the most recently used topic's newest section is returned.
+    Where no text holds the keyword, the one with most of its words does, if it has half of them.
+    Case, full width and white space do not matter. Of equals the most recently used topic's newest
+    section is returned.
     """
     wanted = fold(keyword)
     if not wanted:
         return None
-    hits = [SectionHit(topic, section) for topic in recently_used(current(topics)) for section in _newest_first(topic)]
+    hits = [
+        SectionHit(topic, section)
+        for topic in recently_used(current(topics))
+        for section in _newest_first(topic)
+    ]
     tests: tuple[Callable[[SectionHit], bool], ...] = (
         lambda found: fold(found.section.title) == wanted,
         lambda found: fold(found.topic.title) == wanted and wanted in fold(found.section.body),
@@ -178,32 +223,44 @@ def _by_words(hits: Sequence[SectionHit], wanted: set[str]) -> SectionHit | None
     def score(hit: SectionHit) -> float:
         titles = set(terms(f"{hit.section.title} {hit.topic.title}"))
         # A word of a title tells more than one of the text, but never outweighs one word more.
-        return (len(wanted & (set(terms(hit.section.body)) | titles)) + len(wanted & titles) / (len(wanted) + 1)) / len(wanted)
+        return (
+            len(wanted & (set(terms(hit.section.body)) | titles))
+            + len(wanted & titles) / (len(wanted) + 1)
+        ) / len(wanted)
 
     best = max(hits, key=score, default=None) if wanted else None
     return best if best and score(best) >= ENOUGH_WORDS else None
 
 
 def _newest_first(topic: Topic) -> list[Section]:
-    return sorted(sections(topic.artifact), key=lambda section: max(section.sources, default=0), reverse=True)
+    return sorted(
+        sections(topic.artifact), key=lambda section: max(section.sources, default=0), reverse=True
+    )
 
 
-# -- render ---------------------------------------------------------------------------------------------------------
+# -- render ----------------------------------------------------------------------------------------
 
 
 def render_topics(topics: Sequence[Topic], budget: int, count: Count, language: str) -> str:
     """Return the text of all topics within `budget` tokens by `count`.
 
-    The least recently used give way first: to title and summary, then to their titles in one last line. The order of
-    those shown is that in which they came up, so that a new version leaves the text before it as it was.
+    The least recently used give way first: to title and summary, then to their titles in one last
+    line. The order of those shown is that in which they came up, so that a new version leaves the
+    text before it as it was.
     """
     shown = [topic for topic in current(topics) if topic.artifact]
     used = recently_used(shown)[::-1]
-    forms = [(f"{_short(topic)}\n\n{topic.artifact}", _short(topic), "") for topic in used]  # whole, short, in the last line
+    # Whole, short, in the last line.
+    forms = [(f"{_short(topic)}\n\n{topic.artifact}", _short(topic), "") for topic in used]
     costs = [[count(text) + 2 if text else 0 for text in texts] for texts in forms]
 
     def last_line(levels: Sequence[int]) -> str:
-        return _more([topic for topic, level in zip(used, levels, strict=True) if level == 2][::-1], budget, count, language)
+        return _more(
+            [topic for topic, level in zip(used, levels, strict=True) if level == 2][::-1],
+            budget,
+            count,
+            language,
+        )
 
     def fits(levels: Sequence[int]) -> bool:
         return sum(map(getitem, costs, levels)) + count(last_line(levels)) <= budget
@@ -219,7 +276,9 @@ def _short(topic: Topic) -> str:
 
 
 def _more(gone: Sequence[Topic], budget: int, count: Count, language: str) -> str:
-    """Return the line for topics not shown, the most recently used first, with as many of their titles as fit a tenth of the budget."""
+    """Return the line for topics not shown, the most recently used first, with as many of their
+    titles as fit a tenth of the budget.
+    """
     if not gone:
         return ""
     titles = [topic.title for topic in gone]
@@ -229,29 +288,39 @@ def _more(gone: Sequence[Topic], budget: int, count: Count, language: str) -> st
     return _MORE[language].format(n=len(gone), titles=named)
 
 
-# -- compare texts by their words --------------------------------------------------------------------------------------
+# -- compare texts by their words ------------------------------------------------------------------
 
 Words = Mapping[str, float]
 """What a text is about: each term with its weight."""
 
 _COMMON = """
-a about all also an and any are as at be been by can could did do does each every for from get give had has have how i if in
-into is it its just let list look many me more most much my no not now number of on one only or our out per please same select
-show so some tell than that the their them then there these they this those to total top up us was we were what when where
-which while who why will with would you your order group join limit count sum avg min max null true false word words question
-questions answer
-多少 哪些 哪个 什么 怎么 怎样 如何 请问 列出 显示 告诉 一下 我们 你们 它们 这个 那个 这些 那些 可以 是否 有没 没有 每个 各个 所有
-分别 一共 总共 几个 数量 的是 是多 少个 有多 有哪 的数 是什 时候 为什 给我 帮我 看看 最多 最少 个数
+a about all also an and any are as at be been by can could did do does each every for from get give
+had has have how i if in into is it its just let list look many me more most much my no not now
+number of on one only or our out per please same select show so some tell than that the their them
+then there these they this those to total top up us was we were what when where which while who why
+will with would you your order group join limit count sum avg min max null true false word words
+question questions answer 多少 哪些 哪个 什么 怎么 怎样 如何 请问 列出 显示 告诉 一下 我们 你们 它们 这个 那个 这些 那些 可以 是否 有没 没有 每个 各个
+所有 分别 一共 总共 几个 数量 的是 是多 少个 有多 有哪 的数 是什 时候 为什 给我 帮我 看看 最多 最少 个数
 """
 _STOP = frozenset(stem(word) for word in _COMMON.split())
 _PARTICLES = frozenset("的了吗呢")
 
 
 def terms(text: str) -> list[str]:
-    """Return a text's content words: English ones stemmed lightly, identifiers whole and in parts, Chinese as bigrams."""
+    """Return a text's content words: English ones stemmed lightly, identifiers whole and in parts,
+    Chinese as bigrams.
+    """
     # The digits of an identifier (q46) are no word beside it.
-    found = (term for before, term in itertools.pairwise(["", *tokens_of(text)]) if not (term.isdigit() and before.endswith(term)))
-    return [term for term in found if len(term) > 1 and term not in _STOP and not _PARTICLES.intersection(term)]
+    found = (
+        term
+        for before, term in itertools.pairwise(["", *tokens_of(text)])
+        if not (term.isdigit() and before.endswith(term))
+    )
+    return [
+        term
+        for term in found
+        if len(term) > 1 and term not in _STOP and not _PARTICLES.intersection(term)
+    ]
 
 
 def keywords(texts: Iterable[str], most: int) -> list[str]:
@@ -273,14 +342,22 @@ def words(*weighted: tuple[str, float]) -> Words:
 
 
 def rarity(texts: Iterable[Words]) -> dict[str, float]:
-    """Return how telling each term is among these texts: one that stands in all of them tells little."""
+    """Return how telling each term is among these texts: one that stands in all of them tells
+    little.
+    """
     of = list(texts)
     seen = Counter(term for text in of for term in text)
     return {term: math.log(1 + len(of) / n) for term, n in seen.items()}
 
 
 def overlap(part: Words, whole: Words, telling: Mapping[str, float]) -> float:
-    """Return how much of `part` stands in `whole`, 0 to 1; a text of one word proves little and scores below 0.5."""
+    """Return how much of `part` stands in `whole`, 0 to 1; a text of one word proves little and
+    scores below 0.5.
+    """
     size = sum(weight * telling.get(term, 1.0) for term, weight in part.items())
-    shared = sum(min(weight, whole[term]) * telling.get(term, 1.0) for term, weight in part.items() if term in whole)
+    shared = sum(
+        min(weight, whole[term]) * telling.get(term, 1.0)
+        for term, weight in part.items()
+        if term in whole
+    )
     return shared / (size + 1.0) if size else 0.0

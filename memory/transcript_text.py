@@ -1,8 +1,8 @@
 """Write a transcript as Markdown or HTML for people.
 
-Nothing in it can pass for the document's own structure, run, or fetch: plain text is escaped, an answer's Markdown
-stands within a quote, and where it holds HTML, pictures or link definitions it is shown as plain text. Charts stand in it
-as SVG where they can be drawn (`Draw`), else as their spec.
+Nothing in it can pass for the document's own structure, run, or fetch: plain text is escaped, an
+answer's Markdown stands within a quote, and where it holds HTML, pictures or link definitions it is
+shown as plain text. Charts stand in it as SVG where they can be drawn (`Draw`), else as their spec.
 """
 
 import html
@@ -23,7 +23,9 @@ MOST_CELL = 200
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
-"""Control characters, marks that reorder text, what has no width, hidden tags, halves of surrogates."""
+"""Control characters, marks that reorder text, what has no width, hidden tags, halves of
+surrogates.
+"""
 
 WORDS: dict[str, dict[str, str]] = {
     "turn": {"en": "Turn {turn}", "zh": "第 {turn} 轮"},
@@ -126,13 +128,21 @@ def _parts(message: BaseMessage) -> Iterator[Part]:
     if text.strip():
         role = message.type if message.type in WORDS else "system"
         yield Speech(
-            role, text, markdown=isinstance(message, AIMessage), excluded=kind_of(message) == EXCLUDED, speaker=plain(speaker_of(message))
+            role,
+            text,
+            markdown=isinstance(message, AIMessage),
+            excluded=kind_of(message) == EXCLUDED,
+            speaker=plain(speaker_of(message)),
         )
     if isinstance(message, AIMessage):
         for call in all_calls(message):
             name, args = plain(str(call["name"])), call["args"]
             sql = args.get("sql") if isinstance(args, dict) else None
-            yield Code(name, "sql", plain(sql)) if isinstance(sql, str) else Code(name, "json", _json(args))
+            yield (
+                Code(name, "sql", plain(sql))
+                if isinstance(sql, str)
+                else Code(name, "json", _json(args))
+            )
 
 
 def _result(text: str, *, failed: bool) -> Part:
@@ -146,9 +156,15 @@ def _result(text: str, *, failed: bool) -> Part:
         return Failure(plain(told) if isinstance(told, str) else text)
     if isinstance(found, dict) and (rows := _rows(found)):
         return rows
-    if isinstance(found, dict) and found.get("shown") is True and isinstance(found.get("spec"), dict):
+    if (
+        isinstance(found, dict)
+        and found.get("shown") is True
+        and isinstance(found.get("spec"), dict)
+    ):
         return Drawing(plain(str(found.get("handle", "")))[:20], found["spec"], _json(found))
-    return Code("", "json", _json(found)) if isinstance(found, dict | list) else Code("", "text", text)
+    return (
+        Code("", "json", _json(found)) if isinstance(found, dict | list) else Code("", "text", text)
+    )
 
 
 def _rows(found: dict[str, Any]) -> Rows | None:
@@ -158,7 +174,9 @@ def _rows(found: dict[str, Any]) -> Rows | None:
     if not all(isinstance(row, list) and len(row) == len(columns) for row in rows):
         return None
     cells = [[_cell(value) for value in row] for row in rows]
-    return Rows([_cell(name) for name in columns], cells, count if isinstance(count, int) else len(rows))
+    return Rows(
+        [_cell(name) for name in columns], cells, count if isinstance(count, int) else len(rows)
+    )
 
 
 def _cell(value: object) -> str:
@@ -174,9 +192,15 @@ def _json(value: object) -> str:
 
 
 Draw = Callable[[Drawing], str | None]
-"""Returns a chart as SVG that may stand in a document: one line, nothing in it runs, links or loads. None where it cannot be drawn."""
+"""Returns a chart as SVG that may stand in a document: one line, nothing in it runs, links or
+loads. None where it cannot be drawn.
+"""
 _PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
-_SAFE = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable(["image", "reference"])
+_SAFE = (
+    MarkdownIt("commonmark", {"html": False})
+    .enable(["table", "strikethrough"])
+    .disable(["image", "reference"])
+)
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&!$^])")
 _LINE_START = re.compile(r"^([-+=:])")
 _NUMBERED = re.compile(r"^(\d+)([.)])(?=\s|$)")
@@ -195,27 +219,43 @@ caption { caption-side: bottom; text-align: left; color: #666; font-size: .85rem
 """
 
 
-def to_markdown(messages: Sequence[BaseMessage], *, title: str = "", language: str = "en", draw: Draw | None = None) -> str:
+def to_markdown(
+    messages: Sequence[BaseMessage],
+    *,
+    title: str = "",
+    language: str = "en",
+    draw: Draw | None = None,
+) -> str:
     """Return a transcript as CommonMark with tables."""
     blocks = [f"# {escaped(' '.join(plain(title).split()) or word('untitled', language))}"]
     blocks += [_markdown(part, language) for part in _drawn(parts_of(messages), draw)]
     return "\n\n".join(blocks) + "\n"
 
 
-def to_html(messages: Sequence[BaseMessage], *, title: str = "", language: str = "en", draw: Draw | None = None) -> str:
+def to_html(
+    messages: Sequence[BaseMessage],
+    *,
+    title: str = "",
+    language: str = "en",
+    draw: Draw | None = None,
+) -> str:
     """Return a transcript as one HTML page that loads nothing and runs nothing."""
     name = _text(" ".join(plain(title).split()) or word("untitled", language))
     body = "\n".join(_html(part, language) for part in _drawn(parts_of(messages), draw))
     return (
-        f'<!DOCTYPE html>\n<html lang="{"zh" if language == "zh" else "en"}">\n<head>\n<meta charset="utf-8">\n'
+        f'<!DOCTYPE html>\n<html lang="{"zh" if language == "zh" else "en"}">\n<head>\n<meta'
+        ' charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{name}</title>\n'
+        '<meta name="viewport" content="width=device-width,'
+        f' initial-scale=1">\n<title>{name}</title>\n'
         f"<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{name}</h1>\n{body}\n</body>\n</html>\n"
     )
 
 
 def _drawn(parts: Iterable[Part], draw: Draw | None) -> Iterator[Part]:
-    """Yield the parts, each chart with its picture in place of its words, or as code where there is none."""
+    """Yield the parts, each chart with its picture in place of its words, or as code where there is
+    none.
+    """
     for part in parts:
         if not isinstance(part, Drawing):
             yield part
@@ -224,7 +264,7 @@ def _drawn(parts: Iterable[Part], draw: Draw | None) -> Iterator[Part]:
         yield replace(part, text=plain(picture)) if picture else Code("", "json", part.text)
 
 
-# -- Markdown -------------------------------------------------------------------------------------------------------
+# -- Markdown --------------------------------------------------------------------------------------
 
 
 def escaped(text: str) -> str:
@@ -248,14 +288,28 @@ def _markdown(part: Part, language: str) -> str:
             return f"## {word('turn', language, turn=part.turn)}{f' · {escaped(part.time)}' if part.time else ''}"
         case Speech():
             note = f" ({word('excluded', language)})" if part.excluded else ""
-            text = part.text.strip("\n") if part.markdown and harmless(part.text) else escaped(part.text.strip())
-            return f"**{word(part.role, language)}{f' ({escaped(part.speaker)})' if part.speaker else ''}**{note}\n\n" + _quoted(text)
+            text = (
+                part.text.strip("\n")
+                if part.markdown and harmless(part.text)
+                else escaped(part.text.strip())
+            )
+            return (
+                f"**{word(part.role, language)}{f' ({escaped(part.speaker)})' if part.speaker else ''}**{note}\n\n"
+                + _quoted(text)
+            )
         case Code():
-            label = f"**{word('call', language, name=escaped(part.name))}**" if part.name else f"**{word('tool', language)}**"
+            label = (
+                f"**{word('call', language, name=escaped(part.name))}**"
+                if part.name
+                else f"**{word('tool', language)}**"
+            )
             return f"{label}\n\n{fenced(part.text, part.language)}"
         case Rows():
             lines = [part.columns, ["---"] * len(part.columns)]
-            table = "\n".join(f"| {' | '.join(cells)} |" for cells in [_cells(lines[0]), lines[1], *map(_cells, part.rows)])
+            table = "\n".join(
+                f"| {' | '.join(cells)} |"
+                for cells in [_cells(lines[0]), lines[1], *map(_cells, part.rows)]
+            )
             return f"{table}\n\n{word('rows', language, shown=len(part.rows), count=part.count)}"
         case Drawing():  # in one line, in a block of HTML: nothing in it is read as Markdown
             return f"**{word('chart', language, handle=escaped(part.handle))}**\n\n<div>{part.text}</div>"
@@ -284,7 +338,7 @@ def _inner(tokens: Sequence[Token]) -> list[Token]:
     return [child for token in tokens for child in token.children or []]
 
 
-# -- HTML -----------------------------------------------------------------------------------------------------------
+# -- HTML ------------------------------------------------------------------------------------------
 
 
 def safe_html(markdown: str) -> str:
@@ -300,30 +354,51 @@ def _text(text: str) -> str:
 def _html(part: Part, language: str) -> str:
     match part:
         case Heading():
-            time = f' · <time datetime="{_text(part.time)}">{_text(part.time)}</time>' if part.time else ""
+            time = (
+                f' · <time datetime="{_text(part.time)}">{_text(part.time)}</time>'
+                if part.time
+                else ""
+            )
             return f"<h2>{_text(word('turn', language, turn=part.turn))}{time}</h2>"
         case Speech():
             note = f" ({_text(word('excluded', language))})" if part.excluded else ""
             kind = f"said {part.role}{' excluded' if part.excluded else ''}"
-            body = safe_html(part.text) if part.markdown else f'<div class="plain">{_text(part.text.strip())}</div>'
+            body = (
+                safe_html(part.text)
+                if part.markdown
+                else f'<div class="plain">{_text(part.text.strip())}</div>'
+            )
             name = f" ({_text(part.speaker)})" if part.speaker else ""
-            return f'<div class="{kind}" dir="auto"><span class="role">{_text(word(part.role, language))}{name}{note}</span>{body}</div>'
+            return (
+                f'<div class="{kind}" dir="auto"><span'
+                f' class="role">{_text(word(part.role, language))}{name}{note}</span>{body}</div>'
+            )
         case Code():
-            label = _text(word("call", language, name=part.name) if part.name else word("tool", language))
+            label = _text(
+                word("call", language, name=part.name) if part.name else word("tool", language)
+            )
             opened = " open" if part.language == "sql" else ""
             return (
                 f"<details{opened}><summary>{label}</summary>"
-                f'<pre><code class="language-{part.language}">{_text(part.text)}</code></pre></details>'
+                "<pre><code"
+                f' class="language-{part.language}">{_text(part.text)}</code></pre></details>'
             )
         case Rows():
             head = "".join(f"<th>{_text(name)}</th>" for name in part.columns)
-            rows = "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in part.rows)
+            rows = "".join(
+                f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>"
+                for row in part.rows
+            )
             caption = _text(word("rows", language, shown=len(part.rows), count=part.count))
-            return f'<div class="rows"><table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+            return (
+                "<div"
+                f' class="rows"><table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+            )
         case Drawing():
             label = _text(word("chart", language, handle=part.handle))
             return f"<figure>{part.text}<figcaption>{label}</figcaption></figure>"
         case Failure():
             return (
-                f'<div class="said failed" dir="auto"><span class="role">{_text(word("failed", language))}</span>{_text(part.text)}</div>'
+                '<div class="said failed" dir="auto"><span'
+                f' class="role">{_text(word("failed", language))}</span>{_text(part.text)}</div>'
             )

@@ -7,7 +7,14 @@ from functools import cached_property
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from longtable.memory.block import Memory, memory_of
-from longtable.memory.call_config import BLOCK_TOKENS, SPARE_SHARE, SUMMARY_FLOOR, TALK_SHARE, CallConfig, Parts
+from longtable.memory.call_config import (
+    BLOCK_TOKENS,
+    SPARE_SHARE,
+    SUMMARY_FLOOR,
+    TALK_SHARE,
+    CallConfig,
+    Parts,
+)
 from longtable.memory.policy import WINDOW
 from longtable.memory.reasoning import with_reasoning
 from longtable.memory.rounds import is_users, pair_calls, split_groups, split_rounds, without_stale
@@ -19,12 +26,16 @@ from longtable.memory.voices import as_heard
 MEMORY_ID = "longtable-memory"
 """Id of the memory's message where it is one of its own."""
 PREVIEW_CHARS = 200
-"""Characters that stay of a tool result as long as anything else can shrink: its columns and a row or two."""
+"""Characters that stay of a tool result as long as anything else can shrink: its columns and a row
+or two.
+"""
 
 
 @dataclass(frozen=True)
 class View:
-    """One call: its messages, their tokens, and how many messages were made smaller or left out to fit."""
+    """One call: its messages, their tokens, and how many messages were made smaller or left out to
+    fit.
+    """
 
     messages: list[BaseMessage]
     parts: Parts
@@ -34,7 +45,9 @@ class View:
 
 @dataclass(frozen=True)
 class CallPlan:
-    """The next call before anything gives way; counting, planning and the view all start from it."""
+    """The next call before anything gives way; counting, planning and the view all start from
+    it.
+    """
 
     thread: Thread
     call_config: CallConfig
@@ -53,23 +66,33 @@ class CallPlan:
         recent = without_stale(self.thread.messages[self.thread.live[1] :], self.thread.shown)
         if self.call_config.voice is not None:
             recent = as_heard(recent, self.call_config.voice)
-        kept = pair_calls(newest(recent, policy.keep_messages) if policy.strategy == WINDOW else recent)
+        kept = pair_calls(
+            newest(recent, policy.keep_messages) if policy.strategy == WINDOW else recent
+        )
         return with_reasoning(kept, self.call_config.reasoning)
 
     @cached_property
     def parts(self) -> Parts:
-        """Return the call's tokens as it would be if nothing had to give way: the number that triggers a compaction."""
+        """Return the call's tokens as it would be if nothing had to give way: the number that
+        triggers a compaction.
+        """
         return _parts(self.memory, "", self.messages, self.call_config)
 
     @cached_property
     def floor(self) -> int:
-        """Return the tokens of what stands in every view: system prompt, tools, pins, the newest user message."""
-        newest_words = next((message for message in reversed(self.messages) if is_users(message)), None)
+        """Return the tokens of what stands in every view: system prompt, tools, pins, the newest
+        user message.
+        """
+        newest_words = next(
+            (message for message in reversed(self.messages) if is_users(message)), None
+        )
         return must_stay(self, newest_words).total
 
     @property
     def bound(self) -> int:
-        """Return the most tokens of a view once all is compacted: the threshold, more only where what must stay leaves too little."""
+        """Return the most tokens of a view once all is compacted: the threshold, more only where
+        what must stay leaves too little.
+        """
         call_config = self.call_config
         if self.floor + call_config.share(SPARE_SHARE) <= call_config.threshold_tokens:
             return call_config.threshold_tokens
@@ -77,10 +100,14 @@ class CallPlan:
 
     @property
     def memory_bound(self) -> int:
-        """Return the most tokens of this view with a memory: its least goes beyond the bound where too little is left below."""
+        """Return the most tokens of this view with a memory: its least goes beyond the bound where
+        too little is left below.
+        """
         if self.parts.total + BLOCK_TOKENS + SUMMARY_FLOOR <= self.bound:
             return self.bound
-        return self.parts.total + min(BLOCK_TOKENS + self.call_config.least_memory, self.call_config.hard_tokens - self.floor)
+        return self.parts.total + min(
+            BLOCK_TOKENS + self.call_config.least_memory, self.call_config.hard_tokens - self.floor
+        )
 
     @cached_property
     def view(self) -> View:
@@ -95,34 +122,50 @@ def must_stay(call_plan: CallPlan, message: BaseMessage | None) -> Parts:
 
 
 def newest(messages: Sequence[BaseMessage], count: int) -> list[BaseMessage]:
-    """Return the newest `count` messages, and before them what the user said of the newest round where that is more."""
+    """Return the newest `count` messages, and before them what the user said of the newest round
+    where that is more.
+    """
     tail = list(messages[-count:])
     newest_round = split_rounds(messages)[-1:]
     before = len(newest_round[0]) - len(tail) if newest_round else 0
-    return [*(message for message in newest_round[0][:before] if message.type == "human"), *tail] if before > 0 else tail
+    return (
+        [*(message for message in newest_round[0][:before] if message.type == "human"), *tail]
+        if before > 0
+        else tail
+    )
 
 
 def build_view(call_plan: CallPlan) -> View:
-    """Return the next call's messages, within `call_plan.bound` whatever their sizes, once all is compacted.
+    """Return the next call's messages, within `call_plan.bound` whatever their sizes, once all is
+    compacted.
 
-    What gives way past it, in order: tool results shrink, oldest first, to what fits, then to a note. Then, with a
-    note, whole groups (a call with its answers): of the newest round past the bound; old rounds, which a compaction has
-    not taken yet, only where the call would not fit at all (`call_config.hard_tokens`; no compaction comes for a window's).
-    Last the memory: ledger, text, recalled originals. Pins and the newest user message stay word for word: `ingest`
-    refuses a message that does not fit beside them.
+    What gives way past it, in order: tool results shrink, oldest first, to what fits, then to a
+    note. Then, with a note, whole groups (a call with its answers): of the newest round past the
+    bound; old rounds, which a compaction has not taken yet, only where the call would not fit at
+    all (`call_config.hard_tokens`; no compaction comes for a window's). Last the memory: ledger,
+    text, recalled originals. Pins and the newest user message stay word for word: `ingest` refuses
+    a message that does not fit beside them.
     """
     if call_plan.parts.total <= call_plan.call_config.threshold_tokens:
-        return View([*_head(call_plan.call_config, call_plan.memory, ""), *call_plan.messages], call_plan.parts)
+        return View(
+            [*_head(call_plan.call_config, call_plan.memory, ""), *call_plan.messages],
+            call_plan.parts,
+        )
     fitter = _Fitter(call_plan)
     fitter.shrink_results(PREVIEW_CHARS)
     fitter.shrink_results(0)
     if fitter.over():
         fitter.leave_out()
     memory = fitter.memory
-    for smaller in (replace(memory, ledger=""), replace(memory, ledger="", text=""), replace(memory, ledger="", text="", recalled="")):
+    for smaller in (
+        replace(memory, ledger=""),
+        replace(memory, ledger="", text=""),
+        replace(memory, ledger="", text="", recalled=""),
+    ):
         if fitter.over():
             fitter.memory = smaller
-    if fitter.over() and fitter.total() > call_plan.call_config.hard_tokens:  # the provider taught since that there is less room
+    if fitter.over() and fitter.total() > call_plan.call_config.hard_tokens:
+        # The provider taught since that there is less room.
         fitter.memory = Memory()
     return fitter.view()
 
@@ -133,22 +176,35 @@ class _Fitter:
     def __init__(self, call_plan: CallPlan) -> None:
         self.call_config, self.memory = call_plan.call_config, call_plan.memory
         self.whole, self.messages = call_plan.messages, list(call_plan.messages)
-        self.numbers = {message.id: number for number, message in enumerate(call_plan.thread.messages, call_plan.thread.archived + 1)}
+        self.numbers = {
+            message.id: number
+            for number, message in enumerate(
+                call_plan.thread.messages, call_plan.thread.archived + 1
+            )
+        }
         self.shrunk: set[int] = set()
         self.left_out = 0
         self.bound = call_plan.bound
         self.tokens = call_plan.parts.messages - PRIMING
 
     def total(self) -> int:
-        # The note's length changes by a digit at most: count it as if it were there once anything is left out.
+        # The note's length changes by a digit at most: count it as if it were there once anything
+        # is left out.
         head = _head(self.call_config, self.memory, self._note())
-        return sum(map(self.call_config.counter.message, head)) + self.call_config.tool_tokens + PRIMING + self.tokens
+        return (
+            sum(map(self.call_config.counter.message, head))
+            + self.call_config.tool_tokens
+            + PRIMING
+            + self.tokens
+        )
 
     def over(self) -> bool:
         return self.total() > self.bound
 
     def shrink_results(self, least: int) -> None:
-        """Cut tool results, the oldest first, by no more than what is too much; none below `least` characters."""
+        """Cut tool results, the oldest first, by no more than what is too much; none below `least`
+        characters.
+        """
         count, excess = self.call_config.counter.message, self.total() - self.bound
         for i, message in enumerate(self.messages):
             if excess <= 0:
@@ -158,18 +214,26 @@ class _Fitter:
                 if len(text) < len(message.text):
                     smaller = message.model_copy(update={"content": text})
                     freed = count(message) - count(smaller)
-                    self.messages[i], self.tokens, excess = smaller, self.tokens - freed, excess - freed
+                    self.messages[i], self.tokens, excess = (
+                        smaller,
+                        self.tokens - freed,
+                        excess - freed,
+                    )
                     self.shrunk.add(i)
 
     def _shortened(self, place: int, excess: int, least: int) -> str:
         whole, counter = self.whole[place], self.call_config.counter
         read = f'recall_history("m{self.numbers.get(whole.id, 0)}") reads them'
         mark = f"… [shortened: {len(whole.text):,} characters in all, {read}]"
-        fitting = counter.prefix(whole.text, counter.text(self.messages[place].text) - excess - counter.text(mark))
+        fitting = counter.prefix(
+            whole.text, counter.text(self.messages[place].text) - excess - counter.text(mark)
+        )
         return f"{whole.text[: max(least, len(fitting))]}{mark}"
 
     def leave_out(self) -> None:
-        """Drop old rounds whole, then groups of the newest round, oldest first, its questions last; never the newest user message."""
+        """Drop old rounds whole, then groups of the newest round, oldest first, its questions last;
+        never the newest user message.
+        """
         rounds = split_rounds(self.messages)
         if len(rounds) > 1 and self.call_config.policy.strategy != WINDOW:
             self.bound = self.call_config.hard_tokens
@@ -182,7 +246,9 @@ class _Fitter:
             dropped.add(place)
             self.tokens -= sum(map(self.call_config.counter.message, units[place]))
             self.left_out += len(units[place])
-        self.messages = [message for place, unit in enumerate(units) if place not in dropped for message in unit]
+        self.messages = [
+            message for place, unit in enumerate(units) if place not in dropped for message in unit
+        ]
 
     def view(self) -> View:
         head = _head(self.call_config, self.memory, self._note())
@@ -190,22 +256,37 @@ class _Fitter:
         return View([*head, *self.messages], parts, shrunk=len(self.shrunk), left_out=self.left_out)
 
     def _note(self) -> str:
-        return f"[{self.left_out} messages of this conversation do not fit and are not shown.]" if self.left_out else ""
+        return (
+            f"[{self.left_out} messages of this conversation do not fit and are not shown.]"
+            if self.left_out
+            else ""
+        )
 
 
 def _head(call_config: CallConfig, memory: Memory, note: str) -> list[BaseMessage]:
-    """Return the messages before the conversation's own: the system prompt, with memory inside or behind it."""
+    """Return the messages before the conversation's own: the system prompt, with memory inside or
+    behind it.
+    """
     block, role = memory.render(), call_config.policy.memory_role
     inside = [call_config.system, block, note] if role == "system" else [call_config.system, note]
     system = SystemMessage("\n\n".join(filter(None, inside)))
     if role == "system" or not block:
         return [system]
-    own = AIMessage(block, id=MEMORY_ID) if role == "assistant" else HumanMessage(block, id=MEMORY_ID)
+    own = (
+        AIMessage(block, id=MEMORY_ID) if role == "assistant" else HumanMessage(block, id=MEMORY_ID)
+    )
     return [system, marked(own, kind=SUMMARY, sources=[1, memory.count])]
 
 
-def _parts(memory: Memory, note: str, messages: Sequence[BaseMessage], call_config: CallConfig) -> Parts:
+def _parts(
+    memory: Memory, note: str, messages: Sequence[BaseMessage], call_config: CallConfig
+) -> Parts:
     count = call_config.counter.message
     system = count(SystemMessage(call_config.system))
     head = sum(map(count, _head(call_config, memory, note)))
-    return Parts(system=system, tools=call_config.tool_tokens, memory=head - system, messages=sum(map(count, messages)) + PRIMING)
+    return Parts(
+        system=system,
+        tools=call_config.tool_tokens,
+        memory=head - system,
+        messages=sum(map(count, messages)) + PRIMING,
+    )

@@ -36,17 +36,24 @@ class Voice:
 
     def hears(self, message: BaseMessage) -> bool:
         """Return whether it may know of a message."""
-        return not self.apart or turn_number(message) != self.apart or mark_of(message, VOICE) in (None, self.id)
+        return (
+            not self.apart
+            or turn_number(message) != self.apart
+            or mark_of(message, VOICE) in (None, self.id)
+        )
 
 
 def as_heard(messages: Sequence[BaseMessage], voice: Voice) -> list[BaseMessage]:
     """Return the messages as a voice hears them.
 
-    Its own stay. A colleague's answer is a user message that begins with the colleague's name and ends with a line for its queries;
-    the colleague's calls and results are left out. The user's mentions become plain names.
+    Its own stay. A colleague's answer is a user message that begins with the colleague's name and
+    ends with a line for its queries; the colleague's calls and results are left out. The user's
+    mentions become plain names.
     """
     if voice.rounds is not None:
-        messages = [message for round_ in split_rounds(messages)[-voice.rounds :] for message in round_]
+        messages = [
+            message for round_ in split_rounds(messages)[-voice.rounds :] for message in round_
+        ]
     heard: list[BaseMessage] = []
     work: list[BaseMessage] = []
     for message in messages:
@@ -69,28 +76,48 @@ def as_heard(messages: Sequence[BaseMessage], voice: Voice) -> list[BaseMessage]
     return [*heard, *(_colleague(work, None, voice) if work else ())]
 
 
-def _colleague(work: Sequence[BaseMessage], answer: AIMessage | None, voice: Voice) -> list[BaseMessage]:
+def _colleague(
+    work: Sequence[BaseMessage], answer: AIMessage | None, voice: Voice
+) -> list[BaseMessage]:
     """Return the message for what a colleague said and ran; none where it did neither."""
     last = answer or work[-1]
     name = voice.names.get(str(mark_of(last, VOICE)), str(mark_of(last, VOICE)))
     said = str(answer.text).removeprefix(f"{name}: ") if answer else ""
     ran = [
-        f"{line.handle or 'a query'}: {' '.join(line.sql.split())[:SQL_CHARS]} -> {line.rows:,} rows ({line.figures})"
+        f"{line.handle or 'a query'}: {' '.join(line.sql.split())[:SQL_CHARS]} -> {line.rows:,}"
+        f" rows ({line.figures})"
         for line in ledger_lines(work)
     ]
     text = "\n".join(filter(None, [said, f"[{name} ran {'; '.join(ran)}]" if ran else ""]))
-    return [marked(HumanMessage(f"{name}: {text}", id=last.id), turn=turn_number(last), kind=COLLEAGUE)] if text else []
+    return (
+        [
+            marked(
+                HumanMessage(f"{name}: {text}", id=last.id), turn=turn_number(last), kind=COLLEAGUE
+            )
+        ]
+        if text
+        else []
+    )
 
 
 def _without_name(message: BaseMessage, name: str) -> BaseMessage:
-    """Return a voice's own message without the name that providers were to be sent: it would begin its answers with it."""
+    """Return a voice's own message without the name that providers were to be sent: it would begin
+    its answers with it.
+    """
     content = message.content
-    if message.type != "ai" or (message.name is None and not (isinstance(content, str) and content.startswith(f"{name}: "))):
+    if message.type != "ai" or (
+        message.name is None and not (isinstance(content, str) and content.startswith(f"{name}: "))
+    ):
         return message
-    return message.model_copy(update={"name": None, "content": content.removeprefix(f"{name}: ") if isinstance(content, str) else content})
+    return message.model_copy(
+        update={
+            "name": None,
+            "content": content.removeprefix(f"{name}: ") if isinstance(content, str) else content,
+        }
+    )
 
 
-# -- mentions -------------------------------------------------------------------------------------------------------
+# -- mentions --------------------------------------------------------------------------------------
 
 _QUOTED = re.compile(
     r"```.*?(?:```|\Z)|`[^`\n]*`|\"[^\"\n]*\"|“[^”]*”|‘[^’]*’|「[^」]*」|『[^』]*』|^[ \t]*>[^\n]*",
@@ -104,7 +131,9 @@ _UNKNOWN = re.compile(r"[^\W_][\w.-]{0,39}")
 
 @dataclass(frozen=True)
 class Mentions:
-    """Whom a text mentions. `text`: with names in place of mentions, without one that it begins with."""
+    """Whom a text mentions. `text`: with names in place of mentions, without one that it begins
+    with.
+    """
 
     text: str
     ids: Sequence[str] = field(default_factory=list)
@@ -119,7 +148,9 @@ def fold(word: str) -> str:
 
 
 def mentions_in(text: str, words: Mapping[str, str], names: Mapping[str, str]) -> Mentions:
-    """Return whom a text mentions, the longest name first; not in code, quotations and e-mail addresses."""
+    """Return whom a text mentions, the longest name first; not in code, quotations and e-mail
+    addresses.
+    """
     if "@" not in text and "＠" not in text:
         return Mentions(text)
     quoted = [match.span() for match in _QUOTED.finditer(text)]
@@ -139,7 +170,16 @@ def mentions_in(text: str, words: Mapping[str, str], names: Mapping[str, str]) -
             continue
         ids |= dict.fromkeys(names if id_ in EVERYBODY else [id_])
         before = text[done:start]
-        parts += [before, "" if not "".join([*parts, before]).strip() else text[place:end] if id_ in EVERYBODY else names[id_]]
+        parts += [
+            before,
+            (
+                ""
+                if not "".join([*parts, before]).strip()
+                else text[place:end]
+                if id_ in EVERYBODY
+                else names[id_]
+            ),
+        ]
         done = end
         if not parts[-1]:
             done += len(text[end:]) - len(text[end:].lstrip(" ,，:：、"))
@@ -147,11 +187,18 @@ def mentions_in(text: str, words: Mapping[str, str], names: Mapping[str, str]) -
     return Mentions(clean if clean.strip() else text, list(ids), list(unknown))
 
 
-def _names_at(text: str, place: int, longest: int, words: Mapping[str, str]) -> Iterator[tuple[int, str]]:
+def _names_at(
+    text: str, place: int, longest: int, words: Mapping[str, str]
+) -> Iterator[tuple[int, str]]:
     """Yield the end and id of each name that stands at a place of a text, the longest first."""
     for end in range(min(len(text), place + longest), place, -1):
         word = fold(text[place:end])
-        goes_on = text[end - 1].isascii() and end < len(text) and text[end].isascii() and (text[end].isalnum() or text[end] == "_")
+        goes_on = (
+            text[end - 1].isascii()
+            and end < len(text)
+            and text[end].isascii()
+            and (text[end].isalnum() or text[end] == "_")
+        )
         if (word in words or word in EVERYBODY) and not goes_on and not text[end - 1].isspace():
             yield end, words.get(word, word)
 
@@ -162,9 +209,11 @@ def _without_mentions(message: BaseMessage, voice: Voice) -> BaseMessage:
         clean: Any = mentions_in(content, voice.words, voice.names).text
     else:
         clean = [
-            {**part, "text": mentions_in(part["text"], voice.words, voice.names).text}
-            if isinstance(part, dict) and isinstance(part.get("text"), str)
-            else part
+            (
+                {**part, "text": mentions_in(part["text"], voice.words, voice.names).text}
+                if isinstance(part, dict) and isinstance(part.get("text"), str)
+                else part
+            )
             for part in content
         ]
     return message if clean == content else message.model_copy(update={"content": clean})

@@ -1,7 +1,8 @@
 """Ask a person before costly queries run: which they are, what is asked, and what the answer means.
 
-Three steps, so that nothing is asked or run twice: `run_tools` notes the calls that need approval and runs none; this
-node interrupts and writes down the decisions; then `run_tools` runs what they allow.
+Three steps, so that nothing is asked or run twice: `run_tools` notes the calls that need approval
+and runs none; this node interrupts and writes down the decisions; then `run_tools` runs what they
+allow.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,14 +15,23 @@ from langgraph.types import interrupt
 from pydantic import PlainValidator, WithJsonSchema
 
 from longtable.base.context import Context
-from longtable.base.errors import DatabaseError, DatabaseUnavailableError, QueryCancelledError, WrongDecisionError
+from longtable.base.errors import (
+    DatabaseError,
+    DatabaseUnavailableError,
+    QueryCancelledError,
+    WrongDecisionError,
+)
 from longtable.base.events import ActionRequest, ReviewConfig
 from longtable.nodes.route import unanswered
 from longtable.nodes.state import Decision, PendingCall, State, Update, thread_of, turn_of
 from longtable.tools.database import Cancel, Database
 from longtable.tools.sql.verdict import CostThresholds, reasons
 
-ALLOWED: tuple[Literal["approve"], Literal["edit"], Literal["reject"]] = ("approve", "edit", "reject")
+ALLOWED: tuple[Literal["approve"], Literal["edit"], Literal["reject"]] = (
+    "approve",
+    "edit",
+    "reject",
+)
 MOST_REASON = 2_000
 WRONG = ("syntax", "unknown_name", "ambiguous", "type", "refused")
 """Problems of a query that no run gets past."""
@@ -65,9 +75,17 @@ class Gate:
     database: Database
     thresholds: CostThresholds
 
-    def pending(self, queries: Sequence[ToolCall], *, mode: str, language: str, cancel: Cancel | None = None) -> list[PendingCall]:
-        """Return those of these calls that need approval, in order. Blocking: each is planned by the engine."""
-        whys = [(call, self._why(call, mode, language, cancel)) for call in queries] if mode != "never" else []
+    def pending(
+        self, queries: Sequence[ToolCall], *, mode: str, language: str, cancel: Cancel | None = None
+    ) -> list[PendingCall]:
+        """Return those of these calls that need approval, in order. Blocking: each is planned by
+        the engine.
+        """
+        whys = (
+            [(call, self._why(call, mode, language, cancel)) for call in queries]
+            if mode != "never"
+            else []
+        )
         return [PendingCall(id=call["id"] or "", description=why) for call, why in whys if why]
 
     def _why(self, call: ToolCall, mode: str, language: str, cancel: Cancel | None) -> str:
@@ -76,21 +94,27 @@ class Gate:
             return ""
         try:
             plan = self.database.check_sql(sql, cancel=cancel)
-        except (DatabaseUnavailableError, QueryCancelledError):  # nothing can run now; a locked file may be open by then
+        except (DatabaseUnavailableError, QueryCancelledError):
+            # Nothing can run now; a locked file may be open by then.
             return APPROVAL[language]["always"] if mode == "always" else ""
         except DatabaseError as error:
-            # A wrong query fails again when it is run, and the model reads why. What cannot be planned may cost anything.
+            # A wrong query fails again when it is run, and the model reads why. What cannot be
+            # planned may cost anything.
             return "" if error.problem in WRONG else APPROVAL[language]["unplanned"]
         words, costs = APPROVAL[language], reasons(plan, self.thresholds, self.database.dialect)
         if not costs:
             return words["always"] if mode == "always" else ""
-        sizes = words["and"].join(words[cost.kind].format(size=f"{cost.size:,.0f}") for cost in costs)
+        sizes = words["and"].join(
+            words[cost.kind].format(size=f"{cost.size:,.0f}") for cost in costs
+        )
         return words["costly"].format(reasons=sizes)
 
 
 @dataclass(frozen=True)
 class Approve:
-    """The node: one interrupt for all calls of the answer. Raises `WrongDecisionError`; then the question still stands."""
+    """The node: one interrupt for all calls of the answer. Raises `WrongDecisionError`; then the
+    question still stands.
+    """
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
         del runtime
@@ -99,56 +123,98 @@ class Approve:
         request = request_of(asked, unanswered(thread_of(state).messages))
         actions = request["action_requests"]
         answer = interrupt(request, response_schema=_fitting(actions))
-        return {"turn": {**turn, "approval": {"asked": asked, "decided": decisions_of(answer, actions)}}}
+        return {
+            "turn": {**turn, "approval": {"asked": asked, "decided": decisions_of(answer, actions)}}
+        }
 
 
 def _fitting(actions: Sequence[ActionRequest]) -> type[Any]:
-    """Return the type of an answer, checked before LangGraph stores it: a stored one could not be replaced."""
+    """Return the type of an answer, checked before LangGraph stores it: a stored one could not be
+    replaced.
+    """
 
     def check(answer: object) -> object:
         decisions_of(answer, actions)
         return answer
 
-    return cast("type[Any]", Annotated[Any, PlainValidator(check), WithJsonSchema({"type": "object", "required": ["decisions"]})])
+    return cast(
+        "type[Any]",
+        Annotated[
+            Any,
+            PlainValidator(check),
+            WithJsonSchema({"type": "object", "required": ["decisions"]}),
+        ],
+    )
 
 
 def request_of(asked: Sequence[PendingCall], calls: Sequence[ToolCall]) -> Request:
     """Return what a person is asked: an action for each call that needs approval."""
     by_id = {call["id"]: call for call in calls}
-    actions = [ActionRequest(name=by_id[one["id"]]["name"], args=by_id[one["id"]]["args"], description=one["description"]) for one in asked]
+    actions = [
+        ActionRequest(
+            name=by_id[one["id"]]["name"],
+            args=by_id[one["id"]]["args"],
+            description=one["description"],
+        )
+        for one in asked
+    ]
     return Request(
         action_requests=actions,
-        review_configs=[ReviewConfig(action_name=action["name"], allowed_decisions=list(ALLOWED)) for action in actions],
+        review_configs=[
+            ReviewConfig(action_name=action["name"], allowed_decisions=list(ALLOWED))
+            for action in actions
+        ],
     )
 
 
 def decisions_of(answer: object, actions: Sequence[ActionRequest]) -> list[Decision]:
-    """Read the answer to an interrupt: `{"decisions": [...]}`, one for each action, in order. Raises `WrongDecisionError`."""
+    """Read the answer to an interrupt: `{"decisions": [...]}`, one for each action, in order.
+    Raises `WrongDecisionError`.
+    """
     decisions = answer.get("decisions") if isinstance(answer, Mapping) else None
     if not isinstance(decisions, Sequence) or isinstance(decisions, str):
-        raise WrongDecisionError(f"wanted {{'decisions': [...]}} with {len(actions)} of them, found {_shown(answer)}")
+        raise WrongDecisionError(
+            f"wanted {{'decisions': [...]}} with {len(actions)} of them, found {_shown(answer)}"
+        )
     if len(decisions) != len(actions):
-        raise WrongDecisionError(f"{len(actions)} actions wait, each for one decision in order, found {len(decisions)}")
-    return [_decision(one, action, place) for place, (one, action) in enumerate(zip(decisions, actions, strict=True), 1)]
+        raise WrongDecisionError(
+            f"{len(actions)} actions wait, each for one decision in order, found {len(decisions)}"
+        )
+    return [
+        _decision(one, action, place)
+        for place, (one, action) in enumerate(zip(decisions, actions, strict=True), 1)
+    ]
 
 
 def _decision(decision: object, action: ActionRequest, place: int) -> Decision:
     kind = decision.get("type") if isinstance(decision, Mapping) else None
     if not isinstance(decision, Mapping) or kind not in ALLOWED:
-        raise WrongDecisionError(f"decision {place} must have a type, one of {', '.join(ALLOWED)}, found {_shown(decision)}")
+        raise WrongDecisionError(
+            f"decision {place} must have a type, one of {', '.join(ALLOWED)}, found"
+            f" {_shown(decision)}"
+        )
     if kind == "approve":
         return Decision(type="approve")
     if kind == "reject":
         reason = decision.get("message") or ""
         if not isinstance(reason, str):
-            raise WrongDecisionError(f"the message of decision {place} must be text, found {_shown(reason)}")
+            raise WrongDecisionError(
+                f"the message of decision {place} must be text, found {_shown(reason)}"
+            )
         return Decision(type="reject", reason=reason.strip()[:MOST_REASON])
     edited = decision.get("edited_action")
     args = edited.get("args") if isinstance(edited, Mapping) else None
     sql = args.get("sql") if isinstance(args, Mapping) else None
-    if not isinstance(edited, Mapping) or edited.get("name") != action["name"] or not isinstance(sql, str) or not sql.strip():
+    if (
+        not isinstance(edited, Mapping)
+        or edited.get("name") != action["name"]
+        or not isinstance(sql, str)
+        or not sql.strip()
+    ):
         shape = f"{{'name': {action['name']!r}, 'args': {{'sql': ...}}}}"
-        raise WrongDecisionError(f"the edited_action of decision {place} must be {shape}, found {_shown(edited)}")
+        raise WrongDecisionError(
+            f"the edited_action of decision {place} must be {shape}, found {_shown(edited)}"
+        )
     return Decision(type="edit", sql=sql)
 
 

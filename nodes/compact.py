@@ -1,4 +1,6 @@
-"""Run one compaction: plan it, let the strategy write with the summariser, look up what was already compacted, emit the event."""
+"""Run one compaction: plan it, let the strategy write with the summariser, look up what was already
+compacted, emit the event.
+"""
 
 import asyncio
 import math
@@ -19,7 +21,13 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import PutOp
 
 from longtable.base.context import Context
-from longtable.base.errors import ArchiveFormatError, ArchiveGapError, ConfigError, ProviderError, Reason
+from longtable.base.errors import (
+    ArchiveFormatError,
+    ArchiveGapError,
+    ConfigError,
+    ProviderError,
+    Reason,
+)
 from longtable.base.events import ContextCompactionSkipped, ContextCompressed
 from longtable.base.redaction import redacted
 from longtable.base.store_keys import Namespace, thread_namespace
@@ -60,8 +68,9 @@ PRIVATE: RunnableConfig = {
     "run_name": "summarise",
     "callbacks": [],
 }
-"""Keeps the summariser's tokens out of every stream of the user's run: no callbacks of the run reach it, and two tags say
-so to LangGraph and to agent-chat-ui."""
+"""Keeps the summariser's tokens out of every stream of the user's run: no callbacks of the run
+reach it, and two tags say so to LangGraph and to agent-chat-ui.
+"""
 OTHER_ANSWERS = 4_096
 """Least that may be answered to a strategy other than "rolling", in tokens."""
 RECENT = 256
@@ -87,7 +96,9 @@ class Task:
 
 @dataclass(frozen=True)
 class Compactor:
-    """Compacts a thread. Without a summariser the strategy's fallback writes. A compaction that fails never fails the turn."""
+    """Compacts a thread. Without a summariser the strategy's fallback writes. A compaction that
+    fails never fails the turn.
+    """
 
     summarizer: BaseChatModel | None
     strategies: Mapping[str, Strategy]
@@ -103,8 +114,12 @@ class Compactor:
     """Replaces the built-in instructions of the summariser."""
     others: Mapping[str, tuple[BaseChatModel | None, str]] = field(default_factory=dict)
     """Summariser and its name for each model that a run may choose."""
-    recent: BoundedCache[tuple[str, str], Compaction] = field(default_factory=lambda: BoundedCache(RECENT), repr=False)
-    locked_out: BoundedCache[tuple[str, int], ProviderError] = field(default_factory=lambda: BoundedCache(RECENT), repr=False)
+    recent: BoundedCache[tuple[str, str], Compaction] = field(
+        default_factory=lambda: BoundedCache(RECENT), repr=False
+    )
+    locked_out: BoundedCache[tuple[str, int], ProviderError] = field(
+        default_factory=lambda: BoundedCache(RECENT), repr=False
+    )
     """By thread and turn: why the summariser's key or account is not asked again in this run."""
 
     @property
@@ -112,17 +127,23 @@ class Compactor:
         """Return whether a summary may be written by a model."""
         return any([self.summarizer, *(writer for writer, _ in self.others.values())])
 
-    async def compact(self, state: State, runtime: Runtime[Context], when: When, how: Execution) -> Outcome | None:
+    async def compact(
+        self, state: State, runtime: Runtime[Context], when: When, how: Execution
+    ) -> Outcome | None:
         """Return the compaction's outcome, None when there was nothing to do."""
         if (choice := (state.get("brief") or {}).get("choice", "")) in self.others:
             summarizer, name = self.others[choice]
-            return await replace(self, summarizer=summarizer, name=name, others={}).compact(state, runtime, when, how)
+            return await replace(self, summarizer=summarizer, name=name, others={}).compact(
+                state, runtime, when, how
+            )
         task = await how.call(partial(self._task, state, runtime, when))
         if task is None:
             return None
         store, key = runtime.store, ""
         try:  # without originals or store no memory is made: it might be made twice
-            originals = await how.call(partial(_originals, task, runtime), partial(in_thread, _originals, task, runtime))
+            originals = await how.call(
+                partial(_originals, task, runtime), partial(in_thread, _originals, task, runtime)
+            )
             job = self._job(task, originals)
             key = await how.call(lambda: job.id)  # the identity hashes all that is compacted
             known = self.recent.get((task.thread_id, key))
@@ -130,7 +151,10 @@ class Compactor:
                 get = partial(store.get, task.namespace, key)
                 known = _stored(await how.call(get, partial(store.aget, task.namespace, key)))
         except Exception as error:
-            reason = Reason(code="store_failed", message=f"what was compacted before cannot be read: {type(error).__name__}")
+            reason = Reason(
+                code="store_failed",
+                message=f"what was compacted before cannot be read: {type(error).__name__}",
+            )
             return Outcome(None, [reason], task.plan.tokens_before)
         outcome = Outcome(known, []) if known else await self._write(job, task, how)
         if outcome.record and not known:
@@ -139,14 +163,26 @@ class Compactor:
                 with suppress(Exception):  # then it is kept in the thread alone
                     await how.call(partial(store.batch, [put]), partial(store.abatch, [put]))
             self.recent.put((task.thread_id, key), outcome.record)
-        return await how.call(partial(archived, self.files, outcome, job, thread_id_of(runtime), store)) if self.files else outcome
+        return (
+            await how.call(
+                partial(archived, self.files, outcome, job, thread_id_of(runtime), store)
+            )
+            if self.files
+            else outcome
+        )
 
-    # -- inside -----------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _task(self, state: State, runtime: Runtime[Context], when: When) -> Task | None:
         call_plan = self.plans.of(state, runtime, shared=True)
-        plan = plan_ahead(call_plan, failed_at(turn_of(state))) if when == "ahead" else plan_compaction(call_plan, when)
-        if plan is None and when == "due":  # a voice may hear more than all have room for: its colleagues' names, and their queries
+        plan = (
+            plan_ahead(call_plan, failed_at(turn_of(state)))
+            if when == "ahead"
+            else plan_compaction(call_plan, when)
+        )
+        if plan is None and when == "due":
+            # A voice may hear more than all have room for: its colleagues' names, and their
+            # queries.
             call_plan = self.plans.of(state, runtime)
             plan = plan_compaction(call_plan)
         if plan is None:
@@ -174,36 +210,66 @@ class Compactor:
         )
 
     async def _write(self, job: Job, task: Task, how: Execution) -> Outcome:
-        """Let the strategy write, and put the usage of its calls into the record: no other place of a thread has it."""
-        steps, answer, calls = compaction_steps(job, self.strategies[job.strategy]), None, list[SummaryCall]()
+        """Let the strategy write, and put the usage of its calls into the record: no other place of
+        a thread has it.
+        """
+        steps, answer, calls = (
+            compaction_steps(job, self.strategies[job.strategy]),
+            None,
+            list[SummaryCall](),
+        )
         # Counting and the fallback take time on a long thread: off the event loop.
-        while not isinstance(request := await how.call(partial(_advance, steps, answer, job)), Outcome):
+        while not isinstance(
+            request := await how.call(partial(_advance, steps, answer, job)), Outcome
+        ):
             answer = await self._ask(request, task, calls, how)
         if (record := request.record) is None:
             return replace(request, calls=calls)
-        why = _why_by_code(self.summarizer is not None, request.reasons) if record["method"] == "fallback" else ""
-        record = {**record, "why_by_code": why, "spent": calls} if calls else {**record, "why_by_code": why}
+        why = (
+            _why_by_code(self.summarizer is not None, request.reasons)
+            if record["method"] == "fallback"
+            else ""
+        )
+        record = (
+            {**record, "why_by_code": why, "spent": calls}
+            if calls
+            else {**record, "why_by_code": why}
+        )
         return replace(request, record={**record, "writer": writer_of(record)}, calls=calls)
 
-    async def _ask(self, request: Request, task: Task, calls: list[SummaryCall], how: Execution) -> str | Exception:
+    async def _ask(
+        self, request: Request, task: Task, calls: list[SummaryCall], how: Execution
+    ) -> str | Exception:
         model, run = self.summarizer, (task.thread_id, task.turn)
         assert model is not None, "a compaction without a summariser asks nothing"
         if (refusal := self.locked_out.get(run)) is not None:
             return refusal
-        fields = {"thread_id": task.thread_id, "turn": task.turn, "purpose": "summarise", "gen_ai.request.model": self.name or None}
+        fields = {
+            "thread_id": task.thread_id,
+            "turn": task.turn,
+            "purpose": "summarise",
+            "gen_ai.request.model": self.name or None,
+        }
         try:
             with span("model", self.name or "summariser", fields) as attributes:
                 settings = summary_settings(task.context, model)
                 writer = bounded(model, answer_tokens(task.plan, task.call_plan.call_config))
                 answer = await how.call(
-                    lambda: _within(self.seconds, lambda: writer.invoke(request, PRIVATE, **settings)),
-                    lambda: asyncio.wait_for(writer.ainvoke(request, PRIVATE, **settings), self.seconds),
+                    lambda: _within(
+                        self.seconds, lambda: writer.invoke(request, PRIVATE, **settings)
+                    ),
+                    lambda: asyncio.wait_for(
+                        writer.ainvoke(request, PRIVATE, **settings), self.seconds
+                    ),
                 )
                 attributes.update(usage_fields(answer))
-                calls.append(call_usage(answer, request, self.name, task.call_plan.call_config.counter))
+                calls.append(
+                    call_usage(answer, request, self.name, task.call_plan.call_config.counter)
+                )
                 # A memory is made of the answer, not of the reasoning.
                 return str(split_reasoning(answer, self.name).text)
-        except Exception as error:  # a summariser that fails in any way must not fail the turn: the outcome says so
+        except Exception as error:
+            # A summariser that fails in any way must not fail the turn: the outcome says so.
             known = provider_error(error)
             log_cause(known.code if known else "summariser_failed", error)
             if task.thread_id != NO_THREAD and isinstance(known, LOCKED_OUT):
@@ -214,32 +280,52 @@ class Compactor:
 def answer_tokens(plan: CompactionPlan, call_config: CallConfig) -> int:
     """Return the most tokens, in the provider's, that one answer of the summariser may have."""
     most = plan.summary_budget + PIN_ROOM
-    if call_config.policy.strategy != ROLLING:  # its answers are documents, lists, or a caller's own
+    if call_config.policy.strategy != ROLLING:
+        # Its answers are documents, lists, or a caller's own.
         most = max(2 * most, OTHER_ANSWERS)
     return math.ceil(most * call_config.factor)
 
 
 def plan_ahead(call_plan: CallPlan, breaker: int | None) -> CompactionPlan | None:
-    """Return the compaction to make ahead of the next turn, None where none is due or one that failed waits for more tokens."""
+    """Return the compaction to make ahead of the next turn, None where none is due or one that
+    failed waits for more tokens.
+    """
     if not call_plan.call_config.policy.ahead:
         return None
     plan = plan_compaction(call_plan, "ahead")
     return None if plan and plan.waits(breaker) else plan
 
 
-def compaction_update(state: State, outcome: Outcome | None, runtime: Runtime[Context], started: float, *, ahead: bool = False) -> Update:
+def compaction_update(
+    state: State,
+    outcome: Outcome | None,
+    runtime: Runtime[Context],
+    started: float,
+    *,
+    ahead: bool = False,
+) -> Update:
     """Tell what became of a compaction and return the update it makes."""
     turn = turn_of(state)
     nothing = Reason(code="nothing_to_fold", message="there is nothing to compact")
     outcome = outcome or Outcome(None, [nothing])
-    # A voice may be shown more than the view that serves all: counted from there, the same would be tried for ever.
-    whole = state.get("usage", {}).get("total", 0) if turn.get("voice") and turn.get("status") in UNDER_WAY else 0
+    # A voice may be shown more than the view that serves all: counted from there, the same would be
+    # tried for ever.
+    whole = (
+        state.get("usage", {}).get("total", 0)
+        if turn.get("voice") and turn.get("status") in UNDER_WAY
+        else 0
+    )
     tokens = max(outcome.tokens, whole)
     record = outcome.record
     if record is None:
-        skipped = ContextCompactionSkipped(type="context_compaction_skipped", reasons=outcome.reasons)
+        skipped = ContextCompactionSkipped(
+            type="context_compaction_skipped", reasons=outcome.reasons
+        )
         if outcome.calls:
-            skipped |= {"input": sum(call["input"] for call in outcome.calls), "output": sum(call["output"] for call in outcome.calls)}
+            skipped |= {
+                "input": sum(call["input"] for call in outcome.calls),
+                "output": sum(call["output"] for call in outcome.calls),
+            }
         runtime.stream_writer(skipped)
         waits: Turn = {"skipped": tokens}
         if not any(reason["code"] in (TOO_LITTLE, nothing["code"]) for reason in outcome.reasons):
@@ -275,7 +361,10 @@ def _why_by_code(has_model: bool, reasons: Sequence[Reason]) -> str:
     """Return why a model did not write a memory."""
     if not has_model:
         return "no model writes summaries here"
-    return "; ".join(dict.fromkeys(reason["message"] for reason in reasons)) or "there was no room for a text of the model's"
+    return (
+        "; ".join(dict.fromkeys(reason["message"] for reason in reasons))
+        or "there was no room for a text of the model's"
+    )
 
 
 def _stored(item: Any) -> Compaction | None:
@@ -288,14 +377,20 @@ def _advance(steps: Any, answer: str | Exception | None, job: Job) -> Request | 
     except StopIteration as stop:
         outcome: Outcome = stop.value
         return outcome
-    except Exception as error:  # a strategy that fails, a user's own say, must not fail the turn either
-        reason = Reason(code="strategy_failed", message=redacted(f"the strategy failed: {type(error).__name__}: {error}")[:300])
+    except Exception as error:
+        # A strategy that fails, a user's own say, must not fail the turn either.
+        reason = Reason(
+            code="strategy_failed",
+            message=redacted(f"the strategy failed: {type(error).__name__}: {error}")[:300],
+        )
         return Outcome(None, [reason], job.plan.tokens_before)
     return request
 
 
 def _originals(task: Task, runtime: Runtime[Context]) -> list[Numbered] | None:
-    """Return the retired messages where the memory is made from them, None where it continues. Raises `ConfigError` without a store."""
+    """Return the retired messages where the memory is made from them, None where it continues.
+    Raises `ConfigError` without a store.
+    """
     if not task.from_originals:
         return None
     thread = task.call_plan.thread
@@ -305,15 +400,22 @@ def _originals(task: Task, runtime: Runtime[Context]) -> list[Numbered] | None:
         raise ConfigError(NO_STORE)
     try:
         originals = page(StoreArchive(runtime.store), task.thread_id, 1, thread.archived)
-    except (ArchiveFormatError, ArchiveGapError):  # continue from the previous memory: otherwise the thread could never be compacted again
+    except (ArchiveFormatError, ArchiveGapError):
+        # Continue from the previous memory: otherwise the thread could never be compacted again.
         if must_be_remade(thread, task.call_plan.call_config):
             raise
         return None
-    return [(original.number, original.message) for original in originals if original.message.id not in thread.excluded]
+    return [
+        (original.number, original.message)
+        for original in originals
+        if original.message.id not in thread.excluded
+    ]
 
 
 def _within(seconds: float, call: Callable[[], BaseMessage]) -> BaseMessage:
-    """Return what a call returns; raise TimeoutError after so long. The call goes on in its thread, unheard."""
+    """Return what a call returns; raise TimeoutError after so long. The call goes on in its thread,
+    unheard.
+    """
     done: Future[BaseMessage] = Future()
 
     def work() -> None:
@@ -335,4 +437,6 @@ class Compact:
     async def __call__(self, state: State, *, runtime: Runtime[Context], how: Execution) -> Update:
         started = time.perf_counter()
         when: When = "asked" if turn_of(state).get("status") == "compacting" else "due"
-        return compaction_update(state, await self.compactor.compact(state, runtime, when, how), runtime, started)
+        return compaction_update(
+            state, await self.compactor.compact(state, runtime, when, how), runtime, started
+        )

@@ -1,4 +1,6 @@
-"""Count exactly what the next call would send, and say whether a compaction is due. A superstep builds the plan of the call once."""
+"""Count exactly what the next call would send, and say whether a compaction is due. A superstep
+builds the plan of the call once.
+"""
 
 import operator
 from collections.abc import Callable, Mapping
@@ -18,11 +20,24 @@ from longtable.nodes.inbox import receive, steered_event
 from longtable.nodes.ingest import stamp
 from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import thread_id_of
-from longtable.nodes.state import UNDER_WAY, State, Update, Usage, applied, call_plan_of, failed_at, thread_of, turn_of, with_last
+from longtable.nodes.state import (
+    UNDER_WAY,
+    State,
+    Update,
+    Usage,
+    applied,
+    call_plan_of,
+    failed_at,
+    thread_of,
+    turn_of,
+    with_last,
+)
 from longtable.nodes.team.team import Team, scene_of
 
 KEPT_PLANS = 128
-"""Plans a process keeps: one a running turn. `settle` or `prepare` drops it; one of a cancelled turn goes when so many came after."""
+"""Plans a process keeps: one a running turn. `settle` or `prepare` drops it; one of a cancelled
+turn goes when so many came after.
+"""
 CHANNELS = ("messages", "compactions", "edits", "archive", "brief", "learned")
 """Channels that a plan is made of, besides the turn's ceiling."""
 
@@ -41,23 +56,35 @@ class _Kept:
 class CallPlans:
     """The newest plan of each thread with a turn under way.
 
-    A plan is used again only for the very messages and values it was made of. LangGraph hands these on unchanged until they are
-    written, so two runs at once, a fork or a resumed run never get each other's plan: at worst one is built anew.
+    A plan is used again only for the very messages and values it was made of. LangGraph hands these
+    on unchanged until they are written, so two runs at once, a fork or a resumed run never get each
+    other's plan: at worst one is built anew.
     """
 
     team: Team | None = None
     kept: BoundedCache[str, _Kept] = field(default_factory=lambda: BoundedCache(KEPT_PLANS))
 
-    def of(self, values: Mapping[str, Any], runtime: Runtime[Context], *, shared: bool = False) -> CallPlan:
-        """Return the plan of the next call; `shared`: as a compaction sees it, which serves all voices of a team."""
+    def of(
+        self, values: Mapping[str, Any], runtime: Runtime[Context], *, shared: bool = False
+    ) -> CallPlan:
+        """Return the plan of the next call; `shared`: as a compaction sees it, which serves all
+        voices of a team.
+        """
         context, thread_id = runtime.context or Context(), thread_id_of(runtime)
         if thread_id is None:
             return self._made(values, context, shared=shared)
         made_of, turn = tuple(values.get(name) for name in CHANNELS), turn_of(values)
         under_way = turn.get("status") in UNDER_WAY
-        ceiling, voice = turn.get("ceiling") if under_way else None, turn.get("voice") if under_way and not shared else None
+        ceiling, voice = (
+            turn.get("ceiling") if under_way else None,
+            (turn.get("voice") if under_way and not shared else None),
+        )
         known = self.kept.get(thread_id)
-        if known is not None and (known.ceiling, known.voice, known.context) == (ceiling, voice, context) and _same(known.values, made_of):
+        if (
+            known is not None
+            and (known.ceiling, known.voice, known.context) == (ceiling, voice, context)
+            and _same(known.values, made_of)
+        ):
             return known.plan
         plan = self._made(values, context, shared=shared)
         return self.kept.put(thread_id, _Kept(made_of, ceiling, voice, context, plan)).plan
@@ -67,10 +94,15 @@ class CallPlans:
         voice = plan.call_config.voice
         if self.team is None or voice is None or voice.id not in self.team.personas:
             return plan
-        whisper = self.team.mode.whisper(scene_of(self.team, plan.thread.messages, turn_of(values)), voice.id)
+        whisper = self.team.mode.whisper(
+            scene_of(self.team, plan.thread.messages, turn_of(values)), voice.id
+        )
         if not whisper:
             return plan
-        return replace(plan, call_config=replace(plan.call_config, system=f"{plan.call_config.system}\n\n{whisper}"))
+        return replace(
+            plan,
+            call_config=replace(plan.call_config, system=f"{plan.call_config.system}\n\n{whisper}"),
+        )
 
     def drop(self, runtime: Runtime[Context]) -> None:
         """Keep the thread's plan no longer: its turn is over."""
@@ -83,13 +115,22 @@ def _same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
 
 
 def _same_items(one: Any, other: Any) -> bool:
-    """Return whether two lists hold the very same objects: a node that counts has made its own list of the messages."""
-    return isinstance(one, list) and isinstance(other, list) and len(one) == len(other) and all(map(operator.is_, one, other))
+    """Return whether two lists hold the very same objects: a node that counts has made its own list
+    of the messages.
+    """
+    return (
+        isinstance(one, list)
+        and isinstance(other, list)
+        and len(one) == len(other)
+        and all(map(operator.is_, one, other))
+    )
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Writes `usage`, emits `context_usage`. A node of its own only where no other counts at its end (`route.py`)."""
+    """Writes `usage`, emits `context_usage`. A node of its own only where no other counts at its
+    end (`route.py`).
+    """
 
     clock: Callable[[], datetime]
     plans: CallPlans
@@ -99,10 +140,16 @@ class Estimate:
         received, turn = receive(turn_of(state), runtime, look=_asks(state, runtime))
         known = {message.id for message in thread_of(state).messages} if received else set()
         now = self.clock().isoformat(timespec="seconds")
-        joined = [stamp(each.message, turn=turn, time=now, marks={"kind": STEERED}) for each in received if each.message.id not in known]
+        joined = [
+            stamp(each.message, turn=turn, time=now, marks={"kind": STEERED})
+            for each in received
+            if each.message.id not in known
+        ]
         for message in joined:
             runtime.stream_writer(steered_event(message, turn.get("number", 0)))
-        update: Update = {"messages": joined, "turn": with_last(turn, joined)} if joined else {"turn": turn}
+        update: Update = (
+            {"messages": joined, "turn": with_last(turn, joined)} if joined else {"turn": turn}
+        )
         return {**update, **self.count(applied(state, update), runtime=runtime)}
 
     def count(self, state: State, *, runtime: Runtime[Context]) -> Update:
@@ -111,28 +158,46 @@ class Estimate:
         call_config = call_plan.call_config
         plan = plan_compaction(call_plan)
         due = plan is not None and not plan.waits(failed_at(turn))
-        figures = usage_figures(View(call_plan.messages, call_plan.parts) if due else call_plan.view, call_config)
-        if (team := self.plans.team) and turn.get("calls_left") == team.max_calls and not turn.get("calls"):
+        figures = usage_figures(
+            View(call_plan.messages, call_plan.parts) if due else call_plan.view, call_config
+        )
+        if (
+            (team := self.plans.team)
+            and turn.get("calls_left") == team.max_calls
+            and not turn.get("calls")
+        ):
             runtime.stream_writer(self._cost(team, state, runtime))
         runtime.stream_writer(ContextUsage(type="context_usage", **figures))
         update = Update(usage=Usage(due=due, **figures))
         if turn.get("status") in UNDER_WAY:
-            update["turn"] = {**turn, "status": "running" if _asks(state, runtime) else "call_budget"}
+            update["turn"] = {
+                **turn,
+                "status": "running" if _asks(state, runtime) else "call_budget",
+            }
         return update
 
     def _cost(self, team: Team, state: State, runtime: Runtime[Context]) -> TeamTurn:
         """Return what a turn with the team may cost, told before its first call."""
         turn = turn_of(state)
         speakers = team.mode.speakers(scene_of(team, thread_of(state).messages, turn))
-        plans = {id_: self.plans.of({**state, "turn": {**turn, "voice": id_}}, runtime) for id_ in speakers}
+        plans = {
+            id_: self.plans.of({**state, "turn": {**turn, "voice": id_}}, runtime)
+            for id_ in speakers
+        }
         tokens = {id_: plan.view.parts.total for id_, plan in plans.items()}
-        return TeamTurn(type="team_turn", mode=team.mode.name, tokens=tokens, most_calls=team.max_calls)
+        return TeamTurn(
+            type="team_turn", mode=team.mode.name, tokens=tokens, most_calls=team.max_calls
+        )
 
 
 def _asks(state: State, runtime: Runtime[Context]) -> bool:
     """Return whether the turn may call the model again."""
     turn, context = turn_of(state), runtime.context or Context()
-    return turn.get("status") in UNDER_WAY and turn.get("calls", 0) < context.max_model_calls and turn.get("calls_left", 1) > 0
+    return (
+        turn.get("status") in UNDER_WAY
+        and turn.get("calls", 0) < context.max_model_calls
+        and turn.get("calls_left", 1) > 0
+    )
 
 
 def usage_event(view: View, call_config: CallConfig) -> ContextUsage:
@@ -144,7 +209,9 @@ def usage_figures(view: View, call_config: CallConfig) -> UsageFigures:
     """Return a call's size by part, and how much had to give way for it."""
     tokens = view.parts
     calibrated = round(tokens.total * call_config.factor)
-    parts = UsageParts(system=tokens.system, tools=tokens.tools, memory=tokens.memory, messages=tokens.messages)
+    parts = UsageParts(
+        system=tokens.system, tools=tokens.tools, memory=tokens.memory, messages=tokens.messages
+    )
     if tokens.passed:
         parts["passed"] = tokens.passed
     return UsageFigures(

@@ -1,8 +1,9 @@
-"""Messages that arrive while a turn runs: they wait in the store and join the turn before its next model call.
+"""Messages that arrive while a turn runs: they wait in the store and join the turn before its next
+model call.
 
-A sender stores its message and a new notification token for the thread, so that a turn learns with one lookup by key
-whether anything arrived. Messages are deleted from the inbox only after the state with them was stored: a kill between
-the two doubles nothing, because their ids are known by then.
+A sender stores its message and a new notification token for the thread, so that a turn learns with
+one lookup by key whether anything arrived. Messages are deleted from the inbox only after the state
+with them was stored: a kill between the two doubles nothing, because their ids are known by then.
 """
 
 from collections.abc import Iterable
@@ -30,7 +31,9 @@ class InboxMessage:
     key: str
     message: HumanMessage
     detached: bool = False
-    """Its sender does not wait: whoever runs the turn continues with it if no model call of that turn takes it in."""
+    """Its sender does not wait: whoever runs the turn continues with it if no model call of that
+    turn takes it in.
+    """
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,9 @@ class Inbox:
         return self.store.get(self.namespace, posted.key) is not None
 
     def new_token(self, turn: Turn) -> str | None:
-        """Return the notification's token if it is newer than the one the turn has seen, else None."""
+        """Return the notification's token if it is newer than the one the turn has seen, else
+        None.
+        """
         item = self.store.get(BELLS, self.thread_id)
         token = str(item.value["token"]) if item is not None else None
         return None if token == turn.get("bell") else token
@@ -65,20 +70,33 @@ class Inbox:
         """Return the messages in order of arrival."""
         # A search also matches namespaces that only begin with this one.
         items = self.store.search(self.namespace, limit=MAX_MESSAGES)
-        mine = sorted((each for each in items if tuple(each.namespace) == self.namespace), key=lambda each: each.key)
-        decoded = [(each.key, decode_message(each.value["message"]), bool(each.value["left"])) for each in mine]
-        return [InboxMessage(key, one, left) for key, one, left in decoded if isinstance(one, HumanMessage)]
+        mine = sorted(
+            (each for each in items if tuple(each.namespace) == self.namespace),
+            key=lambda each: each.key,
+        )
+        decoded = [
+            (each.key, decode_message(each.value["message"]), bool(each.value["left"]))
+            for each in mine
+        ]
+        return [
+            InboxMessage(key, one, left)
+            for key, one, left in decoded
+            if isinstance(one, HumanMessage)
+        ]
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete messages."""
         self.store.batch([PutOp(self.namespace, key, None) for key in keys])
 
 
-# -- within a turn --------------------------------------------------------------------------------------------------
+# -- within a turn ---------------------------------------------------------------------------------
 
 
-def receive(turn: Turn, runtime: Runtime[Context], *, look: bool = True) -> tuple[list[InboxMessage], Turn]:
-    """Return the messages that arrived since the turn last looked, known ones too, and the turn's new record.
+def receive(
+    turn: Turn, runtime: Runtime[Context], *, look: bool = True
+) -> tuple[list[InboxMessage], Turn]:
+    """Return the messages that arrived since the turn last looked, known ones too, and the turn's
+    new record.
 
     Deletes the messages that joined at the step before. `look=False` does only that.
     """
@@ -94,7 +112,8 @@ def receive(turn: Turn, runtime: Runtime[Context], *, look: bool = True) -> tupl
         if token is None:
             return [], turn
         received = inbox.messages()
-    except Exception:  # the turn continues without: the messages stay in the store, and the next step looks again
+    except Exception:
+        # The turn continues without: the messages stay in the store, and the next step looks again.
         return [], turn
     return received, {**turn, "bell": token, "joined": [each.key for each in received]}
 

@@ -1,4 +1,5 @@
-"""Make room for the next turn after the answer: compact ahead of time, and retire old originals and compactions to the store.
+"""Make room for the next turn after the answer: compact ahead of time, and retire old originals and
+compactions to the store.
 
 Safe to lose: a run that ends before or within it leaves the thread as the answer left it.
 """
@@ -45,20 +46,34 @@ class Prepare:
         finally:
             self.compactor.plans.drop(runtime)
 
-    def _retired_after(self, state: State, runtime: Runtime[Context], outcome: Outcome | None, started: float) -> Update:
-        """Return the update of a compaction made ahead, and of the messages and compactions that retire now."""
+    def _retired_after(
+        self, state: State, runtime: Runtime[Context], outcome: Outcome | None, started: float
+    ) -> Update:
+        """Return the update of a compaction made ahead, and of the messages and compactions that
+        retire now.
+        """
         update = compaction_update(state, outcome, runtime, started, ahead=True) if outcome else {}
         if (store := runtime.store) is None or not (thread_id := thread_id_of(runtime)):
             return update
         try:
-            if (retired := _retired(state, runtime)) and _retire(StoreArchive(store), thread_id, retired):
+            if (retired := _retired(state, runtime)) and _retire(
+                StoreArchive(store), thread_id, retired
+            ):
                 update |= _removal(state, retired, runtime)
-            if (merge := _merge(state, runtime, self.compactor.plans)) and retire_compactions(store, thread_id, merge):
-                # The merged compaction takes the place of the old ones, before one that was made just now.
+            if (merge := _merge(state, runtime, self.compactor.plans)) and retire_compactions(
+                store, thread_id, merge
+            ):
+                # The merged compaction takes the place of the old ones, before one that was made
+                # just now.
                 update["compactions"] = [merge.record, *update.get("compactions", ())]
-        except Exception as error:  # the answer stands, and what did not retire stays in the transcript
-            reason = Reason(code="store_failed", message=f"the store failed: {type(error).__name__}")
-            runtime.stream_writer(ContextCompactionSkipped(type="context_compaction_skipped", reasons=[reason]))
+        except Exception as error:
+            # The answer stands, and what did not retire stays in the transcript.
+            reason = Reason(
+                code="store_failed", message=f"the store failed: {type(error).__name__}"
+            )
+            runtime.stream_writer(
+                ContextCompactionSkipped(type="context_compaction_skipped", reasons=[reason])
+            )
         return update
 
 
@@ -73,14 +88,21 @@ def worth_preparing(state: State, runtime: Runtime[Context], plans: CallPlans) -
 def _is_far_from_due(state: State, call_plan: CallPlan) -> bool:
     """Return whether the count before the answer shows that no compaction ahead can be due.
 
-    The next round is guessed from the newest ones, so it is at most as large as the call: below half
-    of the threshold it cannot pass it. To plan instead took 4 of 30 ms a turn at 1,000 messages.
+    The next round is guessed from the newest ones, so it is at most as large as the call: below
+    half of the threshold it cannot pass it. To plan instead took 4 of 30 ms a turn at 1,000
+    messages.
     """
     call_config, thread = call_plan.call_config, call_plan.thread
     policy, usage = call_config.policy, state.get("usage")
     excludes = any(edit["op"] == "exclude" for edit in thread.edits)  # their memory is made again
     one_of_many = "voices" in (state.get("brief") or {})  # the count is of the last voice alone
-    if not usage or not thread.messages or excludes or policy.trigger_messages is not None or one_of_many:
+    if (
+        not usage
+        or not thread.messages
+        or excludes
+        or policy.trigger_messages is not None
+        or one_of_many
+    ):
         return False
     total = usage["total"] + call_config.counter.message(thread.messages[-1])
     gave_way = usage["shrunk"] or usage["left_out"]
@@ -89,23 +111,34 @@ def _is_far_from_due(state: State, call_plan: CallPlan) -> bool:
 
 
 def retiring(thread: Thread, policy: CompactionPolicy) -> list[Original]:
-    """Return the messages that retire now: those the compaction before the live one covers, once the transcript is long.
+    """Return the messages that retire now: those the compaction before the live one covers, once
+    the transcript is long.
 
     Those of the live one stay, so that it can be undone.
     """
-    if policy.retire_after is None or len(thread.messages) <= policy.retire_after or len(thread.chain) < 2:
+    if (
+        policy.retire_after is None
+        or len(thread.messages) <= policy.retire_after
+        or len(thread.chain) < 2
+    ):
         return []
     _, end = replace(thread, compactions=thread.chain[:-1]).live
     return [Original(thread.archived + i + 1, thread.messages[i]) for i in range(end)]
 
 
 def _retire(archive: StoreArchive, thread_id: str, retired: Sequence[Original]) -> bool:
-    """Write what retires; False where another branch of the thread (time travel) has its own messages under these numbers.
+    """Write what retires; False where another branch of the thread (time travel) has its own
+    messages under these numbers.
 
     Written first, removed after: a kill between the two doubles nothing, for the number is the key.
     """
-    items = archive.get(thread_namespace("archive", thread_id), [key_of(original.number) for original in retired])
-    if any(item is not None and item["id"] != to_item(original)["id"] for item, original in zip(items, retired, strict=True)):
+    items = archive.get(
+        thread_namespace("archive", thread_id), [key_of(original.number) for original in retired]
+    )
+    if any(
+        item is not None and item["id"] != to_item(original)["id"]
+        for item, original in zip(items, retired, strict=True)
+    ):
         return False
     keep_originals(archive, thread_id, retired)
     return True
@@ -127,6 +160,8 @@ def _merge(state: State, runtime: Runtime[Context], plans: CallPlans) -> Merge |
 
 def _removal(state: State, retired: Sequence[Original], runtime: Runtime[Context]) -> Update:
     archived = thread_of(state).archived + len(retired)
-    runtime.stream_writer(MessagesRetired(type="messages_retired", messages=len(retired), archived=archived))
+    runtime.stream_writer(
+        MessagesRetired(type="messages_retired", messages=len(retired), archived=archived)
+    )
     removals = [RemoveMessage(id=str(original.message.id)) for original in retired]
     return {"messages": removals, "archive": {"count": archived}}

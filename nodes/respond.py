@@ -12,7 +12,12 @@ from langgraph.runtime import Runtime
 from langgraph.types import StreamWriter
 
 from longtable.base.context import Context
-from longtable.base.errors import LongtableError, ModelContextOverflowError, ProviderRefusedError, ProviderUnavailableError
+from longtable.base.errors import (
+    LongtableError,
+    ModelContextOverflowError,
+    ProviderRefusedError,
+    ProviderUnavailableError,
+)
 from longtable.base.events import ContextUsage
 from longtable.base.twins import Execution
 from longtable.memory.call_config import Calibration
@@ -25,7 +30,11 @@ from longtable.memory.view import CallPlan, View
 from longtable.nodes.estimate import CallPlans, usage_figures
 from longtable.nodes.ingest import stamp
 from longtable.nodes.model.caller import Answerer, Caller, without_tools
-from longtable.nodes.model.context_providers import ContextProviders, ProvidedContext, context_passed_event
+from longtable.nodes.model.context_providers import (
+    ContextProviders,
+    ProvidedContext,
+    context_passed_event,
+)
 from longtable.nodes.model.marker_filter import NEED_CONTEXT, drafts, needed_context
 from longtable.nodes.model.provider_errors import broke_off, learned_limit, provider_error
 from longtable.nodes.records.recall import Indexes, Originals, originals_of, recall_event
@@ -55,7 +64,9 @@ CAUSED_BY_INPUT = (ProviderRefusedError, ModelContextOverflowError)
 """Failures that the messages themselves may cause: such a turn counts towards the rate limit."""
 
 MAX_OVERFLOW_RETRIES = 3
-"""How often a turn compacts harder after the provider says the context is too long: each halves the call."""
+"""How often a turn compacts harder after the provider says the context is too long: each halves the
+call.
+"""
 
 
 EMPTY_TRIES = 2
@@ -69,7 +80,9 @@ LAST_SEARCH = "That was the last search: answer with what is here, and say what 
 
 @dataclass
 class Asking:
-    """Asks until there is an answer to keep. `view` is what to send; `take` judges what came back."""
+    """Asks until there is an answer to keep. `view` is what to send; `take` judges what came
+    back.
+    """
 
     call_plan: CallPlan
     originals: Originals
@@ -85,17 +98,24 @@ class Asking:
 
     def view(self) -> View:
         """Return the next request."""
-        view = (replace(self.call_plan, recalled="\n".join(self.blocks)) if self.blocks else self.call_plan).view
+        view = (
+            replace(self.call_plan, recalled="\n".join(self.blocks))
+            if self.blocks
+            else self.call_plan
+        ).view
         view, self.passed = with_materials(view, self.materials, self.call_plan.call_config)
         return view
 
     def take(self, answer: BaseMessage, drafts: Sequence[str]) -> BaseMessage | None:
-        """Return the answer to keep, None to ask again. Searches the store: call it off the event loop.
+        """Return the answer to keep, None to ask again. Searches the store: call it off the event
+        loop.
 
         Raises `ProviderUnavailableError` for one that broke off.
         """
         if broke_off(answer):
-            raise ProviderUnavailableError("the provider's stream ended before its answer was complete")
+            raise ProviderUnavailableError(
+                "the provider's stream ended before its answer was complete"
+            )
         self.tries += 1
         keywords = needed_context(answer)[:MOST_KEYWORDS]
         if not keywords:
@@ -103,25 +123,31 @@ class Asking:
         if self.recalls < MOST_RECALLS:
             self.recalls += 1
             self.searched |= dict.fromkeys(keywords)
-            blocks = [block for keyword in keywords if (block := self._recalled(keyword, len(keywords)))]
+            blocks = [
+                block for keyword in keywords if (block := self._recalled(keyword, len(keywords)))
+            ]
             if blocks or not drafts[-1].strip():
                 self.blocks += blocks or [f"Nothing was found for “{'”, “'.join(keywords)}”."]
                 self.blocks += [LAST_SEARCH] if self.recalls == MOST_RECALLS else []
                 return None
-        extra = {key: value for key, value in answer.additional_kwargs.items() if key != NEED_CONTEXT}
+        extra = {
+            key: value for key, value in answer.additional_kwargs.items() if key != NEED_CONTEXT
+        }
         return answer.model_copy(update={"content": drafts[-1], "additional_kwargs": extra})
 
     def _recalled(self, keyword: str, among: int) -> str:
         """Return the block of originals for one of so many keywords, "" when there are none."""
         try:
             hits = answered(recall(self.originals, keyword, share=among))
-        except Exception:  # no words in the keyword, or a store that fails: the answer stays as it is
+        except Exception:
+            # No words in the keyword, or a store that fails: the answer stays as it is.
             return ""
         if not hits["messages"]:
             return ""
         self.emit(recall_event(keyword, hits, via="marker"))
         lines = [
-            f"[m{hit['number']}] {' '.join(filter(None, [hit['role'], hit.get('name')]))} (turn {hit['turn']}): {hit['text']}"
+            f"[m{hit['number']}] {' '.join(filter(None, [hit['role'], hit.get('name')]))} (turn"
+            f" {hit['turn']}): {hit['text']}"
             for hit in hits["messages"]
         ]
         return "\n".join([f"Recalled for “{keyword}”: {hits['note']}", *lines])
@@ -134,10 +160,14 @@ def is_empty(answer: BaseMessage) -> bool:
 
 @dataclass(frozen=True)
 class Respond:
-    """The node. A provider's overflow goes back to the counting, under more pressure; other failures raise typed errors."""
+    """The node. A provider's overflow goes back to the counting, under more pressure; other
+    failures raise typed errors.
+    """
 
     lines: Mapping[tuple[str, str], Sequence[Answerer]]
-    """By persona, "" without a team, and by the name a run may choose, "" for the graph's own: the model, then its fallbacks."""
+    """By persona, "" without a team, and by the name a run may choose, "" for the graph's own: the
+    model, then its fallbacks.
+    """
     clock: Callable[[], datetime]
     indexes: Indexes
     plans: CallPlans
@@ -146,25 +176,50 @@ class Respond:
     team: Team | None = None
 
     async def __call__(self, state: State, *, runtime: Runtime[Context], how: Execution) -> Update:
-        turn, thread_id, voice = turn_of(state), thread_id_of(runtime), turn_of(state).get("voice", "")
+        turn, thread_id, voice = (
+            turn_of(state),
+            thread_id_of(runtime),
+            turn_of(state).get("voice", ""),
+        )
         if voice and (self.team is None or voice not in self.team.personas):
             return {"turn": {**turn, "status": "voice_gone"}}
         call_plan = await how.call(partial(self.plans.of, state, runtime))
-        asking = Asking(call_plan, originals_of(call_plan, runtime, self.indexes), runtime.stream_writer)
+        asking = Asking(
+            call_plan, originals_of(call_plan, runtime, self.indexes), runtime.stream_writer
+        )
         pinning = call_plan.call_config.pin_tools
-        line = self.lines.get((voice, (state.get("brief") or {}).get("choice", "")), self.lines[voice, ""])
+        line = self.lines.get(
+            (voice, (state.get("brief") or {}).get("choice", "")), self.lines[voice, ""]
+        )
         spent = spent_tools(thread_of(state).messages, turn.get("number", 0))
         models = [(each.with_pins if pinning else None) or each.model for each in line]
-        line = [replace(each, model=without_tools(model, spent)) for each, model in zip(line, models, strict=True)]
-        caller = Caller(line, runtime.context or Context(), runtime.stream_writer, run_fields(turn, thread_id), voice)
+        line = [
+            replace(each, model=without_tools(model, spent))
+            for each, model in zip(line, models, strict=True)
+        ]
+        caller = Caller(
+            line,
+            runtime.context or Context(),
+            runtime.stream_writer,
+            run_fields(turn, thread_id),
+            voice,
+        )
         provided = await self.providers.collect(state, runtime, how)
         view, usage = await how.call(partial(_first_view, asking, provided, state, runtime))
         try:
             with drafts() as texts:
-                while (answer := await how.call(partial(asking.take, await caller.call(view.messages, how), texts))) is None:
+                while (
+                    answer := await how.call(
+                        partial(asking.take, await caller.call(view.messages, how), texts)
+                    )
+                ) is None:
                     view = await how.call(asking.view)
         except Exception as error:
-            if self.rate_limit and not turn.get("calls") and not isinstance(provider_error(error), CAUSED_BY_INPUT):
+            if (
+                self.rate_limit
+                and not turn.get("calls")
+                and not isinstance(provider_error(error), CAUSED_BY_INPUT)
+            ):
                 whose = (caller.context.owner, thread_id or "", str(turn.get("run")))
                 await how.call(partial(self.rate_limit.give_back, *whose, runtime.store))
             try:
@@ -173,13 +228,21 @@ class Respond:
                 if not (self.team and voice and self.team.mode.together):
                     raise
                 language = caller.context.language or newest_language(thread_of(state).messages)
-                return {**usage, "turn": {**turn, "status": "voice_failed", "reason": known.user_text(language)}}
+                return {
+                    **usage,
+                    "turn": {**turn, "status": "voice_failed", "reason": known.user_text(language)},
+                }
         return {**usage, **self._answered(answer, state, asking, caller, view)}
 
-    def _answered(self, answer: BaseMessage, state: State, asking: Asking, caller: Caller, view: View) -> Update:
+    def _answered(
+        self, answer: BaseMessage, state: State, asking: Asking, caller: Caller, view: View
+    ) -> Update:
         turn = without_key(turn_of(state), "without")
         status = _status(answer)
-        calls, recalls = turn.get("calls", 0) + asking.tries, turn.get("recalls", 0) + asking.recalls
+        calls, recalls = (
+            turn.get("calls", 0) + asking.tries,
+            turn.get("recalls", 0) + asking.recalls,
+        )
         turn = {**turn, "calls": calls, "recalls": recalls, "status": status}
         if self.team and turn.get("voice"):
             turn["calls_left"] = max(0, turn.get("calls_left", self.team.max_calls) - asking.tries)
@@ -187,29 +250,51 @@ class Respond:
             turn = {**turn, "status": "recall_exhausted", "searched": list(asking.searched)}
         update: Update = {}
         reported = answer.usage_metadata if isinstance(answer, AIMessage) else None
-        # What a fallback or a persona's own model reports says nothing of the model that limit and tokens are counted for.
+        # What a fallback or a persona's own model reports says nothing of the model that limit and
+        # tokens are counted for.
         if not caller.answered and not _has_own_model(state):
             update |= _learned(calibration_of(state).learn(view.parts.total, reported), state)
         if not is_empty(answer):
-            marks: dict[str, Any] = {MARK: reasoning} if (reasoning := separate_reasoning(answer)) else {}
+            marks: dict[str, Any] = (
+                {MARK: reasoning} if (reasoning := separate_reasoning(answer)) else {}
+            )
             if caller.name and not (isinstance(answer, AIMessage) and reported_model(answer)):
                 marks["model"] = caller.name
             if caller.answered:
                 marks["instead_of"] = caller.line[0].name
-            if passed := [{"source": part.source, "tokens": part.tokens, "ms": part.ms} for part in asking.passed if part.tokens]:
+            if passed := [
+                {"source": part.source, "tokens": part.tokens, "ms": part.ms}
+                for part in asking.passed
+                if part.tokens
+            ]:
                 marks["passed"] = passed
             if not reported:  # later nothing else says what the call took
                 marks["sent"] = view.parts.total
             if self.team and (voice := turn.get("voice")):
                 answer = answer.model_copy(update={"name": self.team.personas[voice].display})
-            stamped = stamp(without_reasoning(unmarked(answer)), turn=turn, time=self.clock().isoformat(timespec="seconds"), marks=marks)
+            stamped = stamp(
+                without_reasoning(unmarked(answer)),
+                turn=turn,
+                time=self.clock().isoformat(timespec="seconds"),
+                marks=marks,
+            )
             accepted = _with_call_ids(with_fresh_id(stamped, thread_of(state).messages))
-            update["messages"] = [with_mode(self.team, accepted, thread_of(state).messages, turn) if self.team else accepted]
+            update["messages"] = [
+                (
+                    with_mode(self.team, accepted, thread_of(state).messages, turn)
+                    if self.team
+                    else accepted
+                )
+            ]
         return {**update, "turn": with_last(turn, update.get("messages", ()))}
 
 
-def _first_view(asking: Asking, provided: ProvidedContext, state: State, runtime: Runtime[Context]) -> tuple[View, Update]:
-    """Return the first request, and the update of its usage where material came with it; send the events of both."""
+def _first_view(
+    asking: Asking, provided: ProvidedContext, state: State, runtime: Runtime[Context]
+) -> tuple[View, Update]:
+    """Return the first request, and the update of its usage where material came with it; send the
+    events of both.
+    """
     asking.materials = provided.materials
     view = asking.view()
     if provided.materials or provided.failures:
@@ -229,10 +314,16 @@ def _has_own_model(state: State) -> bool:
 
 def _status(answer: BaseMessage) -> TurnStatus:
     """Return "running", or why an answer is none or not a whole one, as its provider says."""
-    ended = str(answer.response_metadata.get("finish_reason") or answer.response_metadata.get("stop_reason") or "")
+    ended = str(
+        answer.response_metadata.get("finish_reason")
+        or answer.response_metadata.get("stop_reason")
+        or ""
+    )
     if is_empty(answer):
         return "content_filter" if ended == "content_filter" else "empty_answer"
-    cut = ended in {"length", "max_tokens"} and not (isinstance(answer, AIMessage) and all_calls(answer))
+    cut = ended in {"length", "max_tokens"} and not (
+        isinstance(answer, AIMessage) and all_calls(answer)
+    )
     return "cut_off" if cut else "running"
 
 
@@ -247,27 +338,47 @@ def _failed(error: Exception, state: State, caller: Caller, view: View) -> Updat
         raise known from error
     turn = turn_of(state)
     if turn.get("overflows", 0) >= MAX_OVERFLOW_RETRIES:
-        parts = sorted(((tokens, name) for name, tokens in asdict(view.parts).items()), reverse=True)
+        parts = sorted(
+            ((tokens, name) for name, tokens in asdict(view.parts).items()), reverse=True
+        )
         sizes = ", ".join(f"{name} {tokens:,}" for tokens, name in parts)
         raise ModelContextOverflowError(f"{known} (tokens sent: {sizes})") from error
     calibration = calibration_of(state)
-    if (limit := learned_limit(error)) is not None and not caller.answered and not _has_own_model(state):
+    if (
+        (limit := learned_limit(error)) is not None
+        and not caller.answered
+        and not _has_own_model(state)
+    ):
         calibration = replace(calibration, limit=limit)
-    again: Turn = {"overflows": turn.get("overflows", 0) + 1, "ceiling": view.parts.total // 2, "status": "overflow"}
+    again: Turn = {
+        "overflows": turn.get("overflows", 0) + 1,
+        "ceiling": view.parts.total // 2,
+        "status": "overflow",
+    }
     unblocked: Turn = {"breaker": None, "skipped": None}
     return {"turn": {**turn, **again, **unblocked}, **_learned(calibration, state)}
 
 
 def _learned(calibration: Calibration, state: State) -> Update:
     """Return the update of what the provider taught, none where it taught nothing new."""
-    return {} if calibration == calibration_of(state) else {"learned": cast("Learned", calibration.as_json())}
+    return (
+        {}
+        if calibration == calibration_of(state)
+        else {"learned": cast("Learned", calibration.as_json())}
+    )
 
 
 def _with_call_ids(answer: BaseMessage) -> BaseMessage:
-    """Return the answer with an id of its own for each call: without one nothing could answer or approve a call alone."""
+    """Return the answer with an id of its own for each call: without one nothing could answer or
+    approve a call alone.
+    """
     if not isinstance(answer, AIMessage):
         return answer
-    calls = [(name, call) for name in ("tool_calls", "invalid_tool_calls") for call in getattr(answer, name)]
+    calls = [
+        (name, call)
+        for name in ("tool_calls", "invalid_tool_calls")
+        for call in getattr(answer, name)
+    ]
     ids = [call["id"] for _, call in calls]
     if all(ids) and len(set(ids)) == len(ids):
         return answer
@@ -276,7 +387,10 @@ def _with_call_ids(answer: BaseMessage) -> BaseMessage:
             ids[place] = f"call_{uuid.uuid4().hex[:12]}"
     numbered = [(name, {**call, "id": id_}) for (name, call), id_ in zip(calls, ids, strict=True)]
     return answer.model_copy(
-        update={field: [call for name, call in numbered if name == field] for field in ("tool_calls", "invalid_tool_calls")}
+        update={
+            field: [call for name, call in numbered if name == field]
+            for field in ("tool_calls", "invalid_tool_calls")
+        }
     )
 
 

@@ -13,7 +13,9 @@ Counted = Literal["compact", "respond", "settle"]
 
 
 def after_ingest(state: State) -> Counted | Literal["__end__"]:
-    """A refused input goes straight to settle, which raises its error; where all was answered before, nothing is to do."""
+    """A refused input goes straight to settle, which raises its error; where all was answered
+    before, nothing is to do.
+    """
     if _status(state) == ANSWERED:
         return "__end__"
     return "settle" if _status(state) in {"refused", NOBODY} else after_estimate(state)
@@ -25,14 +27,18 @@ def counts_after_ingest(_: State, after: State) -> bool:
 
 
 def after_estimate(state: State) -> Counted:
-    """Compact when due; close the turn when its model calls are used up or when a compaction was all that was asked for."""
+    """Compact when due; close the turn when its model calls are used up or when a compaction was
+    all that was asked for.
+    """
     if _status(state) in {"compacting", "call_budget"}:
         return "settle"
     return "compact" if (usage := state.get("usage")) and usage.get("due") else "respond"
 
 
 def after_respond(state: State) -> Literal["estimate", "run_tools", "approve", "settle"]:
-    """Run the calls of the answer; count again after an overflow, or without messages refused before; else the turn is over."""
+    """Run the calls of the answer; count again after an overflow, or without messages refused
+    before; else the turn is over.
+    """
     if _waits_for_approval(state):  # a voice of a team that was asked with others
         return "approve"
     if _status(state) in {"overflow", ASK_AGAIN}:
@@ -43,7 +49,9 @@ def after_respond(state: State) -> Literal["estimate", "run_tools", "approve", "
 
 
 def after_run_tools(state: State) -> Literal["approve", "run_tools"] | Counted:
-    """Ask a person where calls wait for approval; go on with calls that have no answer yet; else ask the model again."""
+    """Ask a person where calls wait for approval; go on with calls that have no answer yet; else
+    ask the model again.
+    """
     if _waits_for_approval(state):
         return "approve"
     return "run_tools" if unanswered(thread_of(state).messages) else after_estimate(state)
@@ -52,14 +60,17 @@ def after_run_tools(state: State) -> Literal["approve", "run_tools"] | Counted:
 def counts_after_run_tools(before: State, after: State) -> bool:
     """Return whether the tools' answers are counted in their own superstep.
 
-    Not in a turn that a new message takes the place of: what came for it meanwhile belongs to the new one.
+    Not in a turn that a new message takes the place of: what came for it meanwhile belongs to the
+    new one.
     """
     passed_over = "passed_over" in (turn_of(before).get("approval") or {})
     return not (passed_over or _waits_for_approval(after) or unanswered(thread_of(after).messages))
 
 
 def after_settle(state: State) -> Counted | Literal["prepare", "__end__"]:
-    """Ask the team's next voice; after the last make room for the next turn where there is something to compact or to retire."""
+    """Ask the team's next voice; after the last make room for the next turn where there is
+    something to compact or to retire.
+    """
     if _status(state) in UNDER_WAY:
         return "respond" if is_ahead(state) else after_estimate(state)
     return "prepare" if turn_of(state).get("prepare") else "__end__"

@@ -1,4 +1,6 @@
-"""Run the calls of the newest answer, in parallel; a failing tool is an answer to the model, not a crash."""
+"""Run the calls of the newest answer, in parallel; a failing tool is an answer to the model, not a
+crash.
+"""
 
 import asyncio
 import contextvars
@@ -22,7 +24,13 @@ from pydantic import ValidationError
 
 from longtable.base.context import Context
 from longtable.base.errors import DatabaseError, LongtableError
-from longtable.base.events import ApprovalRequested, ChartShown, QueryFinished, QueryStarted, ToolStarted
+from longtable.base.events import (
+    ApprovalRequested,
+    ChartShown,
+    QueryFinished,
+    QueryStarted,
+    ToolStarted,
+)
 from longtable.base.redaction import redacted
 from longtable.base.twins import Execution, complete, in_thread
 from longtable.memory.pins import PinChanges, said_by_user
@@ -36,8 +44,26 @@ from longtable.nodes.records.audit import Audit, Log
 from longtable.nodes.records.recall import Indexes, Originals, originals_of, recall_event
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.route import unanswered
-from longtable.nodes.state import State, Update, newest_language, pin_changes, thread_of, turn_of, with_last, without_key
-from longtable.nodes.turns.tool_jobs import EDITED, Job, RepairsUsedUpError, StoredAnswer, Work, answer_json, store_result, work_of
+from longtable.nodes.state import (
+    State,
+    Update,
+    newest_language,
+    pin_changes,
+    thread_of,
+    turn_of,
+    with_last,
+    without_key,
+)
+from longtable.nodes.turns.tool_jobs import (
+    EDITED,
+    Job,
+    RepairsUsedUpError,
+    StoredAnswer,
+    Work,
+    answer_json,
+    store_result,
+    work_of,
+)
 from longtable.nodes.turns.tracing import span
 from longtable.tools.cells import clean, clip, json_value, without_labels
 from longtable.tools.charts import chart_tool
@@ -57,7 +83,9 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class RunTools:
-    """The node. Full results go to the person by event and into `results`; the thread keeps what the model is shown."""
+    """The node. Full results go to the person by event and into `results`; the thread keeps what
+    the model is shown.
+    """
 
     tools: Mapping[str, BaseTool]
     clock: Callable[[], datetime]
@@ -70,11 +98,19 @@ class RunTools:
     """Names of the tools that each persona of a team may call."""
 
     async def __call__(self, state: State, *, runtime: Runtime[Context], how: Execution) -> Update:
-        context, messages, turn = runtime.context or Context(), thread_of(state).messages, turn_of(state)
+        context, messages, turn = (
+            runtime.context or Context(),
+            thread_of(state).messages,
+            turn_of(state),
+        )
         names = self.names_of.get(turn["voice"], ()) if turn.get("voice") else self.tools
         tools = {name: tool for name, tool in self.tools.items() if name in names}
         queries = frozenset(name for name, tool in tools.items() if _kind(tool) == "query")
-        asking = [call for call in unanswered(messages) if _kind(tools.get(call["name"])) in ("query", CHECK)]
+        asking = [
+            call
+            for call in unanswered(messages)
+            if _kind(tools.get(call["name"])) in ("query", CHECK)
+        ]
         if self.gate and asking and "approval" not in turn and context.approve_sql != "never":
             language = context.language or newest_language(messages)
             check = partial(self.gate.pending, asking, mode=context.approve_sql, language=language)
@@ -82,18 +118,36 @@ class RunTools:
                 calls = [call for call in asking if call["id"] in {each["id"] for each in pending}]
                 log = self.audit.log([Job(call) for call in calls], tools, state, runtime)
                 await how.call(log.wait, partial(in_thread, log.wait))
-                runtime.stream_writer(ApprovalRequested(type="approval_requested", **request_of(pending, calls)))
+                runtime.stream_writer(
+                    ApprovalRequested(type="approval_requested", **request_of(pending, calls))
+                )
                 return {"turn": {**turn, "approval": {"asked": pending}}}
         work = work_of(state, queries, repairs=context.max_repairs)
         log, thread_id = self.audit.log(work.jobs, tools, state, runtime), thread_id_of(runtime)
-        results = ThreadResults(self.results, thread_id) if self.results is not None and thread_id else None
+        results = (
+            ThreadResults(self.results, thread_id)
+            if self.results is not None and thread_id
+            else None
+        )
         thread = thread_of(state)
-        board = PinChanges(thread.pins, said_by_user(thread.messages), _pin_calls(messages, turn.get("number", 0)))
-        inputs = ToolInputs(tools, originals_of(self.plans.of(state, runtime), runtime, self.indexes), results, log, board)
+        board = PinChanges(
+            thread.pins, said_by_user(thread.messages), _pin_calls(messages, turn.get("number", 0))
+        )
+        inputs = ToolInputs(
+            tools,
+            originals_of(self.plans.of(state, runtime), runtime, self.indexes),
+            results,
+            log,
+            board,
+        )
         async with log.around(how):
             while jobs := work.next():
-                runs = [self._run(job, runtime.stream_writer, inputs, how, alone=work.alone) for job in jobs]
-                if work.alone:  # in the node's own thread: the answer to its interrupt is for it and no other
+                runs = [
+                    self._run(job, runtime.stream_writer, inputs, how, alone=work.alone)
+                    for job in jobs
+                ]
+                if work.alone:
+                    # In the node's own thread: the answer to its interrupt is for it and no other.
                     work.done([await runs[0]])
                     break
                 work.done(await how.call(partial(_in_pool, runs), partial(asyncio.gather, *runs)))
@@ -103,8 +157,12 @@ class RunTools:
             runtime.stream_writer(event)
         return update
 
-    async def _run(self, job: Job, emit: StreamWriter, inputs: "ToolInputs", how: Execution, *, alone: bool) -> ToolMessage | None:
-        """Return the answer, None for a tool that waits for one itself: it is run again, alone, and then asks."""
+    async def _run(
+        self, job: Job, emit: StreamWriter, inputs: "ToolInputs", how: Execution, *, alone: bool
+    ) -> ToolMessage | None:
+        """Return the answer, None for a tool that waits for one itself: it is run again, alone, and
+        then asks.
+        """
         report = _Report(job, inputs.tools, emit)
         try:
             with span(*report.span) as fields:
@@ -112,7 +170,11 @@ class RunTools:
                 answer = await how.call(partial(tool.invoke, call), partial(tool.ainvoke, call))
                 if isinstance(artifact := getattr(answer, "artifact", None), QueryResult):
                     fields["rows"] = artifact.row_count
-            stored = await how.call(partial(store_result, answer, inputs.results)) if inputs.results else StoredAnswer(answer)
+            stored = (
+                await how.call(partial(store_result, answer, inputs.results))
+                if inputs.results
+                else StoredAnswer(answer)
+            )
             message = report.done(stored)
         except GraphInterrupt:
             if alone:
@@ -130,8 +192,12 @@ class RunTools:
         if is_private(state, runtime.context or Context()):
             args = {job.call["id"]: job.to_run["args"] for job in work.jobs}
             answers = [without_cells(answer, args[answer.tool_call_id]) for answer in answers]
-        # No artifact in state: the person has the whole result already, the thread keeps plain text.
-        answers = [stamp(answer.model_copy(update={"artifact": None}), turn=before, time=now) for answer in answers]
+        # No artifact in state: the person has the whole result already, the thread keeps plain
+        # text.
+        answers = [
+            stamp(answer.model_copy(update={"artifact": None}), turn=before, time=now)
+            for answer in answers
+        ]
         after = without_key(before, "approval", "one_by_one")
         if work.waiting > 1:
             after["one_by_one"] = True
@@ -141,7 +207,12 @@ class RunTools:
 def _pin_calls(messages: Sequence[BaseMessage], turn: int) -> int:
     """Return how many calls of this turn changed pins."""
     newest = takewhile(lambda message: turn_number(message) == turn, reversed(messages))
-    return sum(isinstance(message, ToolMessage) and message.name in PIN_NAMES and message.status == "success" for message in newest)
+    return sum(
+        isinstance(message, ToolMessage)
+        and message.name in PIN_NAMES
+        and message.status == "success"
+        for message in newest
+    )
 
 
 def _in_pool(work: Sequence[Coroutine[Any, Any, Result]]) -> list[Result]:
@@ -153,7 +224,9 @@ def _in_pool(work: Sequence[Coroutine[Any, Any, Result]]) -> list[Result]:
 
 @dataclass(frozen=True)
 class ToolInputs:
-    """The tools, and what calls get besides their arguments: originals, results where a store keeps them, the audit log, pins."""
+    """The tools, and what calls get besides their arguments: originals, results where a store keeps
+    them, the audit log, pins.
+    """
 
     tools: Mapping[str, BaseTool]
     originals: Originals
@@ -176,18 +249,30 @@ class _Report:
     def __init__(self, job: Job, tools: Mapping[str, BaseTool], emit: StreamWriter) -> None:
         call = job.to_run
         self.job, self.call, self.tools, self.emit = job, call, tools, emit
-        self.id, self.name, self.sql = call["id"] or "", call["name"], str(call["args"].get("sql", ""))
+        self.id, self.name, self.sql = (
+            call["id"] or "",
+            call["name"],
+            str(call["args"].get("sql", "")),
+        )
         self.kind = _kind(tools.get(self.name))
         self.started = time.perf_counter()
         if self.kind == "query":
             emit(QueryStarted(type="query_started", call_id=self.id, name=self.name, sql=self.sql))
         else:
-            emit(ToolStarted(type="tool_started", call_id=self.id, name=self.name, args=call["args"]))
+            emit(
+                ToolStarted(type="tool_started", call_id=self.id, name=self.name, args=call["args"])
+            )
 
     @property
     def span(self) -> tuple[str, str, dict[str, Any]]:
-        """Return the kind, name and fields of its span; a name that no tool has is the model's own words, and not repeated."""
-        return "query" if self.kind == "query" else "tool", self.name if self.name in self.tools else "unknown", {}
+        """Return the kind, name and fields of its span; a name that no tool has is the model's own
+        words, and not repeated.
+        """
+        return (
+            "query" if self.kind == "query" else "tool",
+            self.name if self.name in self.tools else "unknown",
+            {},
+        )
 
     def checked(self) -> BaseTool:
         """Return the tool, or raise what is wrong with the call, or why it may not run."""
@@ -196,14 +281,23 @@ class _Report:
         if self.name not in self.tools:
             near = difflib.get_close_matches(self.name, self.tools, n=1)
             hint = f"; did you mean {near[0]}?" if near else "."
-            raise UnknownToolError(f"there is no tool {self.name!r}{hint} The tools are: {', '.join(sorted(self.tools)) or 'none'}")
+            raise UnknownToolError(
+                f"there is no tool {self.name!r}{hint} The tools are:"
+                f" {', '.join(sorted(self.tools)) or 'none'}"
+            )
         if set(self.call["args"]) == {MALFORMED}:
-            raise BadArgumentsError(f"the arguments of {self.name} are not valid JSON: send one JSON object")
+            raise BadArgumentsError(
+                f"the arguments of {self.name} are not valid JSON: send one JSON object"
+            )
         return self.tools[self.name]
 
     def tool_call(self, inputs: ToolInputs) -> ToolCall:
-        """Return the call with what the model does not see: originals for recall, pins for what changes them, results."""
-        unseen: dict[str, Any] = {"results": inputs.results} if self.kind in (KIND, CHECK, chart_tool.KIND) else {}
+        """Return the call with what the model does not see: originals for recall, pins for what
+        changes them, results.
+        """
+        unseen: dict[str, Any] = (
+            {"results": inputs.results} if self.kind in (KIND, CHECK, chart_tool.KIND) else {}
+        )
         if self.kind == "recall":
             unseen["originals"] = inputs.originals
         elif self.kind == PIN:
@@ -216,17 +310,33 @@ class _Report:
             answer = answer.model_copy(update={"content": with_note(answer.text, edited=EDITED)})
         if self.kind == "recall":
             answer = marked(answer, kind=RECALLED)
-            self.emit(recall_event(str(self.call["args"].get("query", "")), answered(answer.text), via="tool"))
+            self.emit(
+                recall_event(
+                    str(self.call["args"].get("query", "")), answered(answer.text), via="tool"
+                )
+            )
         if isinstance(artifact, QueryResult):
             answer = marked(answer, **{TABLES: list(artifact.tables)})
             self.emit(_query_finished(self.id, self.name, self._ms(), artifact, stored))
         else:
             self._finished(answer.status)
         if isinstance(artifact, Described):
-            answer = marked(answer, **{DESCRIBED: dict(artifact.tables)}, **({LISTING: True} if artifact.listing else {}))
+            answer = marked(
+                answer,
+                **{DESCRIBED: dict(artifact.tables)},
+                **({LISTING: True} if artifact.listing else {}),
+            )
         if isinstance(artifact, chart_tool.Chart):
             notes = list(artifact.notes)
-            self.emit(ChartShown(type="chart", call_id=self.id, handle=artifact.handle, spec=artifact.spec, notes=notes))
+            self.emit(
+                ChartShown(
+                    type="chart",
+                    call_id=self.id,
+                    handle=artifact.handle,
+                    spec=artifact.spec,
+                    notes=notes,
+                )
+            )
         return answer.model_copy(update={"id": f"tool-{self.id}-{time.time_ns():x}"})
 
     def failed(self, error: Exception) -> ToolMessage:
@@ -236,11 +346,31 @@ class _Report:
         edited = {} if self.job.edited is None else {"edited": EDITED}
         content = compact_json({"error": {"class": code, **details, **edited, "message": text}})
         message_id = f"tool-{self.id}-{time.time_ns():x}"
-        return ToolMessage(content, tool_call_id=self.id, name=self.name, status="error", id=message_id, artifact=error)
+        return ToolMessage(
+            content,
+            tool_call_id=self.id,
+            name=self.name,
+            status="error",
+            id=message_id,
+            artifact=error,
+        )
 
     def _finished(self, status: str, **more: Any) -> None:
-        kind = {"type": "query_finished", "sql": self.sql} if self.kind == "query" else {"type": "tool_finished"}
-        self.emit({**kind, "call_id": self.id, "name": self.name, "status": status, "ms": self._ms(), **more})
+        kind = (
+            {"type": "query_finished", "sql": self.sql}
+            if self.kind == "query"
+            else {"type": "tool_finished"}
+        )
+        self.emit(
+            {
+                **kind,
+                "call_id": self.id,
+                "name": self.name,
+                "status": status,
+                "ms": self._ms(),
+                **more,
+            }
+        )
 
     def _ms(self) -> int:
         return round((time.perf_counter() - self.started) * 1000)
@@ -253,23 +383,40 @@ def _kind(tool: BaseTool | None) -> object:
 def _error_text(error: Exception, name: str) -> tuple[str, str]:
     """Return a failure's class, and its text for the model."""
     if isinstance(error, LongtableError):
-        return error.code, clip(clean(str(error)), MOST_ERROR_CHARS)  # an engine's words may quote a cell
+        # An engine's words may quote a cell.
+        return error.code, clip(clean(str(error)), MOST_ERROR_CHARS)
     if isinstance(error, ValidationError):
-        faults = "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}" for fault in error.errors())
+        faults = "; ".join(
+            f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}"
+            for fault in error.errors()
+        )
         return BadArgumentsError.code, f"the arguments of {name} do not fit: {faults}"
-    return "tool_failed", f"{name} failed: {type(error).__name__}: {redacted(' '.join(str(error).split()))[:500]}"
+    return (
+        "tool_failed",
+        f"{name} failed: {type(error).__name__}: {redacted(' '.join(str(error).split()))[:500]}",
+    )
 
 
 def _details(error: Exception) -> dict[str, Any]:
-    """Return what is wrong with a query, where, and what was probably meant, as far as each is known."""
+    """Return what is wrong with a query, where, and what was probably meant, as far as each is
+    known.
+    """
     if not isinstance(error, DatabaseError):
         return {}
     nearest = [clip(clean(name)) for name in error.nearest]
-    details = {"problem": error.problem, "rule": getattr(error, "rule", ""), "line": error.line, "column": error.column, "nearest": nearest}
+    details = {
+        "problem": error.problem,
+        "rule": getattr(error, "rule", ""),
+        "line": error.line,
+        "column": error.column,
+        "nearest": nearest,
+    }
     return {name: value for name, value in details.items() if value}
 
 
-def _query_finished(call_id: str, name: str, ms: int, result: QueryResult, stored: StoredAnswer) -> QueryFinished:
+def _query_finished(
+    call_id: str, name: str, ms: int, result: QueryResult, stored: StoredAnswer
+) -> QueryFinished:
     event = QueryFinished(
         type="query_finished",
         call_id=call_id,
@@ -289,45 +436,110 @@ def _query_finished(call_id: str, name: str, ms: int, result: QueryResult, store
     return event
 
 
-# -- cells of the database that are kept from every model: `Context.privacy = "types"` -----------------------------
+# -- cells of the database that are kept from every model: `Context.privacy = "types"` -------------
 #
-# What a model is not shown cannot reach a later call either: ledger, summaries and recall are made of these same
-# messages. Lists of what may stay, not of what must go: a field that a tool adds later is withheld until it is listed.
+# What a model is not shown cannot reach a later call either: ledger, summaries and recall are made
+# of these same messages. Lists of what may stay, not of what must go: a field that a tool adds
+# later is withheld until it is listed.
 
 NOTE = "values are withheld by the user's privacy setting; the user sees every row"
 HIDDEN = "the reason is withheld, for it may quote values"
 
-_RESULT = ("row_count", "total", "page", "pages", "columns", "types", "column_count", "handle", "sql", "ms", "edited")
+_RESULT = (
+    "row_count",
+    "total",
+    "page",
+    "pages",
+    "columns",
+    "types",
+    "column_count",
+    "handle",
+    "sql",
+    "ms",
+    "edited",
+)
 _SIZE = ("name", "kind", "rows", "rows_estimate", "rows_at_least", "statistics_from")
-_LISTING = ("dialect", "page", "pages", "total", "more", "more_matches", "incomplete", "searched_columns")
+_LISTING = (
+    "dialect",
+    "page",
+    "pages",
+    "total",
+    "more",
+    "more_matches",
+    "incomplete",
+    "searched_columns",
+)
 _COLUMN = (
-    *("table", "name", "column", "type", "nullable", "primary_key", "references", "inferred_reference"),
+    *(
+        "table",
+        "name",
+        "column",
+        "type",
+        "nullable",
+        "primary_key",
+        "references",
+        "inferred_reference",
+    ),
     *("masked", "distinct", "nulls", "match"),
 )
 _CHART = ("shown", "handle", "points", "spec")
-_ERROR = ("class", "problem", "rule", "line", "column", "nearest", "message", "edited", "repairs_left", "final")
+_ERROR = (
+    "class",
+    "problem",
+    "rule",
+    "line",
+    "column",
+    "nearest",
+    "message",
+    "edited",
+    "repairs_left",
+    "final",
+)
 _NAMED = ("syntax", "unknown_name", "ambiguous", "refused", "too_slow", "too_big", "unavailable")
-"""Problems whose messages are made of the SQL, the schema and the limits; others come from the engine and may quote a cell."""
+"""Problems whose messages are made of the SQL, the schema and the limits; others come from the
+engine and may quote a cell.
+"""
 
 
 def is_private(state: Mapping[str, Any], context: Context) -> bool:
-    """Return whether cells are withheld in this turn: as its settings say, also where it is resumed under others."""
+    """Return whether cells are withheld in this turn: as its settings say, also where it is resumed
+    under others.
+    """
     return context.privacy == "types" or bool(turn_of(state).get("private"))
 
 
 def without_cells(answer: ToolMessage, args: Mapping[str, Any]) -> ToolMessage:
-    """Return a tool's answer without cells; `args` are the call's. A caller's own tool keeps its answer, unless it ran a query."""
+    """Return a tool's answer without cells; `args` are the call's. A caller's own tool keeps its
+    answer, unless it ran a query.
+    """
     data, name = answer_json(answer), str(answer.name)
     if answer.status == "error":
         safe: dict[str, Any] = {"error": _error(data.get("error"), answer.artifact)}
     elif isinstance(answer.artifact, QueryResult) or name in ("run_sql", "fetch_result"):
         safe = {**_only(data, _RESULT), "shown": 0, "rows": [], "withheld": True, "note": NOTE}
     elif name in ("list_tables", "describe_tables", "find_columns"):
-        tables = [{**_only(table, _SIZE), **_columns(table)} for table in _dicts(data.get("tables"))]
-        columns = {"columns": [_only(each, _COLUMN) for each in _dicts(data["columns"])]} if "columns" in data else {}
-        safe = {**_only(data, _LISTING), "tables": tables, **columns, "withheld": True, "note": NOTE}
+        tables = [
+            {**_only(table, _SIZE), **_columns(table)} for table in _dicts(data.get("tables"))
+        ]
+        columns = (
+            {"columns": [_only(each, _COLUMN) for each in _dicts(data["columns"])]}
+            if "columns" in data
+            else {}
+        )
+        safe = {
+            **_only(data, _LISTING),
+            "tables": tables,
+            **columns,
+            "withheld": True,
+            "note": NOTE,
+        }
     elif name == "find_values":
-        safe = {**_only(data, _LISTING), "matches": _matches(data, args), "withheld": True, "note": NOTE}
+        safe = {
+            **_only(data, _LISTING),
+            "matches": _matches(data, args),
+            "withheld": True,
+            "note": NOTE,
+        }
     elif name == "show_chart":
         safe = {**_only(data, _CHART), "withheld": True, "note": NOTE}
     else:
@@ -337,21 +549,27 @@ def without_cells(answer: ToolMessage, args: Mapping[str, Any]) -> ToolMessage:
 
 def _columns(table: Mapping[str, Any]) -> dict[str, Any]:
     columns = [
-        each if isinstance(each, str) else _only(each, _COLUMN) for each in table.get("columns") or () if isinstance(each, str | dict)
+        each if isinstance(each, str) else _only(each, _COLUMN)
+        for each in table.get("columns") or ()
+        if isinstance(each, str | dict)
     ]
-    return {"columns": columns, "sample_rows": []} if "sample_rows" in table else {"columns": columns}
+    return (
+        {"columns": columns, "sample_rows": []} if "sample_rows" in table else {"columns": columns}
+    )
 
 
 def _matches(data: Mapping[str, Any], args: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return where values stand, and how many; the value itself only where it is, word for word, what was asked for."""
+    """Return where values stand, and how many; the value itself only where it is, word for word,
+    what was asked for.
+    """
     counts: Counter[tuple[Any, ...]] = Counter()
     for match in _dicts(data.get("matches")):
         asked = match.get("text", args.get("text"))
         value = asked if match.get("match") == "exact" and match.get("value") == asked else None
         count = match.get("count")
-        counts[match.get("text"), match.get("table"), match.get("column"), value, match.get("match")] += (
-            count if isinstance(count, int) else 0
-        )
+        counts[
+            match.get("text"), match.get("table"), match.get("column"), value, match.get("match")
+        ] += count if isinstance(count, int) else 0
     return [
         {
             **({} if text is None else {"text": text}),
@@ -367,7 +585,11 @@ def _matches(data: Mapping[str, Any], args: Mapping[str, Any]) -> list[dict[str,
 
 def _error(found: object, error: object) -> dict[str, Any]:
     known = _only(found if isinstance(found, dict) else {}, _ERROR)
-    quotes = isinstance(error, DatabaseError) and error.problem not in _NAMED and error.code == "query_failed"
+    quotes = (
+        isinstance(error, DatabaseError)
+        and error.problem not in _NAMED
+        and error.code == "query_failed"
+    )
     if quotes or not isinstance(error, LongtableError):
         known.pop("nearest", None)
         known["message"] = f"{known.get('problem', 'it failed')}: {HIDDEN}"

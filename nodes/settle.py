@@ -1,4 +1,6 @@
-"""Close the turn: give a notice where there is no answer, raise where the input or the call was refused, see what is to prepare."""
+"""Close the turn: give a notice where there is no answer, raise where the input or the call was
+refused, see what is to prepare.
+"""
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -77,30 +79,50 @@ _REFUSALS: dict[str, Callable[..., LongtableError]] = {
 
 NOTICES: dict[str, dict[str, str]] = {
     "call_budget": {
-        "en": "I stopped after {calls} model calls without reaching an answer. You can ask me to go on, or ask in smaller steps.",
+        "en": (
+            "I stopped after {calls} model calls without reaching an answer. You can ask me to go"
+            " on, or ask in smaller steps."
+        ),
         "zh": "我在 {calls} 次模型调用后仍未得出答案，已停止。您可以让我继续，或把问题拆小。",
     },
     "empty_answer": {
-        "en": "The model returned an empty answer twice. Please ask again or put the question differently.",
+        "en": (
+            "The model returned an empty answer twice. Please ask again or put the question"
+            " differently."
+        ),
         "zh": "模型两次返回了空答案。请重试，或换一种问法。",
     },
     "recall_exhausted": {
-        "en": "The model searched the earlier conversation for {searched} and found no answer. Please say it again, or ask otherwise.",
+        "en": (
+            "The model searched the earlier conversation for {searched} and found no answer. Please"
+            " say it again, or ask otherwise."
+        ),
         "zh": "模型在之前的会话中查找了{searched}，仍未得出答案。请重新说明，或换一种问法。",
     },
     "content_filter": {
-        "en": "The model's provider withheld the answer (content filter). Please put the question differently.",
+        "en": (
+            "The model's provider withheld the answer (content filter). Please put the question"
+            " differently."
+        ),
         "zh": "模型服务的内容过滤器拦截了答案。请换一种问法。",
     },
     "voice_failed": {"en": "{name} could not answer: {reason}", "zh": "{name} 未能回答：{reason}"},
-    "voice_gone": {"en": "{name} has left the team and did not answer.", "zh": "{name} 已不在团队中，没有回答。"},
-    "nobody": {"en": "Nobody in the team was to answer this message.", "zh": "团队中没有人需要回答这条消息。"},
+    "voice_gone": {
+        "en": "{name} has left the team and did not answer.",
+        "zh": "{name} 已不在团队中，没有回答。",
+    },
+    "nobody": {
+        "en": "Nobody in the team was to answer this message.",
+        "zh": "团队中没有人需要回答这条消息。",
+    },
 }
 """What a person reads where there is no answer, by the status of the turn."""
 
 
 Footer = Callable[[str, Sequence[BaseMessage]], str]
-"""Returns what people read below an answer, from the thread's id and the messages of the turn; "" for nothing."""
+"""Returns what people read below an answer, from the thread's id and the messages of the turn; ""
+for nothing.
+"""
 
 
 @dataclass(frozen=True)
@@ -132,34 +154,70 @@ class Settle:
             following = next_voice(self.team, scene)
             asked = with_last(asked_next(turn, following or ""), messages)
             left = turn.get("calls_left") or is_ahead({**state, "turn": asked})
-            if left and following in (state.get("brief") or {}).get("voices", {}):  # one that joined since is asked from the next turn on
+            if left and following in (state.get("brief") or {}).get("voices", {}):
+                # One that joined since is asked from the next turn on.
                 return {"messages": messages, "turn": asked}
             messages += self._closing(state, messages)
-        footed = [] if messages or status == "compacting" else self._footed(state, thread_id_of(runtime))
+        footed = (
+            [] if messages or status == "compacting" else self._footed(state, thread_id_of(runtime))
+        )
         passing = self._passing(state, runtime) if status != "compacting" else Update()
         prepare = status != "compacting" and worth_preparing(state, runtime, self.plans)
         if not prepare:
             self.plans.drop(runtime)
         again = refresh_update(state, turn.get("number", 0))
         _close(runtime, thread_of(state).length + len(messages))
-        kept: TurnStatus = turn["status"] if status in {*NOTICES, "cut_off"} and not closing else "answered"
-        closed: Turn = {**turn, "status": kept, "prepare": prepare, **doubts, **(Turn(footers=True) if footed else Turn())}
+        kept: TurnStatus = (
+            turn["status"] if status in {*NOTICES, "cut_off"} and not closing else "answered"
+        )
+        closed: Turn = {
+            **turn,
+            "status": kept,
+            "prepare": prepare,
+            **doubts,
+            **(Turn(footers=True) if footed else Turn()),
+        }
         written = Update(messages=[*messages, *footed]) if messages or footed else Update()
         return {**again, **passing, **written, "turn": with_last(closed, messages)}
 
     def _footed(self, state: State, thread_id: str | None) -> list[BaseMessage]:
-        """Return the answer with what the operator puts below it for people, if anything; no view has it."""
+        """Return the answer with what the operator puts below it for people, if anything; no view
+        has it.
+        """
         number = turn_of(state).get("number", 0)
-        said = [*takewhile(lambda message: turn_number(message) == number, reversed(thread_of(state).messages))][::-1]
-        if not self.footer or not thread_id or not said or not isinstance(said[-1], AIMessage) or not isinstance(said[-1].content, str):
+        said = [
+            *takewhile(
+                lambda message: turn_number(message) == number, reversed(thread_of(state).messages)
+            )
+        ][::-1]
+        if (
+            not self.footer
+            or not thread_id
+            or not said
+            or not isinstance(said[-1], AIMessage)
+            or not isinstance(said[-1].content, str)
+        ):
             return []
         footer = self.footer(thread_id, said)
-        return [marked(said[-1].model_copy(update={"content": said[-1].content + footer}), **{FOOTER: footer})] if footer else []
+        return (
+            [
+                marked(
+                    said[-1].model_copy(update={"content": said[-1].content + footer}),
+                    **{FOOTER: footer},
+                )
+            ]
+            if footer
+            else []
+        )
 
     def _closing(self, state: State, written: Sequence[AIMessage] = ()) -> list[AIMessage]:
         """Return what the team's mode tells everybody at the end of the turn, if anything."""
         turn = turn_of(state)
-        text = self.team.mode.close(scene_of(self.team, [*thread_of(state).messages, *written], turn)) if self.team else ""
+        text = (
+            self.team.mode.close(scene_of(self.team, [*thread_of(state).messages, *written], turn))
+            if self.team
+            else ""
+        )
         return [self._stamped(text, {**turn, "voice": NARRATOR}, {})] if text else []
 
     def _notice(self, status: str, state: State, runtime: Runtime[Context]) -> AIMessage:
@@ -167,21 +225,36 @@ class Settle:
         turn, context = turn_of(state), runtime.context or Context()
         language = context.language or newest_language(thread_of(state).messages)
         searched = ", ".join(f"“{keyword}”" for keyword in turn.get("searched", ()))
-        name = self.team.names.get(turn.get("voice", ""), turn.get("voice", "")) if self.team else turn.get("voice", "")
-        words = {"calls": turn.get("calls", 0), "searched": searched, "name": name, "reason": turn.get("reason", "")}
+        name = (
+            self.team.names.get(turn.get("voice", ""), turn.get("voice", ""))
+            if self.team
+            else turn.get("voice", "")
+        )
+        words = {
+            "calls": turn.get("calls", 0),
+            "searched": searched,
+            "name": name,
+            "reason": turn.get("reason", ""),
+        }
         return self._stamped(NOTICES[status][language].format(**words), turn, {"notice": status})
 
     def _stamped(self, text: str, turn: Turn, marks: Mapping[str, Any]) -> AIMessage:
         name = self.team.names.get(turn.get("voice", "")) if self.team else None
         notice = AIMessage(text, id=str(uuid.uuid4()), name=name)
-        return stamp(notice, turn=turn, time=self.clock().isoformat(timespec="seconds"), marks=marks)
+        return stamp(
+            notice, turn=turn, time=self.clock().isoformat(timespec="seconds"), marks=marks
+        )
 
     def _passing(self, state: State, runtime: Runtime[Context]) -> Update:
-        """Return the pins of what the user said in passing in this turn, where code looks for them."""
+        """Return the pins of what the user said in passing in this turn, where code looks for
+        them.
+        """
         thread, number = thread_of(state), turn_of(state).get("number", 0)
         if not self.plans.of(state, runtime).call_config.pins_by_code:
             return {}
-        newest = [*takewhile(lambda message: turn_number(message) == number, reversed(thread.messages))]
+        newest = [
+            *takewhile(lambda message: turn_number(message) == number, reversed(thread.messages))
+        ]
         pins = pins_in_passing(newest[::-1], thread.pins)
         known = {pin.id for pin in thread.pins}
         edits, event = pin_changes([pin for pin in pins if pin.id not in known], [])
@@ -191,15 +264,25 @@ class Settle:
         return {"edits": edits}
 
     def _doubts(self, state: State, runtime: Runtime[Context]) -> Turn:
-        """Return the figures of the answer that nothing vouches for, and tell of them; the answer has streamed already."""
+        """Return the figures of the answer that nothing vouches for, and tell of them; the answer
+        has streamed already.
+        """
         turn = turn_of(state)
-        if turn.get("status") == "compacting" or (runtime.context or Context()).check_numbers == "off":
+        if (
+            turn.get("status") == "compacting"
+            or (runtime.context or Context()).check_numbers == "off"
+        ):
             return {}
         number, failure = turn.get("number", 0), ""
         try:
-            figures = unsupported_in(thread_of(state), number, self._whole(thread_id_of(runtime)), self.said)
+            figures = unsupported_in(
+                thread_of(state), number, self._whole(thread_id_of(runtime)), self.said
+            )
         except Exception as error:  # a check that fails is told, and fails no turn
-            figures, failure = [], f"{type(error).__name__}: {redacted(' '.join(str(error).split()))[:200]}"
+            figures, failure = (
+                [],
+                f"{type(error).__name__}: {redacted(' '.join(str(error).split()))[:200]}",
+            )
         if not figures and not failure:
             return {}
         event = UnsupportedNumbers(type="unsupported_numbers", turn=number, figures=figures)

@@ -13,13 +13,16 @@ from longtable.tools.database import Database, Isolation
 from longtable.tools.results import ResultStore
 
 # No deadline for one example: the first may load a tokenizer, and the machine may be busy. The
-# whole test has a timeout. Forty examples found the faults planted to check this; a hundred take 8 s more.
+# whole test has a timeout. Forty examples found the faults planted to check this; a hundred take 8
+# s more.
 settings.register_profile("longtable", deadline=None, max_examples=40)
 settings.load_profile("longtable")
 
 
 def pytest_collection_finish() -> None:
-    """Keep the garbage collector from going over all modules and tests again and again: a tenth of the processor's time."""
+    """Keep the garbage collector from going over all modules and tests again and again: a tenth of
+    the processor's time.
+    """
     gc.collect()
     gc.freeze()
 
@@ -49,7 +52,9 @@ def no_settings_of_ones_own(tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture(scope="session", autouse=True)
 def databases_in_this_process() -> Iterator[None]:
-    """Ask databases without a worker, unless a test says otherwise: starting one takes 0.3 s of a processor."""
+    """Ask databases without a worker, unless a test says otherwise: starting one takes 0.3 s of a
+    processor.
+    """
     with opened_by_default("none"):
         yield
 
@@ -57,5 +62,6 @@ def databases_in_this_process() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def end_of_the_postgres_server() -> Iterator[None]:
     yield
-    if (module := sys.modules.get("tests.support.postgres")) is not None:  # never loaded for its end alone
+    if (module := sys.modules.get("tests.support.postgres")) is not None:
+        # Never loaded for its end alone.
         module.stop_postgres_server()

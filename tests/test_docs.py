@@ -20,32 +20,55 @@ ALL = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 @pytest.mark.parametrize("name", PAGES)
 def test_a_generated_page_says_what_the_code_says(name: str) -> None:
     with opened_by_default("process"):
-        assert (DOCS / name).read_text(encoding="utf-8") == PAGES[name](), f"the code has changed: run `{COMMAND}`"
+        assert (DOCS / name).read_text(encoding="utf-8") == PAGES[name](), (
+            f"the code has changed: run `{COMMAND}`"
+        )
 
 
 @pytest.mark.parametrize("settings", [Context, CompactionPolicy])
 def test_the_docs_document_every_setting(settings: type) -> None:
     page = (DOCS / "settings.md").read_text(encoding="utf-8")
-    missing = [field.name for field in dataclasses.fields(settings) if f"| `{field.name}` |" not in page]
+    missing = [
+        field.name for field in dataclasses.fields(settings) if f"| `{field.name}` |" not in page
+    ]
     assert not missing
 
 
 def test_the_docs_document_every_public_name() -> None:
-    named = re.findall(r"^\| `(\w+)", (DOCS / "reference.md").read_text(encoding="utf-8"), re.MULTILINE)
+    named = re.findall(
+        r"^\| `(\w+)", (DOCS / "reference.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert set(graph.__all__) <= set(named)
 
 
 def test_the_docs_document_every_environment_variable() -> None:
-    page = set(re.findall(r"^\| `(\w+_\w+)` \|", (DOCS / "settings.md").read_text(encoding="utf-8").partition("## Env")[2], re.MULTILINE))
-    used = {name for file in (ROOT / "app").rglob("*.py") for name in re.findall(r"\bLONGTABLE_[A-Z_]+[A-Z]", file.read_text())}
+    page = set(
+        re.findall(
+            r"^\| `(\w+_\w+)` \|",
+            (DOCS / "settings.md").read_text(encoding="utf-8").partition("## Env")[2],
+            re.MULTILINE,
+        )
+    )
+    used = {
+        name
+        for file in (ROOT / "app").rglob("*.py")
+        for name in re.findall(r"\bLONGTABLE_[A-Z_]+[A-Z]", file.read_text())
+    }
     assert page == used | {"OPENAI_API_KEY"}
     assert page == set(re.findall(r"^#(\w+)=", (ROOT / ".env.example").read_text(), re.MULTILINE))
 
 
 def test_the_docs_document_every_argument_of_build_graph() -> None:
-    table = (DOCS / "embed.md").read_text(encoding="utf-8").partition("| argument |")[2].partition("\n\n")[0]
+    table = (
+        (DOCS / "embed.md")
+        .read_text(encoding="utf-8")
+        .partition("| argument |")[2]
+        .partition("\n\n")[0]
+    )
     heads = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
-    assert {name for head in heads for name in re.findall(r"`(\w+)`", head)} == set(inspect.signature(build_graph).parameters)
+    assert {name for head in heads for name in re.findall(r"`(\w+)`", head)} == set(
+        inspect.signature(build_graph).parameters
+    )
 
 
 @pytest.mark.parametrize("page", ALL, ids=lambda page: page.name)
@@ -53,16 +76,27 @@ def test_every_attribute_that_is_named_exists(page: Path) -> None:
     named = re.findall(r"\b([A-Z]\w+)\.([a-z]\w+)", page.read_text(encoding="utf-8"))
     for owner, name in named:
         kind = getattr(graph, owner, None)
-        assert kind is None or hasattr(kind, name) or name in inspect.get_annotations(kind), f"{owner}.{name}"
+        assert kind is None or hasattr(kind, name) or name in inspect.get_annotations(kind), (
+            f"{owner}.{name}"
+        )
 
 
 @pytest.mark.parametrize("page", ALL, ids=lambda page: page.name)
 def test_every_module_that_is_named_exists(page: Path) -> None:
     rooms = "|".join(each.parent.name for each in ROOT.glob("*/py.typed"))
-    for name in re.findall(rf"\blongtable\.((?:{rooms})\b[\w.]*\w)", page.read_text(encoding="utf-8")):
+    for name in re.findall(
+        rf"\blongtable\.((?:{rooms})\b[\w.]*\w)", page.read_text(encoding="utf-8")
+    ):
         *folders, last = name.split(".")
-        if not (ROOT.joinpath(*folders, last).is_dir() or ROOT.joinpath(*folders, f"{last}.py").is_file()):
-            module = ROOT.joinpath(*folders).with_suffix(".py") if len(folders) > 1 else ROOT.joinpath(*folders, "__init__.py")
+        if not (
+            ROOT.joinpath(*folders, last).is_dir()
+            or ROOT.joinpath(*folders, f"{last}.py").is_file()
+        ):
+            module = (
+                ROOT.joinpath(*folders).with_suffix(".py")
+                if len(folders) > 1
+                else ROOT.joinpath(*folders, "__init__.py")
+            )
             assert module.is_file(), name
             assert re.search(rf"\b{last}\b", module.read_text(encoding="utf-8")), name
 

@@ -22,9 +22,15 @@ print("".join(output.get("text", "") for output in notebook.cells[-1].outputs))
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_the_notebook_runs_and_its_claim_holds(path: Path, tmp_path: Path) -> None:
-    # A process of its own: the kernel's sockets are on loopback, and its libraries' warnings are not ours.
+    # A process of its own: the kernel's sockets are on loopback, and its libraries' warnings are
+    # not ours.
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", RUN, str(path)], cwd=tmp_path, capture_output=True, text=True, timeout=170, check=False
+        [sys.executable, "-W", "ignore", "-c", RUN, str(path)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=170,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-3_000:]
     assert done.stdout.strip() == "holds"

@@ -1,4 +1,6 @@
-"""What the README and the pages of docs/ show runs, with what its command installs and nothing else."""
+"""What the README and the pages of docs/ show runs, with what its command installs and nothing
+else.
+"""
 
 import asyncio
 import json
@@ -25,7 +27,10 @@ from tests.support.postgres import postgres_server
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-PAGES = {"README.md": README, **{page.name: page.read_text() for page in sorted((ROOT / "docs").glob("*.md"))}}
+PAGES = {
+    "README.md": README,
+    **{page.name: page.read_text() for page in sorted((ROOT / "docs").glob("*.md"))},
+}
 ALL = "\n".join(PAGES.values())
 SHOP = """
 CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT);
@@ -44,7 +49,11 @@ def blocks(language: str, text: str = ALL) -> list[str]:
 
 def commands() -> list[str]:
     lines = [line for block in blocks("console") for line in block.splitlines()]
-    shown = [line.removeprefix("$ ").partition("  #")[0].strip() for line in lines if line.startswith("$ ")]
+    shown = [
+        line.removeprefix("$ ").partition("  #")[0].strip()
+        for line in lines
+        if line.startswith("$ ")
+    ]
     return list(dict.fromkeys(shown))
 
 
@@ -54,12 +63,16 @@ def extras_of(installs: str) -> list[str]:
     return list(names.split(","))
 
 
-MAKE_CHAT = re.findall(r"^BASIC := ([\w,]+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[0].split(",")
+MAKE_CHAT = re.findall(r"^BASIC := ([\w,]+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[
+    0
+].split(",")
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a cache with the real demo database: every Python that brings its data would build the same one, in 4 s."""
+    """Return a cache with the real demo database: every Python that brings its data would build the
+    same one, in 4 s.
+    """
     cache = tmp_path_factory.mktemp("cache")
     ensure_demo(cache / "longtable")
     return cache
@@ -87,9 +100,13 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Python]:
 
 @pytest.mark.parametrize("page", [name for name, text in PAGES.items() if blocks("python", text)])
 def test_the_python_blocks_of_a_page_run_and_print_what_it_shows(python: Python, page: str) -> None:
-    """Each block runs in a process of its own, with the names of docs/embed.md under "Ask and stream" and of those above it."""
+    """Each block runs in a process of its own, with the names of docs/embed.md under "Ask and
+    stream" and of those above it.
+    """
     names = _names(blocks("python", PAGES["embed.md"])[1])
-    shown = re.findall(r"^```python\n(.*?)^```(?:\n+```text\n(.*?)^```)?", PAGES[page], re.MULTILINE | re.DOTALL)
+    shown = re.findall(
+        r"^```python\n(.*?)^```(?:\n+```text\n(.*?)^```)?", PAGES[page], re.MULTILINE | re.DOTALL
+    )
     for block, output in shown:
         extras = ["studio"] if "fastapi" in block else ["dev"] if "langgraph_s" in block else []
         done = python(*extras).run("\n".join([*names, block]))
@@ -99,7 +116,9 @@ def test_the_python_blocks_of_a_page_run_and_print_what_it_shows(python: Python,
 
 
 def _names(block: str) -> list[str]:
-    return [line for line in block.splitlines() if line.startswith(("from ", "import ", "database = "))]
+    return [
+        line for line in block.splitlines() if line.startswith(("from ", "import ", "database = "))
+    ]
 
 
 def test_no_block_is_shown_that_no_test_runs() -> None:
@@ -137,7 +156,7 @@ def test_the_settings_file_shown_holds_what_it_says(tmp_path: Path) -> None:
     assert settings.compaction.policy() == CompactionPolicy(keep_rounds=4)
 
 
-# -- what each command installs is enough -----------------------------------------------------------------------------
+# -- what each command installs is enough ----------------------------------------------------------
 
 
 def test_make_chat_installs_what_its_examples_need(python: Python, demo: Path) -> None:
@@ -145,7 +164,12 @@ def test_make_chat_installs_what_its_examples_need(python: Python, demo: Path) -
     questions = re.findall(r"“(plot [^”]*|画成[^”]*)”", ALL)
     assert questions == ["plot the average delay per month", "画成饼图"]
     lines = piped.split("'")[1].replace("\\n", "\n") + "\n".join(questions)
-    variables = {"XDG_CACHE_HOME": str(demo), "LONGTABLE_STORE": "sqlite:///chart.db", "COLUMNS": "200"}  # no line is broken
+    # No line is broken.
+    variables = {
+        "XDG_CACHE_HOME": str(demo),
+        "LONGTABLE_STORE": "sqlite:///chart.db",
+        "COLUMNS": "200",
+    }
     done = python(*MAKE_CHAT).longtable("chat", stdin=lines, **variables)
     assert done.returncode == 0, done.stderr
     [shown] = [block for block in blocks("console", README) if piped in block]
@@ -160,21 +184,34 @@ def test_make_chat_installs_what_its_examples_need(python: Python, demo: Path) -
 
 
 def _steady(output: str) -> str:
-    """Return what a chat prints without what differs from run to run: times, the thread's id, tokens."""
+    """Return what a chat prints without what differs from run to run: times, the thread's id,
+    tokens.
+    """
     output = re.sub(r"\d+ ms|new thread \w+", "", output)
-    return re.sub(r"^context .*", lambda line: re.sub(r"[\d,.█░│]+", "0", line[0]), output, flags=re.MULTILINE)
+    return re.sub(
+        r"^context .*", lambda line: re.sub(r"[\d,.█░│]+", "0", line[0]), output, flags=re.MULTILINE
+    )
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_without_the_extra_a_chart_is_text_and_says_how_to_get_a_picture(python: Python, demo: Path, language: str) -> None:
-    lines = "plot the average delay per month\n" + ("画成饼图\n" if language == "zh" else "plot it as a bar chart\n")
+def test_without_the_extra_a_chart_is_text_and_says_how_to_get_a_picture(
+    python: Python, demo: Path, language: str
+) -> None:
+    lines = "plot the average delay per month\n" + (
+        "画成饼图\n" if language == "zh" else "plot it as a bar chart\n"
+    )
     variables = {"XDG_CACHE_HOME": str(demo), "LONGTABLE_STORE": f"sqlite:///{language}.db"}
     done = python("demo").longtable("chat", stdin=lines, **variables)
     assert done.returncode == 0, done.stderr
     assert len(re.findall(r"^7 +█{20,} 21\.7278$", done.stdout, re.MULTILINE)) == 2
     last = done.stdout.rpartition("show_chart")[2].replace("\n", " ")
     assert re.search(
-        r"r1 的图片.*-m pip install -e '\.\[charts\]'" if language == "zh" else r"picture of r1.*-m pip install -e '\.\[charts\]'", last
+        (
+            r"r1 的图片.*-m pip install -e '\.\[charts\]'"
+            if language == "zh"
+            else r"picture of r1.*-m pip install -e '\.\[charts\]'"
+        ),
+        last,
     )
 
 
@@ -191,10 +228,22 @@ def test_the_commands_of_the_readme_run_on_a_thread(python: Python) -> None:
 
     assert "orders" in run("ask", "Which tables are there?", "--database", FILE)
     assert "23" in run("ask", "How many orders are there?", "--thread", "t")
-    assert "23" in run("chat", "--thread", "t", stdin="/view\n/pins\n/result r1\n/table\n/compact\n/undo\n/help\n/reasoning\n")
+    assert "23" in run(
+        "chat",
+        "--thread",
+        "t",
+        stdin="/view\n/pins\n/result r1\n/table\n/compact\n/undo\n/help\n/reasoning\n",
+    )
     assert "t" in run("threads")
     (here.folder / "t.jsonl").write_text(run("threads", "export", "t"))
-    for line in ("list", "show t --reasoning", "search orders", "rename t numbers", "fork t --turn 1 --as f", "archive t"):
+    for line in (
+        "list",
+        "show t --reasoning",
+        "search orders",
+        "rename t numbers",
+        "fork t --turn 1 --as f",
+        "archive t",
+    ):
         run("threads", *line.split())
     run("threads", "delete", "f", "--yes")
     run("threads", "import", "t.jsonl", "--as", "again")
@@ -216,7 +265,11 @@ def test_a_model_behind_a_key_or_an_address_needs_no_extra(python: Python) -> No
         with open_model_server() as server:
             server.script(call("run_sql", sql="SELECT count(*) FROM orders"), say("There are 23."))
             options = [server.base_url if part.startswith("https:") else part for part in line[2:]]
-            variables = {"OPENAI_API_KEY": "a-key", "OPENAI_BASE_URL": server.base_url, "LONGTABLE_DATABASE": FILE}
+            variables = {
+                "OPENAI_API_KEY": "a-key",
+                "OPENAI_BASE_URL": server.base_url,
+                "LONGTABLE_DATABASE": FILE,
+            }
             done = python().longtable("chat", *options, stdin="How many orders?\n", **variables)
             assert done.returncode == 0, done.stderr
             assert "There are 23." in done.stdout
@@ -226,7 +279,16 @@ def test_a_model_behind_a_key_or_an_address_needs_no_extra(python: Python) -> No
 def test_the_extra_tokenizers_counts_the_model_of_the_readme(python: Python) -> None:
     with open_model_server() as server:
         server.script(say("Hello."))
-        options = ("--model", "qwen-plus", "--base-url", server.base_url, "--model-limit", "128000", "--database", FILE)
+        options = (
+            "--model",
+            "qwen-plus",
+            "--base-url",
+            server.base_url,
+            "--model-limit",
+            "128000",
+            "--database",
+            FILE,
+        )
         events = python("tokenizers").events("ask", "Hello", *options)
     usage = [event for event in events if event["type"] == "context_usage"]
     assert usage
@@ -235,7 +297,14 @@ def test_the_extra_tokenizers_counts_the_model_of_the_readme(python: Python) -> 
 
 def test_the_extra_postgres_opens_database_and_threads(python: Python) -> None:
     url = postgres_server().create(f"{SHOP} INSERT INTO orders VALUES (1), (2), (3)")
-    done = python("postgres").longtable("ask", "How many orders are there?", "--database", url, "--store", postgres_server().create())
+    done = python("postgres").longtable(
+        "ask",
+        "How many orders are there?",
+        "--database",
+        url,
+        "--store",
+        postgres_server().create(),
+    )
     assert done.returncode == 0, done.stderr
     assert "3" in done.stdout
 
@@ -244,7 +313,10 @@ def test_the_extra_excel_reads_and_writes_workbooks(python: Python) -> None:
     here = python("excel")
     _workbook(here.folder / "sales.xlsx")
     variables = {"LONGTABLE_DATABASE": "sales.xlsx", "LONGTABLE_STORE": "sqlite:///talk.db"}
-    assert here.longtable("ask", "How many sales are there?", "--thread", "t", **variables).returncode == 0
+    assert (
+        here.longtable("ask", "How many sales are there?", "--thread", "t", **variables).returncode
+        == 0
+    )
     done = here.longtable("result", "r1", "--thread", "t", "--xlsx", "-o", "out.xlsx", **variables)
     assert done.returncode == 0, done.stderr
     assert load_workbook(here.folder / "out.xlsx").worksheets[0]["A2"].value == 2
@@ -259,7 +331,11 @@ def _workbook(file: Path) -> None:
 
 
 def test_the_extra_encryption_seals_a_store(python: Python) -> None:
-    variables = {"LONGTABLE_DATABASE": FILE, "LONGTABLE_STORE": "sqlite:///sealed.db", "LONGTABLE_STORE_KEY": PHRASE}
+    variables = {
+        "LONGTABLE_DATABASE": FILE,
+        "LONGTABLE_STORE": "sqlite:///sealed.db",
+        "LONGTABLE_STORE_KEY": PHRASE,
+    }
     done = python("encryption").longtable("ask", "How many orders are there?", **variables)
     assert done.returncode == 0, done.stderr
     assert b"How many orders" not in (python("encryption").folder / "sealed.db").read_bytes()
@@ -279,18 +355,32 @@ chart = chart_of("r1", results.get("t", "r1"), wish="line by month")
 
 
 def test_the_extra_frames_gives_frames_and_arrow_tables(python: Python) -> None:
-    done = python("frames").run(f"{RESULT}print(len(results.frame('t', 'r1')), results.arrow('t', 'r1').num_rows)")
+    done = python("frames").run(
+        f"{RESULT}print(len(results.frame('t', 'r1')), results.arrow('t', 'r1').num_rows)"
+    )
     assert done.stdout.split() == ["2", "2"], done.stderr
 
 
 def test_the_extra_charts_draws_every_form(python: Python) -> None:
-    script = f"{RESULT}{CHART}print(chart.png()[1:4], chart.svg()[:4], chart.html()[:9], '█' in chart.text(), *chart._repr_mimebundle_())"
+    script = (
+        f"{RESULT}{CHART}print(chart.png()[1:4], chart.svg()[:4], chart.html()[:9], '█' in"
+        " chart.text(), *chart._repr_mimebundle_())"
+    )
     done = python("charts").run(script)
-    assert done.stdout.split() == ["b'PNG'", "<svg", "<!DOCTYPE", "True", "image/svg+xml", "text/plain"], done.stderr
+    assert done.stdout.split() == [
+        "b'PNG'",
+        "<svg",
+        "<!DOCTYPE",
+        "True",
+        "image/svg+xml",
+        "text/plain",
+    ], done.stderr
 
 
 def test_without_the_extra_charts_a_model_draws_by_wish_alone(python: Python) -> None:
-    """A client may draw what the event `chart` says: it holds no spec that Vega-Lite's schema has not checked."""
+    """A client may draw what the event `chart` says: it holds no spec that Vega-Lite's schema has
+    not checked.
+    """
     bar = {"mark": "bar", "encoding": {"x": {"field": "name"}, "y": {"field": "n"}}}
     with open_model_server() as server:
         server.script(
@@ -299,9 +389,22 @@ def test_without_the_extra_charts_a_model_draws_by_wish_alone(python: Python) ->
             call("show_chart", handle="r1", wish="bar chart"),
             say("There."),
         )
-        options = ("--model", "gpt-4o-mini", "--base-url", server.base_url, "--database", FILE, "--store", "memory://")
+        options = (
+            "--model",
+            "gpt-4o-mini",
+            "--base-url",
+            server.base_url,
+            "--database",
+            FILE,
+            "--store",
+            "memory://",
+        )
         events = python().events("ask", "plot it", *options)
-        said = [message["content"] for message in server.requests[-1].messages if message["role"] == "tool"]
+        said = [
+            message["content"]
+            for message in server.requests[-1].messages
+            if message["role"] == "tool"
+        ]
     assert len([event for event in events if event["type"] == "chart"]) == 1
     assert "say in `wish`" in said[1]
     assert json.loads(said[2])["shown"]
@@ -315,10 +418,15 @@ def test_the_extra_mcp_serves_its_command(python: Python) -> None:
     async def run() -> list[dict[str, Any]]:
         arguments = ["-m", "longtable.app.cli", *line.split()[1:]]
         async with Client(
-            StdioServerParameters(command=sys.executable, args=arguments, env=here.environment, cwd=str(here.folder))
+            StdioServerParameters(
+                command=sys.executable, args=arguments, env=here.environment, cwd=str(here.folder)
+            )
         ) as client:
             said = []
-            for question in ("How many orders are there?", "plot the number of orders per customer"):
+            for question in (
+                "How many orders are there?",
+                "plot the number of orders per customer",
+            ):
                 [content] = (await client.call_tool("ask", {"question": question})).content
                 assert isinstance(content, TextContent)
                 said.append(json.loads(content.text))
@@ -345,25 +453,43 @@ for mode, event in graph.stream({"messages": [("user", "plot the average delay p
 """
 
 
-def test_the_extra_studio_loads_the_graph_and_draws_the_first_chart(python: Python, demo: Path) -> None:
+def test_the_extra_studio_loads_the_graph_and_draws_the_first_chart(
+    python: Python, demo: Path
+) -> None:
     [extras] = [extras_of(line) for line in commands() if "[studio]" in line]
     here = python(*extras)
-    done = here.run(STUDIO, variables={"XDG_CACHE_HOME": str(demo), "LONGTABLE_RESULTS": str(here.folder / "kept")})
+    done = here.run(
+        STUDIO,
+        variables={"XDG_CACHE_HOME": str(demo), "LONGTABLE_RESULTS": str(here.folder / "kept")},
+    )
     assert done.stdout.split()[-1:] == ["r1"], done.stderr
 
 
 def test_aegra_is_installed_with_what_its_chart_needs() -> None:
     [extras] = [extras_of(line) for line in commands() if "aegra-cli" in line]
-    assert set(extras) == {"demo", "frames", "charts"}  # it brings fastapi itself; Aegra's own Python is another one
+    # It brings fastapi itself; Aegra's own Python is another one.
+    assert set(extras) == {"demo", "frames", "charts"}
 
 
-# -- what is missing says so ------------------------------------------------------------------------------------------
+# -- what is missing says so -----------------------------------------------------------------------
 
 
 MISSING: dict[str, tuple[str, list[str], dict[str, str]]] = {
-    "database in PostgreSQL": ("postgres", ["ask", "hello", "--database", "postgresql://nobody@127.0.0.1:1/x"], {}),
-    "threads in PostgreSQL": ("postgres", ["threads", "--store", "postgresql://nobody@127.0.0.1:1/x"], {}),
-    "workbook written": ("excel", ["result", "r1", "--thread", "t", "--xlsx"], {"LONGTABLE_STORE": "sqlite:///missing.db"}),
+    "database in PostgreSQL": (
+        "postgres",
+        ["ask", "hello", "--database", "postgresql://nobody@127.0.0.1:1/x"],
+        {},
+    ),
+    "threads in PostgreSQL": (
+        "postgres",
+        ["threads", "--store", "postgresql://nobody@127.0.0.1:1/x"],
+        {},
+    ),
+    "workbook written": (
+        "excel",
+        ["result", "r1", "--thread", "t", "--xlsx"],
+        {"LONGTABLE_STORE": "sqlite:///missing.db"},
+    ),
     "sealed store": (
         "encryption",
         ["ask", "hello", "--database", FILE],
@@ -375,12 +501,16 @@ MISSING: dict[str, tuple[str, list[str], dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("what", MISSING)
-def test_a_command_without_its_extra_names_it_and_how_to_install_it(python: Python, what: str) -> None:
+def test_a_command_without_its_extra_names_it_and_how_to_install_it(
+    python: Python, what: str
+) -> None:
     extra, line, variables = MISSING[what]
     here = python()
     _workbook(here.folder / "sales.xlsx")
     if what == "workbook written":
-        here.longtable("ask", "How many orders are there?", "--thread", "t", "--database", FILE, **variables)
+        here.longtable(
+            "ask", "How many orders are there?", "--thread", "t", "--database", FILE, **variables
+        )
     done = here.longtable(*line, **variables)
     assert done.returncode != 0
     assert f"extra `{extra}`" in done.stderr
@@ -407,43 +537,75 @@ def test_a_call_without_its_extra_raises_an_error_that_names_it(python: Python, 
 
 
 def test_a_notebook_without_the_extra_shows_the_chart_as_text(python: Python) -> None:
-    done = python().run(f"{RESULT}{CHART}[(kind, text)] = chart._repr_mimebundle_().items(); print(kind, text)")
+    done = python().run(
+        f"{RESULT}{CHART}[(kind, text)] = chart._repr_mimebundle_().items(); print(kind, text)"
+    )
     assert done.stdout.startswith("text/plain"), done.stderr
     assert "█" in done.stdout
     assert _command("charts") in done.stdout
 
 
 def _command(extra: str) -> str:
-    """Return what installs an extra into the Python of this test, as somebody in the checkout types it."""
+    """Return what installs an extra into the Python of this test, as somebody in the checkout types
+    it.
+    """
     own = Path(sys.executable)
-    return f"{own.relative_to(ROOT) if own.is_relative_to(ROOT) else 'python'} -m pip install -e '.[{extra}]'"
+    return (
+        f"{own.relative_to(ROOT) if own.is_relative_to(ROOT) else 'python'} -m pip install -e"
+        f" '.[{extra}]'"
+    )
 
 
-# -- the pages themselves ---------------------------------------------------------------------------------------------
+# -- the pages themselves --------------------------------------------------------------------------
 
 
 def test_every_extra_is_documented_and_every_documented_one_exists() -> None:
     table = PAGES["quickstart.md"].partition("| extra | brings |")[2].partition("\n\n")[0]
-    assert set(re.findall(r"^\| `(\w+)`", table, re.MULTILINE)) == set(declared()) - {"", "dev", "bench", "notebook"}
+    assert set(re.findall(r"^\| `(\w+)`", table, re.MULTILINE)) == set(declared()) - {
+        "",
+        "dev",
+        "bench",
+        "notebook",
+    }
     named = set(re.findall(r"extras? `(\w+)`", ALL)) | {
         name for each in re.findall(r"-e '\.\[([\w,]+)\]'", ALL) for name in each.split(",")
     }
     assert named <= set(declared())
 
 
-RUN_HERE = ("printf", ".venv/bin/longtable ", ".venv/bin/pip install -e '.[", "make ", "export OPENAI_API_KEY")
-WITHOUT_MAKE = ("python3 -m venv .venv", f".venv/bin/python -m pip install -e '.[{','.join(MAKE_CHAT)}]'", ".venv/bin/longtable chat")
+RUN_HERE = (
+    "printf",
+    ".venv/bin/longtable ",
+    ".venv/bin/pip install -e '.[",
+    "make ",
+    "export OPENAI_API_KEY",
+)
+WITHOUT_MAKE = (
+    "python3 -m venv .venv",
+    f".venv/bin/python -m pip install -e '.[{','.join(MAKE_CHAT)}]'",
+    ".venv/bin/longtable chat",
+)
 RUN_ELSEWHERE = (".venv/bin/langgraph dev",)  # tests/app/test_studio.py
-NOT_RUN = ("python3.12 -m venv aegra ", "export DATABASE_URL=", "aegra/bin/aegra serve")  # wants another Python, and Redis
+# Wants another Python, and Redis.
+NOT_RUN = ("python3.12 -m venv aegra ", "export DATABASE_URL=", "aegra/bin/aegra serve")
 
 
 def test_no_command_is_shown_that_no_test_knows() -> None:
-    assert not [line for line in commands() if not line.startswith((*RUN_HERE, *WITHOUT_MAKE, *RUN_ELSEWHERE, *NOT_RUN))]
+    assert not [
+        line
+        for line in commands()
+        if not line.startswith((*RUN_HERE, *WITHOUT_MAKE, *RUN_ELSEWHERE, *NOT_RUN))
+    ]
 
 
 @pytest.mark.parametrize("page", ["README.md", "quickstart.md"])
 def test_three_commands_do_what_make_chat_does(page: str) -> None:
-    shown = PAGES[page].partition("Without `make`, three commands")[2].partition("```console\n")[2].partition("```")[0]
+    shown = (
+        PAGES[page]
+        .partition("Without `make`, three commands")[2]
+        .partition("```console\n")[2]
+        .partition("```")[0]
+    )
     assert tuple(line.removeprefix("$ ") for line in shown.splitlines()) == WITHOUT_MAKE
 
 
@@ -461,12 +623,36 @@ def test_every_make_target_shown_exists() -> None:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
-@pytest.mark.parametrize("command", sorted({name for line in commands() for name in re.findall(r"longtable (ask|chat|threads)\b", line)}))
+@pytest.mark.parametrize(
+    "command",
+    sorted(
+        {
+            name
+            for line in commands()
+            for name in re.findall(r"longtable (ask|chat|threads)\b", line)
+        }
+    ),
+)
 def test_every_command_shown_takes_the_options_shown(command: str) -> None:
     line = [sys.executable, "-m", "longtable.app.cli", command, "--help"]
-    shown = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False, env={"COLUMNS": "200", "PATH": "/usr/bin:/bin"})
+    shown = subprocess.run(
+        line,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={"COLUMNS": "200", "PATH": "/usr/bin:/bin"},
+    )
     assert shown.returncode == 0, shown.stderr
-    for option in ("--database", "--model", "--base-url", "--thread", "--store", "--model-limit", "--json"):
+    for option in (
+        "--database",
+        "--model",
+        "--base-url",
+        "--thread",
+        "--store",
+        "--model-limit",
+        "--json",
+    ):
         assert option in shown.stdout, f"{command} does not take {option}"
 
 

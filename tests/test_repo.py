@@ -28,72 +28,90 @@ ARROWS = {
     "app": set(ROOMS),
 }
 """The rooms that each room may import."""
-BUDGETS = {"base": 600, "memory": 3_400, "tools": 5_500, "analyst": 3_200, "nodes": 2_600, "graph": 2_700, "app": 2_900}
-"""Most statements of each room, docstrings set aside. Raise a number only with its reason in the commit."""
+BUDGETS = {
+    "base": 600,
+    "memory": 3_400,
+    "tools": 5_500,
+    "analyst": 3_200,
+    "nodes": 2_600,
+    "graph": 2_700,
+    "app": 2_900,
+}
+"""Most statements of each room, docstrings set aside. Raise a number only with its reason in the
+commit.
+"""
 OVER_BUDGET: dict[str, int] = {
     # The built-in analyst is a team's checker and reviewer, too (58).
     "analyst": 3_258,
-    # A lost worker is an error of its own; events say which topics, which pins, who wrote and at what cost; a run's model, and the
-    # error of one that is not offered (5).
-    # An empty account is an error of its own, and a rate limit says minutes (6); who waits for a thread is told (3).
-    # A team's events: what a turn may cost, who speaks, who answered, mentions of nobody (19).
-    # An edit that is refused is an error of its own (1).
-    # The bounds of a rate limit, which a settings file and the limit itself read (1).
-    # An argument of another type is told (3).
+    # A lost worker is an error of its own; events say which topics, which pins, who wrote and at
+    # what cost; a run's model, and the error of one that is not offered (5). An empty account is an
+    # error of its own, and a rate limit says minutes (6); who waits for a thread is told (3). A
+    # team's events: what a turn may cost, who speaks, who answered, mentions of nobody (19). An
+    # edit that is refused is an error of its own (1). The bounds of a rate limit, which a settings
+    # file and the limit itself read (1). An argument of another type is told (3).
     "base": 651,
-    # What must stay, what fits and what a memory may take are told apart; a summary is read as models write it; a question or a request
-    # ends no pin (6). Topics quote rules, too (7).
-    # What each voice of a team hears, and mentions (110); usage by voice (3).
+    # What must stay, what fits and what a memory may take are told apart; a summary is read as
+    # models write it; a question or a request ends no pin (6). Topics quote rules, too (7). What
+    # each voice of a team hears, and mentions (110); usage by voice (3).
     "memory": 4_034,
-    # Worker processes for three engines and SQL over results; masked columns by a positive list over scopes.
-    # The tools remember and forget (22): the patterns they take the place of were in memory/, which lost 236.
-    # A result and a database are shown in a notebook (18). People's own files (282): forty exports load right, with what was guessed;
-    # files of different years say the year of a row (5); their notes are one table in two languages (3). check_sql: what makes a
-    # figure wrong, planned where texts are parsed (210). Nothing of a file is left out, joined or emptied without its words in a note (10).
+    # Worker processes for three engines and SQL over results; masked columns by a positive list
+    # over scopes. The tools remember and forget (22): the patterns they take the place of were in
+    # memory/, which lost 236. A result and a database are shown in a notebook (18). People's own
+    # files (282): forty exports load right, with what was guessed; files of different years say the
+    # year of a row (5); their notes are one table in two languages (3). check_sql: what makes a
+    # figure wrong, planned where texts are parsed (210). Nothing of a file is left out, joined or
+    # emptied without its words in a note (10).
     "tools": 7_234,
-    # What a summary call is sent (33): its most tokens, little thinking, no second try; what was too little waits (7); a run chooses
-    # its model and with it the summariser (10); a turn from another project finds no thread (3).
-    # A message sent again gets the answer that it has; a question with its id, speaker and images (37); spent tools are withdrawn (9):
-    # the rate limit gave 43.
-    # A team: personas, modes, who is asked next, free chat, a workflow (345); a quiz and werewolf (155).
-    # What a write holds is read in one place for the reducer and for edits (1). A check's queries are approved and audited (5).
-    # Chart and rows are linked below an answer for browsers, and no model is sent the links (18). Colleagues' words are marked (11).
-    # Voices of a team are asked at once, and what they made goes into the transcript in their order (88).
-    # A voice's compaction that does not help is not tried for ever (6); a mode's policy is checked when a team is made (2).
+    # What a summary call is sent (33): its most tokens, little thinking, no second try; what was
+    # too little waits (7); a run chooses its model and with it the summariser (10); a turn from
+    # another project finds no thread (3). A message sent again gets the answer that it has; a
+    # question with its id, speaker and images (37); spent tools are withdrawn (9): the rate limit
+    # gave 43. A team: personas, modes, who is asked next, free chat, a workflow (345); a quiz and
+    # werewolf (155). What a write holds is read in one place for the reducer and for edits (1). A
+    # check's queries are approved and audited (5). Chart and rows are linked below an answer for
+    # browsers, and no model is sent the links (18). Colleagues' words are marked (11). Voices of a
+    # team are asked at once, and what they made goes into the transcript in their order (88). A
+    # voice's compaction that does not help is not tried for ever (6); a mode's policy is checked
+    # when a team is made (2).
     "nodes": 3_621,
-    # A store is not closed under work; None, False or a model as summarizer (6); what is made ahead goes on after the answer, under
-    # the thread's lock, and is waited for or dropped (83); pins (18); models to choose from, seconds of a summary checked (10). Listing,
-    # search, audit and usage work on a server's threads, too, threads are moved between projects, usage outlives a thread and has
-    # periods (25). A store refuses somebody else's database (7); a lease says whose it is, so that a killed process holds up nobody (21).
-    # A question sent again gets its answer, or its turn goes on (14); a turn finishes without its reader (20).
-    # A conversation is opened in one call and closed (50); a persistence works without `with` (13); an answer and a view are shown
-    # in a notebook (46). A closed one says so (2).
-    # The call configs and models of a team's voices (35).
-    # Agents for other people's teams; a tool's errors as messages; the order of two nodes (36).
-    # An edit of a message by update_state holds or is refused, with the memory and pins that hold its old words (51); a reader that
-    # anyio cancels at each await leaves no run behind (14). The store is never the database (11, from app); whose message another
-    # agent's is, and which turn's answer is given again (12).
-    # Title and project of a thread change in one write (1). A closed store says so wherever it is used (6); an id is never answered
-    # with another message's answer (3). Events of voices that are asked at once are told one voice after the other (31). A team is
-    # offered check_sql (3).
-    # An export holds no persona's prompt (3); the policy of a team's mode is checked when the graph is built (1).
-    # Arguments are checked where a graph and a conversation are made (13).
+    # A store is not closed under work; None, False or a model as summarizer (6); what is made ahead
+    # goes on after the answer, under the thread's lock, and is waited for or dropped (83); pins
+    # (18); models to choose from, seconds of a summary checked (10). Listing, search, audit and
+    # usage work on a server's threads, too, threads are moved between projects, usage outlives a
+    # thread and has periods (25). A store refuses somebody else's database (7); a lease says whose
+    # it is, so that a killed process holds up nobody (21). A question sent again gets its answer,
+    # or its turn goes on (14); a turn finishes without its reader (20). A conversation is opened in
+    # one call and closed (50); a persistence works without `with` (13); an answer and a view are
+    # shown in a notebook (46). A closed one says so (2). The call configs and models of a team's
+    # voices (35). Agents for other people's teams; a tool's errors as messages; the order of two
+    # nodes (36). An edit of a message by update_state holds or is refused, with the memory and pins
+    # that hold its old words (51); a reader that anyio cancels at each await leaves no run behind
+    # (14). The store is never the database (11, from app); whose message another agent's is, and
+    # which turn's answer is given again (12). Title and project of a thread change in one write
+    # (1). A closed store says so wherever it is used (6); an id is never answered with another
+    # message's answer (3). Events of voices that are asked at once are told one voice after the
+    # other (31). A team is offered check_sql (3). An export holds no persona's prompt (3); the
+    # policy of a team's mode is checked when the graph is built (1). Arguments are checked where a
+    # graph and a conversation are made (13).
     "graph": 3_700,
-    # One settings file for all programs; a server's routes; a notebook's conversation has the file's defaults (20); an MCP client gets
-    # pages of rows, a structured answer, progress and a new conversation (25).
-    # A team: its table, its voices in a chat (59).
-    # Answers for browsers link chart and CSV (17).
-    # A settings file that is only found raises no limit, and no key of it keeps the parser busy (18); what a request must
-    # hold is told its client (5).
-    # /edit gives the old question back where the new one is refused (3); /include says what was not left out (3).
-    # /edit in an empty thread says that there is no question (2); what is unknown is said once (1).
+    # One settings file for all programs; a server's routes; a notebook's conversation has the
+    # file's defaults (20); an MCP client gets pages of rows, a structured answer, progress and a
+    # new conversation (25). A team: its table, its voices in a chat (59). Answers for browsers link
+    # chart and CSV (17). A settings file that is only found raises no limit, and no key of it keeps
+    # the parser busy (18); what a request must hold is told its client (5). /edit gives the old
+    # question back where the new one is refused (3); /include says what was not left out (3). /edit
+    # in an empty thread says that there is no question (2); what is unknown is said once (1).
     "app": 3_024,
 }
-"""Rooms that are still over their budget, at today's size, so that none grows. Lower a number with the room; drop it at the budget."""
+"""Rooms that are still over their budget, at today's size, so that none grows. Lower a number with
+the room; drop it at the budget.
+"""
 MOST_FILES = 169
 """Most source files without the analyst."""
 TWICE = {"errors.py", "model.py"}
-"""File names that stand in two rooms because the old place still imports, with a warning, until 0.3."""
+"""File names that stand in two rooms because the old place still imports, with a warning, until
+0.3.
+"""
 MOST_ASYNC = 80
 """Hand-written async functions of the product: where a turn streams, waits or is cancelled."""
 READERS_OF_SQL = {"analyst/query.py"}
@@ -117,7 +135,9 @@ def imports(path: Path) -> set[str]:
 
 
 def tracked() -> list[Path]:
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     if listed.returncode != 0:
         pytest.skip("not a git checkout: there is no list of tracked files")
     return [ROOT / name for name in listed.stdout.split("\0") if name]
@@ -125,15 +145,25 @@ def tracked() -> list[Path]:
 
 @pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports_go_downwards_only(path: Path) -> None:
-    room, allowed = path.relative_to(ROOT).parts[0], PARSING if str(path.relative_to(ROOT)) in READERS_OF_SQL else set()
+    room, allowed = (
+        path.relative_to(ROOT).parts[0],
+        (PARSING if str(path.relative_to(ROOT)) in READERS_OF_SQL else set()),
+    )
     for name in imports(path) - allowed:
         if name.startswith("longtable."):
-            assert name.split(".")[1] in ARROWS[room], f"{path.relative_to(ROOT)} must not import {name}"
+            assert name.split(".")[1] in ARROWS[room], (
+                f"{path.relative_to(ROOT)} must not import {name}"
+            )
 
 
 def modules() -> dict[str, Path]:
     """Return every source file of the house by its import name."""
-    return {".".join(("longtable", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__"): path for path in sources()}
+    return {
+        ".".join(("longtable", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(
+            ".__init__"
+        ): path
+        for path in sources()
+    }
 
 
 def imported_modules(path: Path, known: Mapping[str, Path]) -> set[str]:
@@ -147,7 +177,11 @@ def imported_modules(path: Path, known: Mapping[str, Path]) -> set[str]:
         else:
             continue
         for name in names:
-            reached |= {module for module in (name, name.rpartition(".")[0]) if module in known and known[module].name != "__init__.py"}
+            reached |= {
+                module
+                for module in (name, name.rpartition(".")[0])
+                if module in known and known[module].name != "__init__.py"
+            }
     return reached
 
 
@@ -179,7 +213,12 @@ def statements(path: Path) -> int:
     """Return the number of statements of a file; docstrings do not count."""
     nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.stmt)]
     return sum(
-        not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)) for node in nodes
+        not (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        )
+        for node in nodes
     )
 
 
@@ -187,7 +226,9 @@ def statements(path: Path) -> int:
 def test_a_room_stays_within_its_budget_of_statements(room: str) -> None:
     size = sum(statements(path) for path in (ROOT / room).rglob("*.py"))
     most = max(BUDGETS[room], OVER_BUDGET.get(room, 0))
-    assert size <= most, f"{room}/ has {size:,} statements, {most:,} are allowed: make room before you add"
+    assert size <= most, (
+        f"{room}/ has {size:,} statements, {most:,} are allowed: make room before you add"
+    )
 
 
 def test_the_house_stays_within_its_budget_of_files() -> None:
@@ -202,8 +243,25 @@ def test_memory_and_tools_know_no_graph_classes(room: str) -> None:
 
 
 def test_sql_is_parsed_and_written_in_one_place_only() -> None:
-    parsers = {"parse", "parse_one", "tokenize", "transpile", "maybe_parse", "condition", "from_str", "Dialect", "Parser", "Tokenizer"}
-    parsers |= {"sqlglot.dialects", "sqlglot.parser", "sqlglot.tokens", "sqlglot.optimizer", "sqlglot.lineage"}
+    parsers = {
+        "parse",
+        "parse_one",
+        "tokenize",
+        "transpile",
+        "maybe_parse",
+        "condition",
+        "from_str",
+        "Dialect",
+        "Parser",
+        "Tokenizer",
+    }
+    parsers |= {
+        "sqlglot.dialects",
+        "sqlglot.parser",
+        "sqlglot.tokens",
+        "sqlglot.optimizer",
+        "sqlglot.lineage",
+    }
     for path in sources():
         if path == ROOT / "tools" / "sql" / "parsing.py":
             continue
@@ -211,29 +269,65 @@ def test_sql_is_parsed_and_written_in_one_place_only() -> None:
             names: set[str] = set()
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "sqlglot":
                 names = {node.module or "", *(alias.name for alias in node.names)}
-            elif isinstance(node, ast.Import) and any(alias.name.split(".")[0] == "sqlglot" for alias in node.names):
+            elif isinstance(node, ast.Import) and any(
+                alias.name.split(".")[0] == "sqlglot" for alias in node.names
+            ):
                 names = {"parse"}  # the whole package: its parser, too
-            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("exp", "sqlglot"):
+            elif (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id in ("exp", "sqlglot")
+            ):
                 names = {node.attr}
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "sql":
+            elif (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr == "sql"
+            ):
                 # A tree writes itself by `.sql()`; the store of results has a method of that name.
-                names = set() if isinstance(node.func.value, ast.Attribute) and node.func.value.attr == "store" else {"parse"}
-            assert not names & parsers, f"{path} parses or writes SQL by itself: it must call longtable.tools.sql.parsing"
+                names = (
+                    set()
+                    if isinstance(node.func.value, ast.Attribute)
+                    and node.func.value.attr == "store"
+                    else {"parse"}
+                )
+            assert not names & parsers, (
+                f"{path} parses or writes SQL by itself: it must call longtable.tools.sql.parsing"
+            )
 
 
 def test_the_front_door_loads_no_engine_and_no_data_frame() -> None:
-    names = "[getattr(longtable.graph, name) for name in longtable.graph.__all__ if name != 'ResultStore']"  # its files are DuckDB's
+    # Its files are DuckDB's.
+    names = (
+        "[getattr(longtable.graph, name) for name in longtable.graph.__all__ if name !="
+        " 'ResultStore']"
+    )
     heavy = "{'duckdb', 'pandas', 'pyarrow', 'psycopg', 'altair'} & set(sys.modules)"
     script = f"import sys, longtable.graph; {names}; print({heavy} or 'none')"
-    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip() == "none"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == "none"
+    )
 
 
 def test_no_private_part_of_langgraph_is_used_but_two_keys() -> None:
     for path in [*sources(), *(ROOT / "benchmarks").rglob("*.py")]:
-        private = [name for name in imports(path) if name.startswith("lang") and any(part.startswith("_") for part in name.split("."))]
+        private = [
+            name
+            for name in imports(path)
+            if name.startswith("lang") and any(part.startswith("_") for part in name.split("."))
+        ]
         assert not private, path
-        keys = re.findall(r"""["'](__pregel_\w+|branch:to:|__class__)|_last_v6_timestamp""", path.read_text())
-        assert keys == (["__pregel_resuming", "__pregel_checkpointer"] if path == ROOT / "graph" / "embedding.py" else []), path
+        keys = re.findall(
+            r"""["'](__pregel_\w+|branch:to:|__class__)|_last_v6_timestamp""", path.read_text()
+        )
+        assert keys == (
+            ["__pregel_resuming", "__pregel_checkpointer"]
+            if path == ROOT / "graph" / "embedding.py"
+            else []
+        ), path
 
 
 def test_only_the_app_reads_the_environment() -> None:
@@ -245,8 +339,14 @@ def test_only_the_app_reads_the_environment() -> None:
 
 
 def test_packaging_lists_every_package_and_each_is_typed() -> None:
-    listed = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"])
-    found = {f"longtable.{'.'.join(init.parent.relative_to(ROOT).parts)}" for room in ROOMS for init in (ROOT / room).rglob("__init__.py")}
+    listed = set(
+        tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    )
+    found = {
+        f"longtable.{'.'.join(init.parent.relative_to(ROOT).parts)}"
+        for room in ROOMS
+        for init in (ROOT / room).rglob("__init__.py")
+    }
     assert listed == found
     for package in listed:
         assert (ROOT / Path(*package.split(".")[1:]) / "py.typed").exists(), package
@@ -272,15 +372,24 @@ def test_every_error_is_at_the_front_door(name: str) -> None:
 
 def test_a_conversation_has_few_methods_and_each_has_an_awaited_twin() -> None:
     assert graph.Conversation.__bases__ == (object,)
-    methods = {name for name, value in vars(graph.Conversation).items() if callable(value) and not name.startswith("_")}
+    methods = {
+        name
+        for name, value in vars(graph.Conversation).items()
+        if callable(value) and not name.startswith("_")
+    }
     twins = {f"a{name}" for name in methods} & methods
     assert methods - twins == {name.removeprefix("a") for name in twins}
     assert len(twins) <= 35
 
 
 def test_little_is_written_twice_for_those_who_await() -> None:
-    awaited = sum(len(re.findall(r"^ *async def ", path.read_text(), re.MULTILINE)) for path in sources())
-    assert awaited <= MOST_ASYNC, f"{awaited} hand-written async functions: make the awaited twin with longtable.base.twins.a_from"
+    awaited = sum(
+        len(re.findall(r"^ *async def ", path.read_text(), re.MULTILINE)) for path in sources()
+    )
+    assert awaited <= MOST_ASYNC, (
+        f"{awaited} hand-written async functions: make the awaited twin with"
+        " longtable.base.twins.a_from"
+    )
 
 
 def test_every_dependency_says_why_it_is_there() -> None:
@@ -291,11 +400,19 @@ def test_every_dependency_says_why_it_is_there() -> None:
 
 
 def test_no_hint_installs_longtable_by_its_name() -> None:
-    """It is on no index: whoever runs `pip install` with its name gets nothing, or a stranger's package."""
+    """It is on no index: whoever runs `pip install` with its name gets nothing, or a stranger's
+    package.
+    """
     for path in tracked():
-        if path.suffix in {".py", ".md", ".ipynb", ".toml", ".example", ""} and path.is_file() and path != Path(__file__):
+        if (
+            path.suffix in {".py", ".md", ".ipynb", ".toml", ".example", ""}
+            and path.is_file()
+            and path != Path(__file__)
+        ):
             for line in path.read_text(errors="replace").splitlines():
-                assert not re.search(r"pip install [^#`]*(?<![\w/.-])longtable", line), f"{path}: {line}"
+                assert not re.search(r"pip install [^#`]*(?<![\w/.-])longtable", line), (
+                    f"{path}: {line}"
+                )
 
 
 @pytest.mark.parametrize(
@@ -307,14 +424,31 @@ def test_no_hint_installs_longtable_by_its_name() -> None:
         (False, "", "python -m pip install '.[excel]'"),
     ],
 )
-def test_the_command_for_an_extra_fits_how_longtable_is_installed(editable: bool, python: str, command: str) -> None:
-    assert extra_command("excel", editable=editable, checkout=Path("/srv/longtable"), python=python) == command
+def test_the_command_for_an_extra_fits_how_longtable_is_installed(
+    editable: bool, python: str, command: str
+) -> None:
+    assert (
+        extra_command("excel", editable=editable, checkout=Path("/srv/longtable"), python=python)
+        == command
+    )
 
 
 def test_every_missing_extra_that_the_code_names_exists() -> None:
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    calls = [node for path in sources() for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
-    named = [node.args for node in calls if isinstance(node.func, ast.Name) and node.func.id in ("MissingExtraError", "install_extra")]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    calls = [
+        node
+        for path in sources()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+    ]
+    named = [
+        node.args
+        for node in calls
+        if isinstance(node.func, ast.Name)
+        and node.func.id in ("MissingExtraError", "install_extra")
+    ]
     literal = {args[-1].value for args in named if isinstance(args[-1], ast.Constant)}
     assert len(literal) >= 8
     assert literal <= set(extras)
@@ -324,7 +458,12 @@ def test_no_path_of_one_machine_and_no_secret_is_tracked() -> None:
     machine = re.compile(r"/(?:work|root|home/\w+|Users/\w+)/|/opt/pypi")
     secret = re.compile(r"\bsk-[A-Za-z0-9]{20,}|BEGIN (?:RSA |EC )?PRIVATE KEY")
     for path in tracked():
-        if path.is_file() and not path.is_symlink() and path.suffix not in {".png", ".svg"} and path != Path(__file__):
+        if (
+            path.is_file()
+            and not path.is_symlink()
+            and path.suffix not in {".png", ".svg"}
+            and path != Path(__file__)
+        ):
             text = path.read_text(errors="replace")
             assert not machine.search(text), f"a machine's path in {path}: {machine.search(text)}"
             assert not secret.search(text), f"a secret in {path}"

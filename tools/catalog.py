@@ -35,7 +35,9 @@ class ForeignKey:
 
 @dataclass(frozen=True)
 class Table:
-    """One table or view. `name` is what it is shown under: `schema.name` where SQL must say the schema (`qualified`)."""
+    """One table or view. `name` is what it is shown under: `schema.name` where SQL must say the
+    schema (`qualified`).
+    """
 
     name: str
     kind: Literal["table", "view"]
@@ -58,11 +60,17 @@ class Table:
     @property
     def sql_name(self) -> str:
         """Return the name quoted for SQL, with its schema where that must be said."""
-        return f"{quoted(self.schema)}.{quoted(self.bare_name)}" if self.qualified else quoted(self.bare_name)
+        return (
+            f"{quoted(self.schema)}.{quoted(self.bare_name)}"
+            if self.qualified
+            else quoted(self.bare_name)
+        )
 
 
 class Expansion(NamedTuple):
-    """What a CTE or view expands to; each column with its folded name and how many column references it expands to."""
+    """What a CTE or view expands to; each column with its folded name and how many column
+    references it expands to.
+    """
 
     sources: int = 0
     references: int = 0
@@ -71,28 +79,46 @@ class Expansion(NamedTuple):
 
 @dataclass(frozen=True)
 class Catalog:
-    """The tables that can be read. `database_names` are the names the database itself goes by in SQL."""
+    """The tables that can be read. `database_names` are the names the database itself goes by in
+    SQL.
+    """
 
     tables: tuple[Table, ...]
     database_names: frozenset[str] = frozenset()
     hidden_functions: frozenset[str] = field(default=frozenset(), repr=False)
-    """Functions that the database defines itself: what they read is not checked, so they are not called."""
+    """Functions that the database defines itself: what they read is not checked, so they are not
+    called.
+    """
     exact_case: bool = False
     """Whether the engine tells `Order` from `order` once a name is quoted."""
     own_types: frozenset[str] = frozenset()
-    """Types that the database defines itself and a query may cast to: enums and domains, never the row of a table."""
+    """Types that the database defines itself and a query may cast to: enums and domains, never the
+    row of a table.
+    """
     types_list_hidden_values: bool = False
-    """Whether a type lists values of a column that is denied or masked, as DuckDB's enums do: then no query may name such types."""
-    hidden_columns: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict, repr=False, compare=False)
-    """Columns that the policy denies, by schema and name of their table, which itself need not be shown."""
+    """Whether a type lists values of a column that is denied or masked, as DuckDB's enums do: then
+    no query may name such types.
+    """
+    hidden_columns: Mapping[tuple[str, str], frozenset[str]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    """Columns that the policy denies, by schema and name of their table, which itself need not be
+    shown.
+    """
     view_sql: Mapping[tuple[str, str], str] = field(default_factory=dict, repr=False, compare=False)
-    """The SQL of all views by schema and name, hidden ones too; used to count what a query reads."""
-    view_expansions: dict[str, Expansion] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """The SQL of all views by schema and name, hidden ones too; used to count what a query
+    reads.
+    """
+    view_expansions: dict[str, Expansion] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
     """Cache: the expansion of each view by folded name."""
 
     @cached_property
     def _by_name(self) -> Mapping[tuple[str, str], Table]:
-        return {(self._key(table.schema), self._key(table.bare_name)): table for table in self.tables}
+        return {
+            (self._key(table.schema), self._key(table.bare_name)): table for table in self.tables
+        }
 
     @cached_property
     def _by_bare_name(self) -> Mapping[str, Table]:
@@ -100,7 +126,9 @@ class Catalog:
 
     @cached_property
     def _by_shown_name(self) -> Mapping[str, Table]:
-        full = {f"{table.schema}.{table.bare_name}".casefold(): table for table in reversed(self.tables)}
+        full = {
+            f"{table.schema}.{table.bare_name}".casefold(): table for table in reversed(self.tables)
+        }
         return full | {table.name.casefold(): table for table in reversed(self.tables)}
 
     def _key(self, name: str) -> str:
@@ -119,13 +147,21 @@ class Catalog:
         return found
 
     def find(self, name: str) -> Table | None:
-        """Find a table by the name it is shown under, whatever the case, quotes and the default schema set aside."""
+        """Find a table by the name it is shown under, whatever the case, quotes and the default
+        schema set aside.
+        """
         plain = name.strip()
-        if (found := next((table for table in self.tables if table.name == plain), None)) is not None:
+        if (
+            found := next((table for table in self.tables if table.name == plain), None)
+        ) is not None:
             return found
         if (found := self._by_shown_name.get(plain.casefold())) is not None:
             return found
-        unquoted = re.sub(r'"([^"]*)"|`([^`]*)`|\[([^\]]*)\]', lambda match: match[1] or match[2] or match[3] or "", plain)
+        unquoted = re.sub(
+            r'"([^"]*)"|`([^`]*)`|\[([^\]]*)\]',
+            lambda match: match[1] or match[2] or match[3] or "",
+            plain,
+        )
         return self._by_shown_name.get(unquoted.casefold())
 
     @cached_property
@@ -147,7 +183,9 @@ class Catalog:
 
     @cached_property
     def hashes(self) -> Mapping[str, str]:
-        """Return a short hash of each table as a description shows it: columns, types, keys, comments; its rows set aside."""
+        """Return a short hash of each table as a description shows it: columns, types, keys,
+        comments; its rows set aside.
+        """
         return {table.name: _hash(replace(table, rows_estimate=None)) for table in self.tables}
 
     @cached_property
@@ -164,7 +202,9 @@ _LOWER = {ord(char): char.lower() for char in ascii_uppercase}
 
 
 def fold(name: str) -> str:
-    """Fold case as the engines do, A to Z only: Unicode folding would take `ſecrets` for `secrets`."""
+    """Fold case as the engines do, A to Z only: Unicode folding would take `ſecrets` for
+    `secrets`.
+    """
     return name.translate(_LOWER)
 
 
@@ -175,23 +215,32 @@ def quoted(name: str) -> str:
 
 def mentions(sql: str, name: str) -> bool:
     """Return whether a view's text holds a name as a word; when in doubt, True."""
-    spelled = {name.casefold(), *(name.casefold().replace(mark, mark * 2) for mark in '"`]')}  # doubled within quotes
+    # Doubled within quotes.
+    spelled = {name.casefold(), *(name.casefold().replace(mark, mark * 2) for mark in '"`]')}
     return any(re.search(rf"(?<!\w){re.escape(one)}(?!\w)", sql.casefold()) for one in spelled)
 
 
 def nearest(name: str, names: Iterable[str]) -> list[str]:
-    """Return the names most like `name`, best first: those written alike, then those that hold it or are held in it."""
+    """Return the names most like `name`, best first: those written alike, then those that hold it
+    or are held in it.
+    """
     by_fold = {candidate.casefold(): candidate for candidate in names}
     wanted = name.casefold()
     close = difflib.get_close_matches(wanted, by_fold, n=NEAREST, cutoff=0.6)
     if len(wanted) > 2:
-        close += [other for other in by_fold if other not in close and len(other) > 2 and (wanted in other or other in wanted)]
+        close += [
+            other
+            for other in by_fold
+            if other not in close and len(other) > 2 and (wanted in other or other in wanted)
+        ]
     return [by_fold[key] for key in close[:NEAREST]]
 
 
 @dataclass(frozen=True)
 class Reflected:
-    """What an engine finds before the policy. `view_sql` by schema and name, the text a view was made from."""
+    """What an engine finds before the policy. `view_sql` by schema and name, the text a view was
+    made from.
+    """
 
     tables: tuple[Table, ...]
     view_sql: Mapping[tuple[str, str], str]
@@ -208,7 +257,9 @@ class Reflected:
 def read_by_views(reflected: Reflected, catalog: Catalog) -> frozenset[str]:
     """Return the folded bare names of all that the visible views read, through other views too."""
     shown = {table.name for table in catalog.tables}
-    reached = {table.name for table in reflected.tables if table.name in shown and table.kind == "view"}
+    reached = {
+        table.name for table in reflected.tables if table.name in shown and table.kind == "view"
+    }
     names: set[str] = set()
     by_name = {table.name: table for table in reflected.tables}
     todo = list(reached)

@@ -15,9 +15,13 @@ SAFE_INTEGER = 2**53
 """Past it a JSON number loses digits in most readers."""
 
 # What a terminal obeys: whole escape sequences, so that no "[31m" is left of them.
-_ESCAPES = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\\\|\x9c)?|\x1b[ -/]*[0-~]?")
-# C0 and C1 but tab and newline; what has no width, turns text direction around or ends a line in some programs only; tags and
-# variation selectors, which can carry a hidden text; private line marks; halves of surrogate pairs.
+_ESCAPES = re.compile(
+    "(?:\x1b\\[|\x9b)[0-?]*["
+    " -/]*[@-~]|(?:\x1b\\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\\\|\x9c)?|\x1b[ -/]*[0-~]?"
+)
+# C0 and C1 but tab and newline; what has no width, turns text direction around or ends a line in
+# some programs only; tags and variation selectors, which can carry a hidden text; private line
+# marks; halves of surrogate pairs.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0"
     "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
@@ -25,18 +29,23 @@ _UNSEEN = re.compile(
     "|(?<![\u0600-\u0dff\u0f00-\u109f\u1780-\u17ff\u2600-\u27bf\ufe0f\U0001f000-\U0001faff])[\u200c\u200d]"
 )
 
-# PostgreSQL's names its enum, and its list may be cut; DuckDB's has no name and may stand within other types.
+# PostgreSQL's names its enum, and its list may be cut; DuckDB's has no name and may stand within
+# other types.
 _LISTED = re.compile(r"^(ENUM [^(]*)\(.*\)", re.IGNORECASE | re.DOTALL)
 _LABELS = re.compile(r"\b(ENUM)\((?:\s*'(?:[^']|'')*'\s*,?)*\)", re.IGNORECASE)
 
 
 def clean(text: str) -> str:
     """Remove what a person cannot see and a terminal would obey."""
-    return _UNSEEN.sub("", _ESCAPES.sub("", text) if "\x1b" in text or "\x9b" in text or "\x9d" in text else text)
+    return _UNSEEN.sub(
+        "", _ESCAPES.sub("", text) if "\x1b" in text or "\x9b" in text or "\x9d" in text else text
+    )
 
 
 def without_labels(kind: str) -> str:
-    """Return a type's name without the values that an enum lists: `ENUM mood('sad', 'ok')` is `ENUM mood`."""
+    """Return a type's name without the values that an enum lists: `ENUM mood('sad', 'ok')` is
+    `ENUM mood`.
+    """
     return _LABELS.sub(r"\1", _LISTED.sub(r"\1", kind))
 
 
@@ -62,14 +71,19 @@ def json_value(value: object) -> Json:
     if isinstance(value, bytes | bytearray | memoryview):
         return f"<{len(value):,} bytes>"
     if isinstance(value, dict):
-        return {clean(key) if isinstance(key, str) else dumps(json_value(key)): json_value(item) for key, item in value.items()}
+        return {
+            clean(key) if isinstance(key, str) else dumps(json_value(key)): json_value(item)
+            for key, item in value.items()
+        }
     if isinstance(value, list | tuple | set | frozenset):
         return [json_value(item) for item in value]
     return clean(str(value))
 
 
 def preview_cell(value: object, chars: int = CELL_CHARS) -> Json:
-    """Return the JSON form of one cell, clipped; a nested value that is too long becomes clipped text."""
+    """Return the JSON form of one cell, clipped; a nested value that is too long becomes clipped
+    text.
+    """
     if isinstance(value, str):
         # Cleaning megabytes to show a line would be waste.
         return clip(clean(value[: 10 * chars]), chars)
@@ -88,7 +102,9 @@ def preview_rows(rows: Iterable[Sequence[object]]) -> list[list[Json]]:
 
 
 def dumps(value: object) -> str:
-    """Write compact JSON, other scripts as they are; what cannot be seen is written as its number, for a name must stay usable."""
+    """Write compact JSON, other scripts as they are; what cannot be seen is written as its number,
+    for a name must stay usable.
+    """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return _UNSEEN.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
@@ -102,16 +118,32 @@ def _decimal(value: Decimal) -> Json:
     return near if Decimal(repr(near)) == value else format(value, "f")
 
 
-def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, colours: Sequence[str] = (), below: str = "") -> str:
-    """Return a table whose cells show just their text. `colours`: of each row's first cell; `below`: a line under the table."""
+def html_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    colours: Sequence[str] = (),
+    below: str = "",
+) -> str:
+    """Return a table whose cells show just their text. `colours`: of each row's first cell;
+    `below`: a line under the table.
+    """
     styles = [f' style="border-left:12px solid {colour}"' for colour in colours]
     lines = [
-        "<tr>" + "".join(f"<td{styles[place] if styles and not at else ''}>{_safe(cell)}</td>" for at, cell in enumerate(row)) + "</tr>"
+        "<tr>"
+        + "".join(
+            f"<td{styles[place] if styles and not at else ''}>{_safe(cell)}</td>"
+            for at, cell in enumerate(row)
+        )
+        + "</tr>"
         for place, row in enumerate(rows)
     ]
     head = "".join(f"<th>{_safe(column)}</th>" for column in columns)
     note = f"<p>{_safe(below)}</p>" if below else ""
-    return f'<table style="text-align:left"><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table>{note}'
+    return (
+        "<table"
+        f' style="text-align:left"><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table>{note}'
+    )
 
 
 def _safe(value: object) -> str:

@@ -1,4 +1,6 @@
-"""Open a database by URL, read its catalogue, and run read-only queries from any number of threads."""
+"""Open a database by URL, read its catalogue, and run read-only queries from any number of
+threads.
+"""
 
 import os
 import shutil
@@ -14,10 +16,24 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from longtable.base.errors import ConfigError, MissingExtraError, QueryFailedError, QueryRefusedError
+from longtable.base.errors import (
+    ConfigError,
+    MissingExtraError,
+    QueryFailedError,
+    QueryRefusedError,
+)
 from longtable.tools.catalog import Catalog, Reflected
 from longtable.tools.cells import clip, html_table, preview_rows, without_labels
-from longtable.tools.engines.base import Engine, Fetched, FileLimits, LoadNote, QueryLimits, Row, Session, check_path
+from longtable.tools.engines.base import (
+    Engine,
+    Fetched,
+    FileLimits,
+    LoadNote,
+    QueryLimits,
+    Row,
+    Session,
+    check_path,
+)
 from longtable.tools.query_runner import Cancel, Runner, Stop
 from longtable.tools.sql.table_policy import TablePolicy, load_policy
 from longtable.tools.sql.verdict import Plan, masked_rows
@@ -28,7 +44,15 @@ if TYPE_CHECKING:
     from longtable.tools.schema.knowledge import Knowledge
     from longtable.tools.sql.verdict import Verdict
 
-__all__ = ["BUSY_SECONDS", "Cancel", "Database", "FileLimits", "QueryLimits", "QueryResult", "TablePolicy"]
+__all__ = [
+    "BUSY_SECONDS",
+    "Cancel",
+    "Database",
+    "FileLimits",
+    "QueryLimits",
+    "QueryResult",
+    "TablePolicy",
+]
 
 T = TypeVar("T")
 
@@ -49,8 +73,9 @@ _held: dict[Path, int] = {}
 class QueryResult:
     """A whole result.
 
-    `sql` is the text that ran; a table with denied columns stands in it by its own name. `types` are the engine's names, enums
-    without their labels. `ms` is the time from the call to the last row.
+    `sql` is the text that ran; a table with denied columns stands in it by its own name. `types`
+    are the engine's names, enums without their labels. `ms` is the time from the call to the last
+    row.
     """
 
     sql: str
@@ -62,7 +87,9 @@ class QueryResult:
     masked: frozenset[int] = frozenset()
     """Indexes of the columns whose values no model sees."""
     reads: tuple[str, ...] = ()
-    """Tables and columns that were read, as `table` and `table.column`, tables first; in doubt, one too many."""
+    """Tables and columns that were read, as `table` and `table.column`, tables first; in doubt, one
+    too many.
+    """
     tables: tuple[str, ...] = ()
     """The tables alone, the first of `reads`."""
 
@@ -71,11 +98,16 @@ class QueryResult:
         return masked_rows(rows, self.masked)
 
     def __repr__(self) -> str:
-        return f"<QueryResult of {self.row_count:,} rows: {', '.join(clip(name, 30) for name in self.columns[:20])}>"
+        return (
+            f"<QueryResult of {self.row_count:,} rows:"
+            f" {', '.join(clip(name, 30) for name in self.columns[:20])}>"
+        )
 
     def _repr_html_(self) -> str:
         rows = preview_rows(self.rows[:NOTEBOOK_ROWS])
-        below = f"{NOTEBOOK_ROWS} of {self.row_count:,} rows" if self.row_count > NOTEBOOK_ROWS else ""
+        below = (
+            f"{NOTEBOOK_ROWS} of {self.row_count:,} rows" if self.row_count > NOTEBOOK_ROWS else ""
+        )
         return html_table(self.columns, rows, below=below)
 
 
@@ -85,8 +117,21 @@ class Database:
     notes: tuple[LoadNote, ...] = ()
     """What was guessed when its files were loaded; empty for any other database."""
 
-    def __init__(self, engine: Engine | None, *, url: str, location: Location, limits: QueryLimits, policy: TablePolicy) -> None:
-        self.url, self.name, self.limits, self.policy = without_password(url, location), location.name, limits, policy
+    def __init__(
+        self,
+        engine: Engine | None,
+        *,
+        url: str,
+        location: Location,
+        limits: QueryLimits,
+        policy: TablePolicy,
+    ) -> None:
+        self.url, self.name, self.limits, self.policy = (
+            without_password(url, location),
+            location.name,
+            limits,
+            policy,
+        )
         self.dialect: Dialect = location.dialect
         if engine is not None:
             self.engine = engine
@@ -109,14 +154,17 @@ class Database:
     ) -> "Database":
         """Open an existing database; never create one. It is a context manager, or `close` ends it.
 
-        `busy_seconds` is how long to wait for what others hold: a SQLite file that another program has locked, a locked table
-        of a server, a free connection to it. `files` bounds what is loaded from data files. `isolation="process"` asks SQLite and
-        DuckDB in processes of their own, which are started without waiting for them: what is wrong with such a file may be raised by
-        the first call. A server's queries are parsed in such a process. `isolation="none"` does all of it in this process; then
-        nothing bounds the memory that a query takes.
+        `busy_seconds` is how long to wait for what others hold: a SQLite file that another program
+        has locked, a locked table of a server, a free connection to it. `files` bounds what is
+        loaded from data files. `isolation="process"` asks SQLite and DuckDB in processes of their
+        own, which are started without waiting for them: what is wrong with such a file may be
+        raised by the first call. A server's queries are parsed in such a process.
+        `isolation="none"` does all of it in this process; then nothing bounds the memory that a
+        query takes.
 
-        Raises `ConfigError` for a URL or a policy file that cannot be read, and where there is no Python to start a process;
-        `DatabaseUnavailableError` for a file or a server that cannot be read.
+        Raises `ConfigError` for a URL or a policy file that cannot be read, and where there is no
+        Python to start a process; `DatabaseUnavailableError` for a file or a server that cannot be
+        read.
         """
         if isolation not in ("process", "none"):
             raise ConfigError(f'isolation must be "process" or "none", found {isolation!r}')
@@ -128,7 +176,14 @@ class Database:
         if location.load and location.path is not None:
             loaded, notes = _load(location.path, files or FileLimits(), isolation)
             try:
-                database = cls._at(url, replace(location, path=loaded, load=False), limits, policy, busy_seconds, isolation)
+                database = cls._at(
+                    url,
+                    replace(location, path=loaded, load=False),
+                    limits,
+                    policy,
+                    busy_seconds,
+                    isolation,
+                )
             except BaseException:
                 _remove(loaded.parent)
                 raise
@@ -139,18 +194,35 @@ class Database:
 
     @classmethod
     def _at(
-        cls, url: str, location: Location, limits: QueryLimits, policy: TablePolicy, busy_seconds: float, isolation: Isolation
+        cls,
+        url: str,
+        location: Location,
+        limits: QueryLimits,
+        policy: TablePolicy,
+        busy_seconds: float,
+        isolation: Isolation,
     ) -> "Database":
         if isolation == "none" or location.server or location.path is None:
             engine = _open_engine(location, limits=limits, busy_seconds=busy_seconds)
             if isolation == "none" or not location.server:
                 return cls(engine, url=url, location=location, limits=limits, policy=policy)
-            workers = Workers(memory_bytes=limits.memory_bytes, answer_bytes=limits.bytes, wait_seconds=busy_seconds)
-            return _ParsedApart(engine, workers, url=url, location=location, limits=limits, policy=policy)
+            workers = Workers(
+                memory_bytes=limits.memory_bytes,
+                answer_bytes=limits.bytes,
+                wait_seconds=busy_seconds,
+            )
+            return _ParsedApart(
+                engine, workers, url=url, location=location, limits=limits, policy=policy
+            )
         check_path(location.path)
         place = f"{location.dialect}:///{location.path.absolute()}"
         workers = Workers(
-            database={"url": place, "limits": limits, "policy": policy, "busy_seconds": busy_seconds},
+            database={
+                "url": place,
+                "limits": limits,
+                "policy": policy,
+                "busy_seconds": busy_seconds,
+            },
             memory_bytes=limits.memory_bytes,
             answer_bytes=limits.bytes,
             wait_seconds=busy_seconds,
@@ -163,7 +235,9 @@ class Database:
         return self._version
 
     def catalog(self) -> Catalog:
-        """Return the tables that can be read; read once, then kept until `refresh` sees a change."""
+        """Return the tables that can be read; read once, then kept until `refresh` sees a
+        change.
+        """
         with self._lock:
             return self._catalog or self._reflect(self.engine.schema_version())
 
@@ -171,10 +245,16 @@ class Database:
         """Return the catalogue as it is now; read it again if the schema may have changed."""
         version = self.engine.schema_version()
         with self._lock:
-            return self._catalog if self._catalog and version == self._version else self._reflect(version)
+            return (
+                self._catalog
+                if self._catalog and version == self._version
+                else self._reflect(version)
+            )
 
     def knowledge(self) -> "Knowledge":
-        """Return what sampling the data adds to the catalogue: search and inferred keys. Kept until the schema changes."""
+        """Return what sampling the data adds to the catalogue: search and inferred keys. Kept until
+        the schema changes.
+        """
         from longtable.tools.schema.knowledge import Knowledge
 
         catalog = self.catalog()
@@ -190,12 +270,15 @@ class Database:
         self._catalog, self._version = catalog, version
         return catalog
 
-    def run(self, sql: str, *, seconds: float | None = None, cancel: Cancel | None = None) -> QueryResult:
+    def run(
+        self, sql: str, *, seconds: float | None = None, cancel: Cancel | None = None
+    ) -> QueryResult:
         """Check one SELECT, run it behind the engine's wall, and return all its rows.
 
-        `seconds` is a time limit shorter than the database's own. Raises `QueryRefusedError`, `QueryFailedError`,
-        `QueryTimeoutError`, `TooManyRowsError`, `ResultTooLargeError`, `QueryCancelledError` or
-        `DatabaseUnavailableError`; after any of them the database can be used again.
+        `seconds` is a time limit shorter than the database's own. Raises `QueryRefusedError`,
+        `QueryFailedError`, `QueryTimeoutError`, `TooManyRowsError`, `ResultTooLargeError`,
+        `QueryCancelledError` or `DatabaseUnavailableError`; after any of them the database can be
+        used again.
         """
         started = time.monotonic()
         verdict = self._allowed_verdict(sql)
@@ -204,13 +287,25 @@ class Database:
             return session.fetch(verdict.sql, limits=self.limits, stop=stop)
 
         with self._explain_errors(sql, verdict):
-            fetched = self._in_session(fetch, walled=True, seconds=seconds or self.limits.seconds, cancel=cancel)
+            fetched = self._in_session(
+                fetch, walled=True, seconds=seconds or self.limits.seconds, cancel=cancel
+            )
         ms = round((time.monotonic() - started) * 1000)
         masked, reads = verdict.masks.of(fetched.columns), (*verdict.tables, *verdict.columns)
         headings = dict(verdict.headings)
         columns = tuple(headings.get(name, name) for name in fetched.columns)
         types = tuple(map(without_labels, fetched.types))
-        return QueryResult(verdict.shown_sql, columns, types, fetched.rows, len(fetched.rows), ms, masked, reads, verdict.tables)
+        return QueryResult(
+            verdict.shown_sql,
+            columns,
+            types,
+            fetched.rows,
+            len(fetched.rows),
+            ms,
+            masked,
+            reads,
+            verdict.tables,
+        )
 
     def check_sql(self, sql: str, *, cancel: Cancel | None = None) -> Plan:
         """Check one SELECT and return the engine's plan for it; nothing runs.
@@ -252,8 +347,16 @@ class Database:
 
         return TEXT_JOBS[job](**arguments, dialect=self.dialect, catalog=self.catalog())
 
-    def read(self, sql: str, params: Sequence[object] = (), *, seconds: float, cancel: Cancel | None = None) -> list[Row]:
-        """Run SQL that this package wrote over visible tables, with values as parameters; never a model's text.
+    def read(
+        self,
+        sql: str,
+        params: Sequence[object] = (),
+        *,
+        seconds: float,
+        cancel: Cancel | None = None,
+    ) -> list[Row]:
+        """Run SQL that this package wrote over visible tables, with values as parameters; never a
+        model's text.
 
         It finds no denied columns, and masked ones hold only NULL.
         """
@@ -266,8 +369,17 @@ class Database:
 
         return self._in_session(fetch, walled=False, seconds=seconds, cancel=cancel).rows
 
-    def _in_session(self, act: Callable[[Session, Stop], T], *, walled: bool, seconds: float, cancel: Cancel | None) -> T:
-        """Run `act` beside the caller in a session of its own, for at most `seconds` and never longer than the limit."""
+    def _in_session(
+        self,
+        act: Callable[[Session, Stop], T],
+        *,
+        walled: bool,
+        seconds: float,
+        cancel: Cancel | None,
+    ) -> T:
+        """Run `act` beside the caller in a session of its own, for at most `seconds` and never
+        longer than the limit.
+        """
 
         def work(stop: Stop) -> T:
             with self.engine.session(stop, walled=walled) as session, stop.watch(session):
@@ -276,7 +388,9 @@ class Database:
         return self._runner.run(work, seconds=min(seconds, self.limits.seconds), cancel=cancel)
 
     def check(self, sql: str) -> "Verdict":
-        """Return the wall's verdict on a query, with the tables and columns it reads. Nothing runs."""
+        """Return the wall's verdict on a query, with the tables and columns it reads. Nothing
+        runs.
+        """
         verdict: Verdict = self.text_job("check", sql=sql)
         return verdict
 
@@ -291,21 +405,39 @@ class Database:
     def __enter__(self) -> "Database":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
 
 class _ParsedApart(Database):
-    """A server's database: no text is parsed in this process, but in workers that know no driver."""
+    """A server's database: no text is parsed in this process, but in workers that know no
+    driver.
+    """
 
-    def __init__(self, engine: Engine, workers: Workers, *, url: str, location: Location, limits: QueryLimits, policy: TablePolicy) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        workers: Workers,
+        *,
+        url: str,
+        location: Location,
+        limits: QueryLimits,
+        policy: TablePolicy,
+    ) -> None:
         super().__init__(engine, url=url, location=location, limits=limits, policy=policy)
         self._workers = workers
         self._numbered: tuple[Catalog | None, int] = (None, 0)
         weakref.finalize(self, workers.close)
 
     def _visible(self, reflected: Reflected) -> Catalog:
-        catalog: Catalog = self._workers.call("visible", reflected, self.policy, self.dialect, seconds=CATALOG_SECONDS)
+        catalog: Catalog = self._workers.call(
+            "visible", reflected, self.policy, self.dialect, seconds=CATALOG_SECONDS
+        )
         return catalog
 
     def text_job(self, job: str, **arguments: object) -> Any:
@@ -316,7 +448,14 @@ class _ParsedApart(Database):
             number = self._numbered[1]
         # The catalogue is sent to a worker that has not seen it.
         for sent in (None, catalog):
-            answer = self._workers.call("parse", job, number, sent, {**arguments, "dialect": self.dialect}, seconds=PLAN_SECONDS)
+            answer = self._workers.call(
+                "parse",
+                job,
+                number,
+                sent,
+                {**arguments, "dialect": self.dialect},
+                seconds=PLAN_SECONDS,
+            )
             if answer is not None:
                 break
         return answer[0]
@@ -327,9 +466,19 @@ class _ParsedApart(Database):
 
 
 class _Isolated(Database):
-    """A database that workers hold. In this process it is not opened, and no query is parsed, planned or run."""
+    """A database that workers hold. In this process it is not opened, and no query is parsed,
+    planned or run.
+    """
 
-    def __init__(self, workers: Workers, *, url: str, location: Location, limits: QueryLimits, policy: TablePolicy) -> None:
+    def __init__(
+        self,
+        workers: Workers,
+        *,
+        url: str,
+        location: Location,
+        limits: QueryLimits,
+        policy: TablePolicy,
+    ) -> None:
         super().__init__(None, url=url, location=location, limits=limits, policy=policy)
         self._workers = workers
         weakref.finalize(self, workers.close)
@@ -346,14 +495,25 @@ class _Isolated(Database):
             assert self._catalog is not None
             return self._catalog
 
-    def run(self, sql: str, *, seconds: float | None = None, cancel: Cancel | None = None) -> QueryResult:
-        return QueryResult(**self._ask("run", sql, seconds=seconds or self.limits.seconds, cancel=cancel))
+    def run(
+        self, sql: str, *, seconds: float | None = None, cancel: Cancel | None = None
+    ) -> QueryResult:
+        return QueryResult(
+            **self._ask("run", sql, seconds=seconds or self.limits.seconds, cancel=cancel)
+        )
 
     def check_sql(self, sql: str, *, cancel: Cancel | None = None) -> Plan:
         plan: Plan = self._call("check_sql", sql, seconds=PLAN_SECONDS, cancel=cancel)
         return plan
 
-    def read(self, sql: str, params: Sequence[object] = (), *, seconds: float, cancel: Cancel | None = None) -> list[Row]:
+    def read(
+        self,
+        sql: str,
+        params: Sequence[object] = (),
+        *,
+        seconds: float,
+        cancel: Cancel | None = None,
+    ) -> list[Row]:
         rows: list[Row] = self._ask("read", sql, list(params), seconds=seconds, cancel=cancel)
         return rows
 
@@ -363,8 +523,12 @@ class _Isolated(Database):
     def _ask(self, job: str, *arguments: object, seconds: float, cancel: Cancel | None) -> Any:
         return self._call(job, *arguments, seconds, seconds=seconds, cancel=cancel)
 
-    def _call(self, job: str, *arguments: object, seconds: float, cancel: Cancel | None = None) -> Any:
-        return self._workers.call(job, self._version, *arguments, seconds=min(seconds, self.limits.seconds), cancel=cancel)
+    def _call(
+        self, job: str, *arguments: object, seconds: float, cancel: Cancel | None = None
+    ) -> Any:
+        return self._workers.call(
+            job, self._version, *arguments, seconds=min(seconds, self.limits.seconds), cancel=cancel
+        )
 
     def close(self) -> None:
         self._workers.close()
@@ -381,7 +545,9 @@ def _load(path: Path, files: FileLimits, isolation: Isolation) -> tuple[Path, tu
 
             return target, load_files(path, target, files=files)
         with closing(Workers(memory_bytes=files.memory_bytes)) as workers:
-            notes: tuple[LoadNote, ...] = workers.call("load", str(path.absolute()), str(target), files, seconds=LOAD_SECONDS)
+            notes: tuple[LoadNote, ...] = workers.call(
+                "load", str(path.absolute()), str(target), files, seconds=LOAD_SECONDS
+            )
             return target, notes
     except BaseException:
         _remove(target.parent)
@@ -389,7 +555,9 @@ def _load(path: Path, files: FileLimits, isolation: Isolation) -> tuple[Path, tu
 
 
 def _lock(folder: Path) -> None:
-    """Hold a lock in the folder until this process ends, however it ends: then the next load may sweep the folder."""
+    """Hold a lock in the folder until this process ends, however it ends: then the next load may
+    sweep the folder.
+    """
     if sys.platform != "win32":
         import fcntl
 
@@ -406,7 +574,9 @@ def _remove(folder: Path) -> None:
 
 
 def _sweep() -> None:
-    """Remove the folders of loaded files whose process was killed. One without a lock is left: it may be new."""
+    """Remove the folders of loaded files whose process was killed. One without a lock is left: it
+    may be new.
+    """
     if sys.platform == "win32":
         return
     import fcntl
@@ -422,7 +592,9 @@ def _sweep() -> None:
 
 
 def _open_engine(location: Location, *, limits: QueryLimits, busy_seconds: float) -> Engine:
-    """Import one engine only: each takes time to load, and PostgreSQL's driver need not be installed."""
+    """Import one engine only: each takes time to load, and PostgreSQL's driver need not be
+    installed.
+    """
     if location.server:
         try:
             from longtable.tools.engines.postgres import PostgresEngine

@@ -1,7 +1,9 @@
-"""Open DuckDB with nothing of its surroundings, and write rows of any engine to a Parquet file by it, in chunks, without loss.
+"""Open DuckDB with nothing of its surroundings, and write rows of any engine to a Parquet file by
+it, in chunks, without loss.
 
-A column's type is told by its cells, for engines name types in their own ways, and SQLite's cells need not be of the type of
-their column. What has no type of its own in Parquet (nested values, mixed columns) is kept as text.
+A column's type is told by its cells, for engines name types in their own ways, and SQLite's cells
+need not be of the type of their column. What has no type of its own in Parquet (nested values,
+mixed columns) is kept as text.
 """
 
 import contextlib
@@ -21,14 +23,27 @@ from longtable.tools.cells import dumps, json_value
 CHUNK_ROWS = 20_000
 MEMORY_BYTES = 512_000_000
 
-_PLAIN = {bool: "BOOLEAN", float: "DOUBLE", str: "VARCHAR", bytes: "BLOB", date: "DATE", time: "TIME", timedelta: "INTERVAL", UUID: "UUID"}
+_PLAIN = {
+    bool: "BOOLEAN",
+    float: "DOUBLE",
+    str: "VARCHAR",
+    bytes: "BLOB",
+    date: "DATE",
+    time: "TIME",
+    timedelta: "INTERVAL",
+    UUID: "UUID",
+}
 TEXT = "VARCHAR"
 UNKNOWN = ""
 """Type of a column that holds only NULL so far."""
 
 
-def empty_instance(*, memory_bytes: int, threads: int | None = None, spill: bool = False) -> duckdb.DuckDBPyConnection:
-    """Open an instance that holds nothing; `close_wall` shuts it off. With `spill` it may write temporary files."""
+def empty_instance(
+    *, memory_bytes: int, threads: int | None = None, spill: bool = False
+) -> duckdb.DuckDBPyConnection:
+    """Open an instance that holds nothing; `close_wall` shuts it off. With `spill` it may write
+    temporary files.
+    """
     settings: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
@@ -50,32 +65,49 @@ def close_wall(root: duckdb.DuckDBPyConnection) -> None:
 
 
 def quiet(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """Return the connection with its progress bar off; where Python is interactive, DuckDB prints one to standard output."""
-    with contextlib.suppress(duckdb.InvalidInputException):  # a notebook without ipywidgets has no such setting and draws none
+    """Return the connection with its progress bar off; where Python is interactive, DuckDB prints
+    one to standard output.
+    """
+    with contextlib.suppress(duckdb.InvalidInputException):
+        # A notebook without ipywidgets has no such setting and draws none.
         connection.execute("SET enable_progress_bar = false")
     return connection
 
 
 def path_literal(path: Path) -> str:
-    """Return a path as an SQL string; DuckDB takes the path of an existing file literally, wildcards included."""
+    """Return a path as an SQL string; DuckDB takes the path of an existing file literally,
+    wildcards included.
+    """
     return "'" + str(path.absolute()).replace("'", "''") + "'"
 
 
 def column_names(columns: Sequence[str]) -> tuple[str, ...]:
-    """Return names that differ from each other, whatever the case: `n`, `n_1`; an empty one is numbered."""
+    """Return names that differ from each other, whatever the case: `n`, `n_1`; an empty one is
+    numbered.
+    """
     taken = set[str]()
-    return tuple(free_name(column or f"column{place}", taken) for place, column in enumerate(columns))
+    return tuple(
+        free_name(column or f"column{place}", taken) for place, column in enumerate(columns)
+    )
 
 
 def free_name(base: str, taken: set[str], *, start: int = 1) -> str:
-    """Return `base`, or it with the first free number from `start` on, and add it to the names that are taken."""
-    name = next(name for name in chain([base], (f"{base}_{number}" for number in count(start))) if fold(name) not in taken)
+    """Return `base`, or it with the first free number from `start` on, and add it to the names that
+    are taken.
+    """
+    name = next(
+        name
+        for name in chain([base], (f"{base}_{number}" for number in count(start)))
+        if fold(name) not in taken
+    )
     taken.add(fold(name))
     return name
 
 
 def write_parquet(path: Path, names: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
-    """Write rows to `path`, parts of them in files beside it, and return how many there were; memory does not grow with them."""
+    """Write rows to `path`, parts of them in files beside it, and return how many there were;
+    memory does not grow with them.
+    """
     parts: list[tuple[Path, list[str]]] = []
     count = 0
     with _connect() as connection:
@@ -94,11 +126,15 @@ def write_parquet(path: Path, names: Sequence[str], rows: Iterable[Sequence[obje
     return count
 
 
-def read_parquet(path: Path, *, offset: int = 0, limit: int | None = None) -> Iterator[list[tuple[object, ...]]]:
+def read_parquet(
+    path: Path, *, offset: int = 0, limit: int | None = None
+) -> Iterator[list[tuple[object, ...]]]:
     """Yield the rows of a file in order, in batches."""
     with _connect() as connection:
         rows = "" if limit is None else f" LIMIT {limit}"
-        cursor = connection.execute(f"SELECT * FROM read_parquet({path_literal(path)}){rows} OFFSET {offset}")
+        cursor = connection.execute(
+            f"SELECT * FROM read_parquet({path_literal(path)}){rows} OFFSET {offset}"
+        )
         while batch := cursor.fetchmany(2_000):
             yield batch
 
@@ -112,7 +148,12 @@ def _chunks(rows: Iterable[Sequence[object]]) -> Iterator[list[Sequence[object]]
     yield from iter(lambda: list(islice(iterator, CHUNK_ROWS)), [])
 
 
-def _write_part(connection: duckdb.DuckDBPyConnection, path: Path, names: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+def _write_part(
+    connection: duckdb.DuckDBPyConnection,
+    path: Path,
+    names: Sequence[str],
+    rows: Sequence[Sequence[object]],
+) -> list[str]:
     columns, types = [], []
     for place in range(len(names)):
         cells = [row[place] for row in rows]
@@ -120,20 +161,36 @@ def _write_part(connection: duckdb.DuckDBPyConnection, path: Path, names: Sequen
         texts = (None if cell is None else _text(cell) for cell in cells)
         columns.append(list(texts) if kind == TEXT else cells)
         types.append(kind)
-    picked = ", ".join(f"unnest(?::{kind or TEXT}[]) AS {quoted(name)}" for kind, name in zip(types, names, strict=True))
+    picked = ", ".join(
+        f"unnest(?::{kind or TEXT}[]) AS {quoted(name)}"
+        for kind, name in zip(types, names, strict=True)
+    )
     connection.execute(f"COPY (SELECT {picked}) TO {path_literal(path)} (FORMAT parquet)", columns)
     return types
 
 
-def _join(connection: duckdb.DuckDBPyConnection, path: Path, names: Sequence[str], parts: Sequence[tuple[Path, list[str]]]) -> None:
-    """Join the parts under types that hold all of their values; without parts, write an empty file."""
+def _join(
+    connection: duckdb.DuckDBPyConnection,
+    path: Path,
+    names: Sequence[str],
+    parts: Sequence[tuple[Path, list[str]]],
+) -> None:
+    """Join the parts under types that hold all of their values; without parts, write an empty
+    file.
+    """
     if not parts:
         empty = ", ".join(f"NULL::{TEXT} AS {quoted(name)}" for name in names)
-        connection.execute(f"COPY (SELECT {empty} WHERE false) TO {path_literal(path)} (FORMAT parquet)")
+        connection.execute(
+            f"COPY (SELECT {empty} WHERE false) TO {path_literal(path)} (FORMAT parquet)"
+        )
         return
     kinds = [_common([types[place] for _, types in parts]) for place in range(len(names))]
-    picked = ", ".join(f"{quoted(name)}::{kind} AS {quoted(name)}" for kind, name in zip(kinds, names, strict=True))
-    whole = " UNION ALL ".join(f"SELECT {picked} FROM read_parquet({path_literal(part)})" for part, _ in parts)
+    picked = ", ".join(
+        f"{quoted(name)}::{kind} AS {quoted(name)}" for kind, name in zip(kinds, names, strict=True)
+    )
+    whole = " UNION ALL ".join(
+        f"SELECT {picked} FROM read_parquet({path_literal(part)})" for part, _ in parts
+    )
     connection.execute(f"COPY ({whole}) TO {path_literal(path)} (FORMAT parquet)")
 
 
@@ -154,7 +211,9 @@ def _type_of(cells: Sequence[object]) -> str:
         zoned = {cell.tzinfo is not None for cell in cells if isinstance(cell, datetime)}
         return TEXT if len(zoned) > 1 else "TIMESTAMPTZ" if zoned == {True} else "TIMESTAMP"
     zoned_times = any(cell.tzinfo is not None for cell in cells if isinstance(cell, time))
-    if zoned_times or any(cell.microseconds % 1000 for cell in cells if isinstance(cell, timedelta)):
+    if zoned_times or any(
+        cell.microseconds % 1000 for cell in cells if isinstance(cell, timedelta)
+    ):
         return TEXT  # Parquet keeps milliseconds of an interval, and no zone of a time
     return _PLAIN.get(kinds.pop(), TEXT) if len(kinds) == 1 else TEXT
 

@@ -1,8 +1,10 @@
-"""Run one query off the caller's thread, so that time limit and cancel hold whatever the engine does.
+"""Run one query off the caller's thread, so that time limit and cancel hold whatever the engine
+does.
 
-The engines look at their stop flag only between steps. One call on one huge value can go on for minutes without a
-step (levenshtein of two 200,000-character strings in DuckDB: 33 s after `interrupt()`), so the caller waits beside the
-query, not inside it, and leaves it behind after a short grace.
+The engines look at their stop flag only between steps. One call on one huge value can go on for
+minutes without a step (levenshtein of two 200,000-character strings in DuckDB: 33 s after
+`interrupt()`), so the caller waits beside the query, not inside it, and leaves it behind after a
+short grace.
 """
 
 import threading
@@ -33,7 +35,9 @@ class Interruptible(Protocol):
 
 
 class Cancel:
-    """A switch that stops the query it was passed to; safe to share between threads, and final once used."""
+    """A switch that stops the query it was passed to; safe to share between threads, and final once
+    used.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -89,7 +93,9 @@ class Stop:
 
     @contextmanager
     def watch(self, session: Interruptible) -> Iterator[None]:
-        """Interrupt this session when the query is stopped, and not after: its next query is another caller's."""
+        """Interrupt this session when the query is stopped, and not after: its next query is
+        another caller's.
+        """
         self._name(session)
         try:
             yield
@@ -109,7 +115,9 @@ class Stop:
 
 
 def _in_daemon(work: Callable[[], T]) -> Future[T]:
-    """Run a function in a daemon thread, which does not hold up the interpreter's end as an executor's would."""
+    """Run a function in a daemon thread, which does not hold up the interpreter's end as an
+    executor's would.
+    """
     future: Future[T] = Future()
 
     def run() -> None:
@@ -123,14 +131,17 @@ def _in_daemon(work: Callable[[], T]) -> Future[T]:
 
 
 class Runner:
-    """Run work beside the caller, under a deadline and a cancel; count what had to be left behind."""
+    """Run work beside the caller, under a deadline and a cancel; count what had to be left
+    behind.
+    """
 
     def __init__(self) -> None:
         self._left_behind: list[Future[Any]] = []
         self._running: set[Cancel] = set()
 
     def run(self, work: Callable[[Stop], T], *, seconds: float, cancel: Cancel | None = None) -> T:
-        """Return what `work` returns; raise `QueryTimeoutError` or `QueryCancelledError` when stopped.
+        """Return what `work` returns; raise `QueryTimeoutError` or `QueryCancelledError` when
+        stopped.
 
         `work` runs inside `stop.watch(session)` as soon as there is something to interrupt.
         """
@@ -139,7 +150,9 @@ class Runner:
             raise QueryCancelledError
         self._left_behind = [job for job in self._left_behind if not job.done()]
         if len(self._left_behind) >= MAX_LEFT_BEHIND:
-            raise DatabaseUnavailableError(f"{MAX_LEFT_BEHIND} stopped queries have not ended yet: wait until they have")
+            raise DatabaseUnavailableError(
+                f"{MAX_LEFT_BEHIND} stopped queries have not ended yet: wait until they have"
+            )
         wake = threading.Event()
         stop = Stop(seconds=seconds)
         forget = cancel.on_cancel(wake.set)
@@ -172,7 +185,9 @@ class Runner:
             cancel.cancel()
 
     def _stop(self, job: Future[Any], stop: Stop) -> None:
-        """Interrupt again and again, for an interrupt that comes before the query began is lost; then give up."""
+        """Interrupt again and again, for an interrupt that comes before the query began is lost;
+        then give up.
+        """
         until = time.monotonic() + GRACE_SECONDS
         while not job.done() and time.monotonic() < until:
             stop.interrupt()

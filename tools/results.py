@@ -1,10 +1,12 @@
-"""Store full query results outside the checkpoint: one Parquet file a result, by thread and handle (r1, r2 ...).
+"""Store full query results outside the checkpoint: one Parquet file a result, by thread and handle
+(r1, r2 ...).
 
     folder/<hash of the thread id>/r3/data.parquet, meta.json
 
-A result is written to a draft folder and renamed to its handle when complete, so a killed process leaves no half result and
-two processes cannot take the same handle. Over a quota, the least recently used data is deleted; its meta.json stays, so that
-a deleted result differs from one that never existed, and its SQL can be run again.
+A result is written to a draft folder and renamed to its handle when complete, so a killed process
+leaves no half result and two processes cannot take the same handle. Over a quota, the least
+recently used data is deleted; its meta.json stays, so that a deleted result differs from one that
+never existed, and its SQL can be run again.
 """
 
 import hashlib
@@ -25,7 +27,13 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from longtable.base.errors import ConfigError, DatabaseError, MissingExtraError, PersistenceError, ResultTooLargeError
+from longtable.base.errors import (
+    ConfigError,
+    DatabaseError,
+    MissingExtraError,
+    PersistenceError,
+    ResultTooLargeError,
+)
 from longtable.tools.catalog import Catalog, Column, Table
 from longtable.tools.database import Isolation, QueryLimits, QueryResult
 from longtable.tools.parquet import column_names, path_literal, read_parquet, write_parquet
@@ -59,13 +67,17 @@ class ResultGoneError(DatabaseError):
     """The rows of a result were dropped to stay within the quota; `sql` makes them again."""
 
     def __init__(self, handle: str, *, sql: str) -> None:
-        super().__init__(f"the rows of {handle} are no longer kept (quota): run its SQL again: {sql}")
+        super().__init__(
+            f"the rows of {handle} are no longer kept (quota): run its SQL again: {sql}"
+        )
         self.handle, self.sql = handle, sql
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResultMeta:
-    """What is known of a result without its rows. `names` are its columns in SQL over handles: `columns`, each one once."""
+    """What is known of a result without its rows. `names` are its columns in SQL over handles:
+    `columns`, each one once.
+    """
 
     handle: str
     sql: str
@@ -87,7 +99,8 @@ def catalog_of(metas: Sequence[ResultMeta]) -> Catalog:
 
 def _table(meta: ResultMeta) -> Table:
     types = [*meta.types, *[""] * (len(meta.names) - len(meta.types))]
-    # Without a type a masked column can be shown, but not sorted or compared: what is kept may be a union of masked values and others.
+    # Without a type a masked column can be shown, but not sorted or compared: what is kept may be a
+    # union of masked values and others.
     columns = (
         Column(name, "" if place in meta.masked else kind, masked=place in meta.masked)
         for place, (name, kind) in enumerate(zip(meta.names, types, strict=False))
@@ -118,11 +131,19 @@ class ResultStore:
         isolation: Isolation = "process",
     ) -> None:
         """`isolation`: where SQL over results runs; see `Database.open`."""
-        for name, value in (("quota_bytes_per_thread", quota_bytes_per_thread), ("quota_bytes_total", quota_bytes_total)):
+        for name, value in (
+            ("quota_bytes_per_thread", quota_bytes_per_thread),
+            ("quota_bytes_total", quota_bytes_total),
+        ):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ConfigError(f"ResultStore {name} must be a whole number of at least 1, found {value!r}")
+                raise ConfigError(
+                    f"ResultStore {name} must be a whole number of at least 1, found {value!r}"
+                )
         self.folder = folder.absolute()
-        self.quota_bytes_per_thread, self.quota_bytes_total = quota_bytes_per_thread, quota_bytes_total
+        self.quota_bytes_per_thread, self.quota_bytes_total = (
+            quota_bytes_per_thread,
+            quota_bytes_total,
+        )
         self._clock = clock
         self._runner, self._lock, self._isolation = Runner(), threading.Lock(), isolation
         self._workers: Workers | None = None
@@ -139,7 +160,8 @@ class ResultStore:
     ) -> str:
         """Store a result and return its handle; over a quota, delete the least recently used data.
 
-        Raises `ResultTooLargeError` if the result alone is over a quota, `PersistenceError` if it cannot be written.
+        Raises `ResultTooLargeError` if the result alone is over a quota, `PersistenceError` if it
+        cannot be written.
         """
         home = self._home(thread_id)
         now = self._clock()
@@ -165,7 +187,9 @@ class ResultStore:
             }
             handle = self._settle(draft, home, meta)
         except (OSError, duckdb.Error) as error:
-            raise PersistenceError(f"the result cannot be kept in {str(self.folder)!r}: {str(error).splitlines()[0]}") from error
+            raise PersistenceError(
+                f"the result cannot be kept in {str(self.folder)!r}: {str(error).splitlines()[0]}"
+            ) from error
         finally:
             shutil.rmtree(draft, ignore_errors=True)
         self._make_room(home, spared=home / handle)
@@ -180,7 +204,9 @@ class ResultStore:
         raise UnknownResultError(handle, known=[meta.handle for meta in self.handles(thread_id)])
 
     def handles(self, thread_id: str) -> list[ResultMeta]:
-        """Return every result a thread ever had, oldest first, including those whose rows were deleted."""
+        """Return every result a thread ever had, oldest first, including those whose rows were
+        deleted.
+        """
         found = []
         for number in sorted(_numbers(self._home(thread_id))):
             with suppress(*_ABSENT):  # the thread is being deleted
@@ -210,10 +236,13 @@ class ResultStore:
         """Return a whole result as it was put in."""
         meta = self.meta(thread_id, handle)
         rows = [row for batch in self.batches(thread_id, handle) for row in batch]
-        return QueryResult(meta.sql, meta.columns, meta.types, rows, meta.row_count, 0, frozenset(meta.masked))
+        return QueryResult(
+            meta.sql, meta.columns, meta.types, rows, meta.row_count, 0, frozenset(meta.masked)
+        )
 
     def arrow(self, thread_id: str, handle: str) -> "pyarrow.Table":
-        """Return a whole result as an Arrow table, typed as it is kept; of columns that share a name the later ones are numbered.
+        """Return a whole result as an Arrow table, typed as it is kept; of columns that share a
+        name the later ones are numbered.
 
         Raises `ConfigError` without pyarrow.
         """
@@ -224,25 +253,46 @@ class ResultStore:
         return parquet.read_table(self.path(thread_id, handle))
 
     def frame(self, thread_id: str, handle: str) -> "pandas.DataFrame":
-        """Return a whole result as a pandas DataFrame: see `arrow`. Raises `ConfigError` without pandas."""
+        """Return a whole result as a pandas DataFrame: see `arrow`. Raises `ConfigError` without
+        pandas.
+        """
         if find_spec("pandas") is None:
             raise MissingExtraError("a result cannot be made a DataFrame", "frames")
         path = self.path(thread_id, handle)
         with duckdb.connect() as connection:
             return connection.execute(f"SELECT * FROM read_parquet({path_literal(path)})").df()
 
-    def page(self, thread_id: str, handle: str, *, page: int = 1, size: int = PAGE_ROWS) -> ResultPage:
+    def page(
+        self, thread_id: str, handle: str, *, page: int = 1, size: int = PAGE_ROWS
+    ) -> ResultPage:
         """Return one page; a page past the end holds no rows."""
         meta = self.meta(thread_id, handle)
         size = max(1, min(size, MOST_PAGE_ROWS))
         page = max(1, page)
         first = (page - 1) * size
         pages = max(1, -(-meta.row_count // size))
-        rows = [row for batch in self._read(thread_id, handle, offset=first, limit=size) for row in batch] if first < meta.row_count else []
+        rows = (
+            [
+                row
+                for batch in self._read(thread_id, handle, offset=first, limit=size)
+                for row in batch
+            ]
+            if first < meta.row_count
+            else []
+        )
         return ResultPage(meta, rows, page, pages)
 
-    def sql(self, thread_id: str, sql: str, *, limits: QueryLimits | None = None, cancel: Cancel | None = None) -> QueryResult:
-        """Run one SELECT over the handles of a thread, behind both walls; raises as `Database.run` does."""
+    def sql(
+        self,
+        thread_id: str,
+        sql: str,
+        *,
+        limits: QueryLimits | None = None,
+        cancel: Cancel | None = None,
+    ) -> QueryResult:
+        """Run one SELECT over the handles of a thread, behind both walls; raises as `Database.run`
+        does.
+        """
         metas, limits = self.handles(thread_id), limits or QueryLimits()
         files = {meta.handle: str(self._home(thread_id) / meta.handle / DATA) for meta in metas}
         answer = self._answer(sql, catalog_of(metas), files, limits, cancel)
@@ -253,32 +303,47 @@ class ResultStore:
                 self.path(thread_id, handle)
         return answer
 
-    def _answer(self, sql: str, catalog: Catalog, files: dict[str, str], limits: QueryLimits, cancel: Cancel | None) -> QueryResult | str:
+    def _answer(
+        self,
+        sql: str,
+        catalog: Catalog,
+        files: dict[str, str],
+        limits: QueryLimits,
+        cancel: Cancel | None,
+    ) -> QueryResult | str:
         if self._isolation == "none":
             from longtable.tools.worker import run_over_handles  # it loads the parser
 
-            return run_over_handles(sql, catalog, files, limits=limits, runner=self._runner, cancel=cancel)
+            return run_over_handles(
+                sql, catalog, files, limits=limits, runner=self._runner, cancel=cancel
+            )
         with self._lock:
             if self._workers is None:
                 self._workers = Workers(memory_bytes=limits.memory_bytes, answer_bytes=limits.bytes)
                 weakref.finalize(self, self._workers.close)
-        answer = self._workers.call("over_handles", sql, catalog, files, limits, seconds=limits.seconds, cancel=cancel)
+        answer = self._workers.call(
+            "over_handles", sql, catalog, files, limits, seconds=limits.seconds, cancel=cancel
+        )
         return answer if isinstance(answer, str) else QueryResult(**answer)
 
     def copy(self, thread_id: str, other_id: str) -> None:
-        """Copy the results of one thread to another that has none, under the same handles: a fork's history names them.
+        """Copy the results of one thread to another that has none, under the same handles: a fork's
+        history names them.
 
         Raises `PersistenceError`.
         """
         home, other = self._home(thread_id), self._home(other_id)
-        draft = self.folder / f"copy-{uuid.uuid4().hex}"  # killed half way, its data is counted in the quota, and goes by it
+        # Killed half way, its data is counted in the quota, and goes by it.
+        draft = self.folder / f"copy-{uuid.uuid4().hex}"
         try:
             for number in sorted(_numbers(home)):
                 shutil.copytree(home / f"r{number}", draft / f"r{number}", copy_function=_link)
             if draft.exists():
                 draft.rename(other)
         except OSError as error:
-            raise PersistenceError(f"the results cannot be copied in {str(self.folder)!r}: {error}") from error
+            raise PersistenceError(
+                f"the results cannot be copied in {str(self.folder)!r}: {error}"
+            ) from error
         finally:
             shutil.rmtree(draft, ignore_errors=True)
 
@@ -292,18 +357,26 @@ class ResultStore:
             return
         shutil.rmtree(doomed, ignore_errors=True)
 
-    def _read(self, thread_id: str, handle: str, *, offset: int, limit: int | None) -> Iterator[list[tuple[object, ...]]]:
+    def _read(
+        self, thread_id: str, handle: str, *, offset: int, limit: int | None
+    ) -> Iterator[list[tuple[object, ...]]]:
         path = self.path(thread_id, handle)
         try:
             yield from read_parquet(path, offset=offset, limit=limit)
         except duckdb.Error as error:
             if not path.exists():
                 raise ResultGoneError(handle, sql=self.meta(thread_id, handle).sql) from error
-            raise PersistenceError(f"the result {handle} cannot be read: {str(error).splitlines()[0]}") from error
+            raise PersistenceError(
+                f"the result {handle} cannot be read: {str(error).splitlines()[0]}"
+            ) from error
 
     def _home(self, thread_id: str) -> Path:
-        # A hash: no id can name a place outside, and none is too long or differs from another by case only.
-        return self.folder / hashlib.sha256(thread_id.encode("utf-8", "surrogatepass")).hexdigest()[:40]
+        # A hash: no id can name a place outside, and none is too long or differs from another by
+        # case only.
+        return (
+            self.folder
+            / hashlib.sha256(thread_id.encode("utf-8", "surrogatepass")).hexdigest()[:40]
+        )
 
     def _settle(self, draft: Path, home: Path, meta: dict[str, object]) -> str:
         """Rename the complete draft to the next free handle; renaming to one that exists fails."""
@@ -323,9 +396,17 @@ class ResultStore:
                 return f"r{number}"
 
     def _make_room(self, home: Path, *, spared: Path) -> None:
-        """Delete the least recently used data until both quotas hold, and drafts that were abandoned."""
-        kept = [entry for path in self.folder.glob(f"*/r*/{DATA}") if (entry := _used(path)) is not None]
-        _drop(sorted(entry for entry in kept if entry[2].parent.parent == home), self.quota_bytes_per_thread, spared)
+        """Delete the least recently used data until both quotas hold, and drafts that were
+        abandoned.
+        """
+        kept = [
+            entry for path in self.folder.glob(f"*/r*/{DATA}") if (entry := _used(path)) is not None
+        ]
+        _drop(
+            sorted(entry for entry in kept if entry[2].parent.parent == home),
+            self.quota_bytes_per_thread,
+            spared,
+        )
         _drop(sorted(entry for entry in kept if entry[2].exists()), self.quota_bytes_total, spared)
         old = self._clock().timestamp() - STALE_SECONDS
         for draft in home.glob("draft-*"):
@@ -357,7 +438,9 @@ def _numbers(home: Path) -> list[int]:
 
 
 def _used(path: Path) -> tuple[float, int, Path] | None:
-    """Return when a file was last used, its bytes, its path; None when another process just dropped it."""
+    """Return when a file was last used, its bytes, its path; None when another process just dropped
+    it.
+    """
     try:
         stat = path.stat()
     except FileNotFoundError:

@@ -1,4 +1,6 @@
-"""The tools of one database, as LangChain tools: the content is compact JSON, the artifact of run_sql the whole result."""
+"""The tools of one database, as LangChain tools: the content is compact JSON, the artifact of
+run_sql the whole result.
+"""
 
 import asyncio
 import json
@@ -51,7 +53,9 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Described:
-    """The tables an answer describes, each with the hash of what it looks like; `listing`: it says which tables there are."""
+    """The tables an answer describes, each with the hash of what it looks like; `listing`: it says
+    which tables there are.
+    """
 
     tables: Mapping[str, str]
     listing: bool = False
@@ -60,14 +64,22 @@ class Described:
 class ListTables(BaseModel):
     """Arguments of list_tables."""
 
-    search: str = Field(default="", description="Words of what the tables are about: names, comments and values are searched. Empty: all.")
+    search: str = Field(
+        default="",
+        description=(
+            "Words of what the tables are about: names, comments and values are searched. Empty:"
+            " all."
+        ),
+    )
     page: int = Field(default=1, description=f"Page, {schema_tools.PAGE} tables each.")
 
 
 class DescribeTables(BaseModel):
     """Arguments of describe_tables."""
 
-    names: list[str] = Field(description=f"Table names as list_tables gives them, at most {schema_tools.MOST_DESCRIBED}.")
+    names: list[str] = Field(
+        description=f"Table names as list_tables gives them, at most {schema_tools.MOST_DESCRIBED}."
+    )
 
 
 class FindColumns(BaseModel):
@@ -81,8 +93,12 @@ class FindValues(BaseModel):
     """Arguments of find_values."""
 
     text: str | list[str] = Field(description="The value, or a part of it; or several.")
-    table: str = Field(default="", description="Search this table only. Empty: the text columns of all tables.")
-    column: str = Field(default="", description="Search columns of this name only, or one as table.column.")
+    table: str = Field(
+        default="", description="Search this table only. Empty: the text columns of all tables."
+    )
+    column: str = Field(
+        default="", description="Search columns of this name only, or one as table.column."
+    )
     limit: int = Field(default=20, description="Most matches to return.")
 
 
@@ -93,12 +109,18 @@ class RunSql(BaseModel):
 
 
 def database_tools(database: Database) -> list[BaseTool]:
-    """Return list_tables, describe_tables, find_columns, find_values and run_sql over this database; they raise `DatabaseError`s."""
+    """Return list_tables, describe_tables, find_columns, find_values and run_sql over this
+    database; they raise `DatabaseError`s.
+    """
 
     def described(answer: schema_tools.Entry, key: str, *, listing: bool = False) -> Described:
         entries, hashes = answer[key], database.catalog().hashes
         named = entries if isinstance(entries, list) else []
-        told = [str(entry["table" if key == "columns" else "name"]) for entry in named if isinstance(entry, dict)]
+        told = [
+            str(entry["table" if key == "columns" else "name"])
+            for entry in named
+            if isinstance(entry, dict)
+        ]
         return Described({name: hashes[name] for name in told if name in hashes}, listing)
 
     def tables(search: str = "", page: int = 1, *, cancel: Cancel | None = None) -> Answer:
@@ -113,9 +135,19 @@ def database_tools(database: Database) -> list[BaseTool]:
         answer = schema_tools.find_columns(database, text, limit, cancel=cancel)
         return dumps(answer), described(answer, "columns")
 
-    def find(text: str | list[str], table: str = "", column: str = "", limit: int = 20, *, cancel: Cancel | None = None) -> Answer:
+    def find(
+        text: str | list[str],
+        table: str = "",
+        column: str = "",
+        limit: int = 20,
+        *,
+        cancel: Cancel | None = None,
+    ) -> Answer:
         if not isinstance(text, str):
-            return dumps(values.find_several(database, text, table, column, limit, cancel=cancel)), None
+            return (
+                dumps(values.find_several(database, text, table, column, limit, cancel=cancel)),
+                None,
+            )
         return dumps(values.find_values(database, text, table, column, limit, cancel=cancel)), None
 
     def run(sql: str, *, cancel: Cancel | None = None) -> Answer:
@@ -124,27 +156,36 @@ def database_tools(database: Database) -> list[BaseTool]:
 
     return [
         cancellable_tool(
-            "list_tables", "List tables and views with columns and row counts; a search gives the best first.", tables, ListTables
+            "list_tables",
+            "List tables and views with columns and row counts; a search gives the best first.",
+            tables,
+            ListTables,
         ),
         cancellable_tool(
             "describe_tables",
-            "Describe tables: column types, keys (inferred ones marked), comments, three sample rows; for up to"
-            f" {schema_tools.MOST_CLOSELY} tables also ranges, distinct values and nulls.",
+            "Describe tables: column types, keys (inferred ones marked), comments, three sample"
+            f" rows; for up to {schema_tools.MOST_CLOSELY} tables also ranges, distinct values and"
+            " nulls.",
             describe,
             DescribeTables,
         ),
-        cancellable_tool("find_columns", "Find columns in a large schema by name, comment or value, best first.", columns, FindColumns),
+        cancellable_tool(
+            "find_columns",
+            "Find columns in a large schema by name, comment or value, best first.",
+            columns,
+            FindColumns,
+        ),
         cancellable_tool(
             "find_values",
-            "Find which table and column hold a value, and how it is spelled there: use it before filtering. Finds other case,"
-            " plural, parts and typing errors.",
+            "Find which table and column hold a value, and how it is spelled there: use it before"
+            " filtering. Finds other case, plural, parts and typing errors.",
             find,
             FindValues,
         ),
         cancellable_tool(
             "run_sql",
-            f"Run one read-only SELECT in the {database.dialect} dialect. You see the first {SHOWN_ROWS} rows"
-            " and the number of all; the user sees every row.",
+            f"Run one read-only SELECT in the {database.dialect} dialect. You see the first"
+            f" {SHOWN_ROWS} rows and the number of all; the user sees every row.",
             run,
             RunSql,
             metadata={"kind": "query"},
@@ -153,9 +194,15 @@ def database_tools(database: Database) -> list[BaseTool]:
 
 
 def cancellable_tool(
-    name: str, description: str, call: Callable[..., Answer], schema: type[BaseModel], metadata: dict[str, Any] | None = None
+    name: str,
+    description: str,
+    call: Callable[..., Answer],
+    schema: type[BaseModel],
+    metadata: dict[str, Any] | None = None,
 ) -> BaseTool:
-    """Return a tool over a blocking function; cancelling the run cancels what it does by its argument `cancel`."""
+    """Return a tool over a blocking function; cancelling the run cancels what it does by its
+    argument `cancel`.
+    """
 
     async def arun(**arguments: Any) -> Answer:
         return await cancellable(call, **arguments)
@@ -172,7 +219,9 @@ def cancellable_tool(
 
 
 async def cancellable(call: Callable[..., Result], **arguments: Any) -> Result:
-    """Run a blocking function in a worker thread; cancelling the task cancels what it does by its argument `cancel`."""
+    """Run a blocking function in a worker thread; cancelling the task cancels what it does by its
+    argument `cancel`.
+    """
     cancel = Cancel()
     try:
         return await asyncio.to_thread(call, cancel=cancel, **arguments)
@@ -181,19 +230,32 @@ async def cancellable(call: Callable[..., Result], **arguments: Any) -> Result:
         raise
 
 
-def run_sql(database: Database, sql: str, *, cancel: Cancel | None = None) -> tuple[dict[str, Json], QueryResult]:
+def run_sql(
+    database: Database, sql: str, *, cancel: Cancel | None = None
+) -> tuple[dict[str, Json], QueryResult]:
     """Return what the model is shown, and the whole result."""
     result = database.run(sql, cancel=cancel)
     shown = shown_part(result.columns, result.types, result.shown(result.rows[:SHOWN_ROWS]))
     wide = summary(result.columns, result.rows, result.masked, chars=NAME_CHARS)
-    preview: dict[str, Json] = {"row_count": result.row_count, **shown, **wide, "note": NOTE, "sql": result.sql, "ms": result.ms}
+    preview: dict[str, Json] = {
+        "row_count": result.row_count,
+        **shown,
+        **wide,
+        "note": NOTE,
+        "sql": result.sql,
+        "ms": result.ms,
+    }
     if why := why_empty(database, result, cancel=cancel):
         preview["empty"] = why
     return preview, result
 
 
-def shown_part(columns: Sequence[str], types: Sequence[str], rows: Sequence[Sequence[object]]) -> dict[str, Json]:
-    """Return columns, types and rows as the model is shown them: of a wide result the first columns, and how many those are."""
+def shown_part(
+    columns: Sequence[str], types: Sequence[str], rows: Sequence[Sequence[object]]
+) -> dict[str, Json]:
+    """Return columns, types and rows as the model is shown them: of a wide result the first
+    columns, and how many those are.
+    """
     shown = preview_rows([row[:SHOWN_COLUMNS] for row in rows])
     told: dict[str, Json] = {
         "columns": [clip(clean(name), NAME_CHARS) for name in columns[:NAMED_COLUMNS]],
@@ -211,7 +273,9 @@ def with_handle(answer: str, handle: str) -> str:
 
 
 def with_note(answer: str, **notes: Json) -> str:
-    """Return an answer of run_sql with more told, before the rows: a long answer is cut at its end."""
+    """Return an answer of run_sql with more told, before the rows: a long answer is cut at its
+    end.
+    """
     told: dict[str, Json] = {}
     for name, value in json.loads(answer).items():
         if name == "rows":
@@ -220,14 +284,22 @@ def with_note(answer: str, **notes: Json) -> str:
     return dumps(told)
 
 
-def summary(columns: Sequence[str], rows: Sequence[Sequence[object]], masked: Collection[int], *, chars: int) -> dict[str, Json]:
-    """Return least, most, mean and NULLs of the numeric columns past those shown, the first `SUMMED_COLUMNS` of them.
+def summary(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], masked: Collection[int], *, chars: int
+) -> dict[str, Json]:
+    """Return least, most, mean and NULLs of the numeric columns past those shown, the first
+    `SUMMED_COLUMNS` of them.
 
-    Over the first rows only where there are very many cells; `of_rows` says so. A masked column tells nothing.
+    Over the first rows only where there are very many cells; `of_rows` says so. A masked column
+    tells nothing.
     """
     told: dict[str, Json] = {}
     seen = rows[: max(1, MOST_CELLS // max(1, len(columns)))]
-    numeric = (found for place in range(SHOWN_COLUMNS, len(columns)) if place not in masked and (found := _column(columns, place, seen)))
+    numeric = (
+        found
+        for place in range(SHOWN_COLUMNS, len(columns))
+        if place not in masked and (found := _column(columns, place, seen))
+    )
     for name, figures in islice(numeric, SUMMED_COLUMNS):
         told[clip(clean(name), chars)] = figures
     if not told:
@@ -235,17 +307,27 @@ def summary(columns: Sequence[str], rows: Sequence[Sequence[object]], masked: Co
     return {"summary": told, **({"summary_of_rows": len(seen)} if len(seen) < len(rows) else {})}
 
 
-def _column(columns: Sequence[str], place: int, rows: Sequence[Sequence[object]]) -> tuple[str, dict[str, Json]] | None:
+def _column(
+    columns: Sequence[str], place: int, rows: Sequence[Sequence[object]]
+) -> tuple[str, dict[str, Json]] | None:
     """Return a column's figures, None where it holds anything but numbers."""
     cells = [row[place] for row in rows]
     numbers = [cell for cell in cells if cell is not None]
-    if not numbers or not all(isinstance(cell, int | float | Decimal) and not isinstance(cell, bool) for cell in numbers):
+    if not numbers or not all(
+        isinstance(cell, int | float | Decimal) and not isinstance(cell, bool) for cell in numbers
+    ):
         return None
-    finite = [cell for cell in numbers if isinstance(cell, int | float | Decimal) and math.isfinite(cell)]
+    finite = [
+        cell for cell in numbers if isinstance(cell, int | float | Decimal) and math.isfinite(cell)
+    ]
     if not finite:
         return None
     mean = math.fsum(finite) / len(finite)
-    figures: dict[str, Json] = {"min": json_value(min(finite)), "max": json_value(max(finite)), "mean": float(f"{mean:.{DIGITS}g}")}
+    figures: dict[str, Json] = {
+        "min": json_value(min(finite)),
+        "max": json_value(max(finite)),
+        "mean": float(f"{mean:.{DIGITS}g}"),
+    }
     return columns[place], {**figures, "nulls": len(cells) - len(numbers)}
 
 
@@ -254,7 +336,9 @@ class FetchRefusedError(DatabaseError):
 
 
 class ThreadResults:
-    """The results of the one thread that runs; a plain class, for a tool's arguments to hold it as it is."""
+    """The results of the one thread that runs; a plain class, for a tool's arguments to hold it as
+    it is.
+    """
 
     def __init__(self, store: "ResultStore", thread_id: str) -> None:
         self.store, self.thread_id = store, thread_id
@@ -262,7 +346,12 @@ class ThreadResults:
     def put(self, result: QueryResult) -> str:
         """Keep a result and return its handle."""
         return self.store.put(
-            self.thread_id, columns=result.columns, types=result.types, rows=result.rows, sql=result.sql, masked=result.masked
+            self.thread_id,
+            columns=result.columns,
+            types=result.types,
+            rows=result.rows,
+            sql=result.sql,
+            masked=result.masked,
         )
 
 
@@ -271,47 +360,85 @@ class FetchResult(BaseModel):
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
-    handle: str = Field(default="", description="Handle of a result, such as r3. Not needed with sql.")
-    page: int = Field(default=1, description=f"Page of that result, {SHOWN_ROWS} rows each, from 1.")
-    sql: str = Field(default="", description="Instead of a page: one SELECT (DuckDB) whose tables are handles, as in SELECT ... FROM r3.")
+    handle: str = Field(
+        default="", description="Handle of a result, such as r3. Not needed with sql."
+    )
+    page: int = Field(
+        default=1, description=f"Page of that result, {SHOWN_ROWS} rows each, from 1."
+    )
+    sql: str = Field(
+        default="",
+        description=(
+            "Instead of a page: one SELECT (DuckDB) whose tables are handles, as in SELECT ..."
+            " FROM r3."
+        ),
+    )
     results: Annotated[ThreadResults | None, InjectedToolArg] = None
 
 
 def fetch_tool() -> BaseTool:
-    """Return fetch_result; a call's "args" must be given `results`, a `ThreadResults`, before it is invoked."""
+    """Return fetch_result; a call's "args" must be given `results`, a `ThreadResults`, before it is
+    invoked.
+    """
 
     def fetch(
-        handle: str = "", page: int = 1, sql: str = "", results: ThreadResults | None = None, *, cancel: Cancel | None = None
+        handle: str = "",
+        page: int = 1,
+        sql: str = "",
+        results: ThreadResults | None = None,
+        *,
+        cancel: Cancel | None = None,
     ) -> Answer:
         return dumps(fetched(results, handle, page, sql, cancel=cancel)), None
 
     return cancellable_tool(
         "fetch_result",
-        "Read more of a result that run_sql gave a handle (r1, r2 ...), or query such results by SQL; the database is not asked again.",
+        "Read more of a result that run_sql gave a handle (r1, r2 ...), or query such results by"
+        " SQL; the database is not asked again.",
         fetch,
         FetchResult,
         metadata={"kind": KIND},
     )
 
 
-def fetched(results: ThreadResults | None, handle: str, page: int, sql: str, *, cancel: Cancel | None = None) -> dict[str, Json]:
+def fetched(
+    results: ThreadResults | None, handle: str, page: int, sql: str, *, cancel: Cancel | None = None
+) -> dict[str, Json]:
     """Return a page of a result, or the first rows of SQL over handles, as the model is shown it.
 
-    `total` counts all rows: `row_count` would make a query of the database of it. `handles` are those that the SQL reads.
-    Raises `FetchRefusedError`, `UnknownResultError`, `ResultGoneError`, and what running SQL raises.
+    `total` counts all rows: `row_count` would make a query of the database of it. `handles` are
+    those that the SQL reads. Raises `FetchRefusedError`, `UnknownResultError`, `ResultGoneError`,
+    and what running SQL raises.
     """
     if results is None:
-        raise FetchRefusedError("no results are kept in this run: it has no thread; run the query again")
+        raise FetchRefusedError(
+            "no results are kept in this run: it has no thread; run the query again"
+        )
     if sql.strip():
         made = results.store.sql(results.thread_id, sql, cancel=cancel)
         part = shown_part(made.columns, made.types, made.shown(made.rows[:SHOWN_ROWS]))
-        return {"handles": list(made.tables), "total": made.row_count, **part, "note": NOTE, "sql": made.sql}
+        return {
+            "handles": list(made.tables),
+            "total": made.row_count,
+            **part,
+            "note": NOTE,
+            "sql": made.sql,
+        }
     if not handle.strip():
         known = ", ".join(meta.handle for meta in results.store.handles(results.thread_id)[-10:])
-        raise FetchRefusedError(f"give a handle ({known or 'there is none yet'}), or sql over handles")
+        raise FetchRefusedError(
+            f"give a handle ({known or 'there is none yet'}), or sql over handles"
+        )
     found = results.store.page(results.thread_id, handle, page=page, size=SHOWN_ROWS)
-    head: dict[str, Json] = {"handle": found.meta.handle, "total": found.meta.row_count, "page": found.page, "pages": found.pages}
-    part = shown_part(found.meta.columns, found.meta.types, masked_rows(found.rows, found.meta.masked))
+    head: dict[str, Json] = {
+        "handle": found.meta.handle,
+        "total": found.meta.row_count,
+        "page": found.page,
+        "pages": found.pages,
+    }
+    part = shown_part(
+        found.meta.columns, found.meta.types, masked_rows(found.rows, found.meta.masked)
+    )
     return {**head, **part, "note": NOTE}
 
 
@@ -320,9 +447,14 @@ class CheckSql(BaseModel):
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
-    result: str = Field(default="", description="Handle of the result to check, such as r3. Not needed with sql.")
+    result: str = Field(
+        default="", description="Handle of the result to check, such as r3. Not needed with sql."
+    )
     sql: str = Field(default="", description="Instead of a handle: the SELECT to check.")
-    question: str = Field(default="", description="The question it answers, in full, best in the language of the schema.")
+    question: str = Field(
+        default="",
+        description="The question it answers, in full, best in the language of the schema.",
+    )
     results: Annotated[ThreadResults | None, InjectedToolArg] = None
 
 
@@ -342,7 +474,9 @@ CHECKS = {
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What the checks of one query found, each with its code, text and figures, and all results that they came from."""
+    """What the checks of one query found, each with its code, text and figures, and all results
+    that they came from.
+    """
 
     findings: list[dict[str, Json]]
     ok: list[str]
@@ -351,11 +485,18 @@ class CheckReport:
 
 
 def check_query(
-    database: Database, sql: str, question: str = "", *, before: QueryResult | None = None, cancel: Cancel | None = None
+    database: Database,
+    sql: str,
+    question: str = "",
+    *,
+    before: QueryResult | None = None,
+    cancel: Cancel | None = None,
 ) -> CheckReport:
-    """Run a query again, and the queries that check it, each behind both walls; `before` is what it gave the first time.
+    """Run a query again, and the queries that check it, each behind both walls; `before` is what it
+    gave the first time.
 
-    Raises what running the query itself raises; a check that cannot run is in `not_checked`, with its code and why.
+    Raises what running the query itself raises; a check that cannot run is in `not_checked`, with
+    its code and why.
     """
     budget, queries = Budget(CHECK_SECONDS), [database.run(sql, cancel=cancel)]
     probes: list[Probe] = database.text_job("probes", sql=queries[0].sql, question=question)
@@ -366,8 +507,18 @@ def check_query(
         seen = [("same_rows", "run again, the query gives {1:,} of its {0:,} rows", again)]
     for probe in [each for each in probes if each.text]:
         try:
-            queries += [database.run(probe.sql, seconds=max(0.1, budget.left), cancel=cancel)] if probe.sql else []
-            seen.append((probe.code, probe.text, [int(str(cell or 0)) for cell in queries[-1].rows[0]] if probe.sql else []))
+            queries += (
+                [database.run(probe.sql, seconds=max(0.1, budget.left), cancel=cancel)]
+                if probe.sql
+                else []
+            )
+            seen.append(
+                (
+                    probe.code,
+                    probe.text,
+                    [int(str(cell or 0)) for cell in queries[-1].rows[0]] if probe.sql else [],
+                )
+            )
         except QueryCancelledError:
             raise
         except DatabaseError as error:
@@ -377,32 +528,72 @@ def check_query(
         for code, text, figures in seen
         if not figures or figures[0] != [*figures, 0][1]
     ]
-    quiet = dict.fromkeys(code for code, _, _ in seen if code not in {finding["code"] for finding in findings})
+    quiet = dict.fromkeys(
+        code for code, _, _ in seen if code not in {finding["code"] for finding in findings}
+    )
     return CheckReport(findings, [CHECKS[code] for code in quiet], not_checked, queries)
 
 
 def _row_counts(result: QueryResult) -> Counter[str]:
-    """Return the rows whatever their order, numbers as far as an engine adds them up the same way twice."""
-    return Counter(dumps([f"{cell:.9g}" if isinstance(cell, float | Decimal) else json_value(cell) for cell in row]) for row in result.rows)
+    """Return the rows whatever their order, numbers as far as an engine adds them up the same way
+    twice.
+    """
+    return Counter(
+        dumps(
+            [
+                f"{cell:.9g}" if isinstance(cell, float | Decimal) else json_value(cell)
+                for cell in row
+            ]
+        )
+        for row in result.rows
+    )
 
 
 def check_tool(database: Database) -> BaseTool:
-    """Return check_sql; a call's "args" must be given `results`, a `ThreadResults`, for it to take handles."""
+    """Return check_sql; a call's "args" must be given `results`, a `ThreadResults`, for it to take
+    handles.
+    """
 
     def check(
-        result: str = "", sql: str = "", question: str = "", results: ThreadResults | None = None, *, cancel: Cancel | None = None
+        result: str = "",
+        sql: str = "",
+        question: str = "",
+        results: ThreadResults | None = None,
+        *,
+        cancel: Cancel | None = None,
     ) -> Answer:
         if not sql.strip() and (results is None or not result.strip()):
             raise FetchRefusedError("give the handle of a result, or the sql to check")
-        before = results.store.get(results.thread_id, result) if results is not None and not sql.strip() else None
-        done = check_query(database, before.sql if before else sql, question, before=before, cancel=cancel)
-        answer: dict[str, Json] = {"look_at": [*done.findings], "ok": [*done.ok], "not_checked": [*done.not_checked]}
-        return dumps({**answer, "queries": len(done.queries), "total": done.queries[0].row_count, "sql": done.queries[0].sql}), done
+        before = (
+            results.store.get(results.thread_id, result)
+            if results is not None and not sql.strip()
+            else None
+        )
+        done = check_query(
+            database, before.sql if before else sql, question, before=before, cancel=cancel
+        )
+        answer: dict[str, Json] = {
+            "look_at": [*done.findings],
+            "ok": [*done.ok],
+            "not_checked": [*done.not_checked],
+        }
+        return (
+            dumps(
+                {
+                    **answer,
+                    "queries": len(done.queries),
+                    "total": done.queries[0].row_count,
+                    "sql": done.queries[0].sql,
+                }
+            ),
+            done,
+        )
 
     return cancellable_tool(
         CHECK_SQL,
-        "Check by code whether the figures of a query can be trusted: joins that repeat or lose rows, rows counted in place of values,"
-        " missing values, ends of dates, units, factors, another way to the same figure. look_at says what is probably wrong, and why.",
+        "Check by code whether the figures of a query can be trusted: joins that repeat or lose"
+        " rows, rows counted in place of values, missing values, ends of dates, units, factors,"
+        " another way to the same figure. look_at says what is probably wrong, and why.",
         check,
         CheckSql,
         metadata={"kind": CHECK},

@@ -10,19 +10,28 @@ from longtable.base.errors import ConfigError
 
 Dialect = Literal["sqlite", "duckdb", "postgres"]
 
-ENDINGS: dict[str, Dialect] = {".db": "sqlite", ".sqlite": "sqlite", ".sqlite3": "sqlite", ".duckdb": "duckdb"}
-DATA_ENDINGS = frozenset({".csv", ".tsv", ".txt", ".parquet", ".json", ".jsonl", ".ndjson", ".xlsx"})
+ENDINGS: dict[str, Dialect] = {
+    ".db": "sqlite",
+    ".sqlite": "sqlite",
+    ".sqlite3": "sqlite",
+    ".duckdb": "duckdb",
+}
+DATA_ENDINGS = frozenset(
+    {".csv", ".tsv", ".txt", ".parquet", ".json", ".jsonl", ".ndjson", ".xlsx"}
+)
 POSTGRES_SCHEMES = ("postgresql", "postgres")
 SUPPORTED = (
-    "sqlite:///file.db or duckdb:///file.duckdb (four slashes before an absolute path),"
-    " a path ending in .db, .sqlite, .sqlite3 or .duckdb, postgresql://user:password@host/database,"
-    " or files:///folder, a folder or a file ending in .csv, .tsv, .txt, .parquet, .json, .jsonl or .xlsx"
+    "sqlite:///file.db or duckdb:///file.duckdb (four slashes before an absolute path), a path"
+    " ending in .db, .sqlite, .sqlite3 or .duckdb, postgresql://user:password@host/database, or"
+    " files:///folder, a folder or a file ending in .csv, .tsv, .txt, .parquet, .json, .jsonl or"
+    " .xlsx"
 )
 _HOST = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[^:@\[\]]*)(:\d*)?")
 _LOGIN = re.compile(r"(?:[^@%\s]|%[0-9a-fA-F]{2})*")
 UNWALLED = {"mysql": "MySQL", "mariadb": "MariaDB", "mssql": "SQL Server", "oracle": "Oracle"}
 WHY_UNWALLED = (
-    "a model's SQL runs only where the engine itself can be held to reading, and that wall is built for SQLite, DuckDB and PostgreSQL only"
+    "a model's SQL runs only where the engine itself can be held to reading, and that wall is built"
+    " for SQLite, DuckDB and PostgreSQL only"
 )
 
 
@@ -43,7 +52,9 @@ class Location:
 def parse_url(url: str) -> Location:
     """Return what the URL names; raise `ConfigError` naming the supported forms."""
     if not isinstance(url, str) or not url.strip():
-        raise ConfigError(f"the database URL must be text that is not blank, found {url!r}: use {SUPPORTED}")
+        raise ConfigError(
+            f"the database URL must be text that is not blank, found {url!r}: use {SUPPORTED}"
+        )
     scheme, separator, rest = url.strip().partition("://")
     if not separator:
         path = Path(url.strip())
@@ -51,12 +62,17 @@ def parse_url(url: str) -> Location:
         if path.suffix.lower() in DATA_ENDINGS or (dialect is None and path.is_dir()):
             return _data(path)
         if dialect is None or url.strip().startswith(("sqlite:", "duckdb:")):
-            raise ConfigError(f"the database {url!r} is neither a URL nor a path of a known kind: use {SUPPORTED}")
+            raise ConfigError(
+                f"the database {url!r} is neither a URL nor a path of a known kind: use {SUPPORTED}"
+            )
         return _file(dialect, url.strip())
     kind = scheme.lower().partition("+")[0]
     if kind in UNWALLED:
         # The URL may hold a password: it is not repeated.
-        raise ConfigError(f"{UNWALLED[kind]} databases ({kind}://) are not supported: {WHY_UNWALLED}; use {SUPPORTED}")
+        raise ConfigError(
+            f"{UNWALLED[kind]} databases ({kind}://) are not supported: {WHY_UNWALLED}; use"
+            f" {SUPPORTED}"
+        )
     if kind in POSTGRES_SCHEMES:
         return _server(rest)
     if kind not in ("sqlite", "duckdb", "files"):
@@ -64,8 +80,11 @@ def parse_url(url: str) -> Location:
     if not rest.startswith("/") or rest in ("/", "/:memory:"):
         raise ConfigError(f"the database URL {url!r} names no file: use {SUPPORTED}")
     if kind == "files":
-        # Three slashes before a relative path, as everywhere; where there is none, what many write for an absolute one.
-        return _data(Path(rest[1:]) if Path(rest[1:]).exists() or not Path(rest).exists() else Path(rest))
+        # Three slashes before a relative path, as everywhere; where there is none, what many write
+        # for an absolute one.
+        return _data(
+            Path(rest[1:]) if Path(rest[1:]).exists() or not Path(rest).exists() else Path(rest)
+        )
     return _file("sqlite" if kind == "sqlite" else "duckdb", rest[1:])
 
 
@@ -79,17 +98,29 @@ def _file(dialect: Dialect, text: str) -> Location:
 
 
 def _server(rest: str) -> Location:
-    """Read a PostgreSQL URL as libpq does; the part of SQLAlchemy's that names a driver is set aside."""
+    """Read a PostgreSQL URL as libpq does; the part of SQLAlchemy's that names a driver is set
+    aside.
+    """
     server = f"postgresql://{rest}"
     try:
         parts = urlsplit(server)
         asked = parse_qs(parts.query)
-        name = unquote(parts.path.lstrip("/")) or asked.get("dbname", [""])[0] or unquote(parts.username or "") or "postgres"
+        name = (
+            unquote(parts.path.lstrip("/"))
+            or asked.get("dbname", [""])[0]
+            or unquote(parts.username or "")
+            or "postgres"
+        )
     except ValueError:
         raise _unreadable() from None
     login, _, hosts = parts.netloc.rpartition("@")
-    # With a second @, a blank or half an escape libpq would take a part of the password for the host, and say it.
-    if not server.isprintable() or not _LOGIN.fullmatch(login) or not all(_HOST.fullmatch(host) for host in hosts.split(",")):
+    # With a second @, a blank or half an escape libpq would take a part of the password for the
+    # host, and say it.
+    if (
+        not server.isprintable()
+        or not _LOGIN.fullmatch(login)
+        or not all(_HOST.fullmatch(host) for host in hosts.split(","))
+    ):
         raise _unreadable()
     return Location("postgres", name, server=server)
 

@@ -1,6 +1,8 @@
-"""Encode what passes between a worker and its caller: frames of msgpack, decoded without running code.
+"""Encode what passes between a worker and its caller: frames of msgpack, decoded without running
+code.
 
-Values keep their Python types. Besides plain ones only the classes named here pass, and the errors of the database side.
+Values keep their Python types. Besides plain ones only the classes named here pass, and the errors
+of the database side.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +25,9 @@ from longtable.tools.sql.verdict import Masks, Plan, Predicate, Predicates, Prob
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a result. They are encoded column by column, in a third of the time that cell by cell takes."""
+    """Rows of a result. They are encoded column by column, in a third of the time that cell by cell
+    takes.
+    """
 
     rows: Sequence[Row]
 
@@ -65,7 +69,9 @@ _TEXTS: tuple[tuple[type, Callable[[Any], str], Callable[[str], object]], ...] =
     (timedelta, _delta_text, lambda text: timedelta(*map(int, text.split()))),
     (UUID, str, UUID),
 )
-"""Types that pass as text: how it is written and read. The place of each is its code on the wire."""
+"""Types that pass as text: how it is written and read. The place of each is its code on the
+wire.
+"""
 _CODES = {kind: code for code, (kind, *_) in enumerate(_TEXTS)}
 _TUPLE, _SET, _OBJECT, _ERROR, _ROWS, _PAIRS = range(len(_TEXTS), len(_TEXTS) + 6)
 
@@ -93,7 +99,9 @@ _OPTIONS = (
 
 
 def encode(value: object) -> bytes:
-    """Return a value as bytes; raise `TypeError` for what cannot pass: an unknown type, nesting over some 250 levels."""
+    """Return a value as bytes; raise `TypeError` for what cannot pass: an unknown type, nesting
+    over some 250 levels.
+    """
     try:
         return ormsgpack.packb(value, default=_extension, option=_OPTIONS)
     except TypeError:
@@ -122,14 +130,18 @@ def _extension(value: Any) -> ormsgpack.Ext:
     if kind is frozenset:
         return ormsgpack.Ext(_SET, encode(list(value)))
     if kind is Rows:
-        return ormsgpack.Ext(_ROWS, encode([_written_column(cells) for cells in zip(*value.rows, strict=True)]))
+        return ormsgpack.Ext(
+            _ROWS, encode([_written_column(cells) for cells in zip(*value.rows, strict=True)])
+        )
     if kind is _Pairs:
         return ormsgpack.Ext(_PAIRS, encode(value.items))
     if kind.__name__ in _CLASSES:
         parts = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
         return ormsgpack.Ext(_OBJECT, encode([kind.__name__, parts]))
     if isinstance(value, LongtableError):
-        name = next(parent.__name__ for parent in kind.__mro__ if _ERRORS.get(parent.__name__) is parent)
+        name = next(
+            parent.__name__ for parent in kind.__mro__ if _ERRORS.get(parent.__name__) is parent
+        )
         return ormsgpack.Ext(_ERROR, encode([name, str(value), vars(value)]))
     raise TypeError(f"a {kind.__name__} cannot pass between processes")
 
@@ -156,12 +168,16 @@ def _read_extension(code: int, data: bytes) -> object:
 
 
 def _written_column(cells: Sequence[Any]) -> list[object]:
-    """Return the code of the one type whose cells pass as text, None where there is no such type, and the cells."""
+    """Return the code of the one type whose cells pass as text, None where there is no such type,
+    and the cells.
+    """
     kinds = set(map(type, cells)) - {type(None)}
     code = _CODES.get(next(iter(kinds))) if len(kinds) == 1 else None
     if not code:  # 0 is int: most of its values need no text
         return [None, list(cells)]
-    if code == _CODES[date] or (code == _CODES[datetime] and not any(cell is not None and cell.tzinfo for cell in cells)):
+    if code == _CODES[date] or (
+        code == _CODES[datetime] and not any(cell is not None and cell.tzinfo for cell in cells)
+    ):
         return [code, ormsgpack.packb(list(cells))]  # it writes dates in a quarter of the time
     written = _TEXTS[code][1]
     return [code, [None if cell is None else written(cell) for cell in cells]]
@@ -188,7 +204,9 @@ def write_frame(stream: RawIOBase, body: bytes) -> None:
 
 
 def read_frame(stream: RawIOBase, *, most: int) -> bytearray:
-    """Read one frame; raise `EOFError` at the end of the stream and for one of over `most` bytes."""
+    """Read one frame; raise `EOFError` at the end of the stream and for one of over `most`
+    bytes.
+    """
     size = int.from_bytes(_exactly(stream, _SIZE_BYTES), "big")
     if size > most:
         raise EOFError(f"a frame of {size:,} bytes, {most:,} are allowed")

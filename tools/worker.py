@@ -1,8 +1,10 @@
-"""The process in which a model's texts are parsed, planned and run: `python -P -m longtable.tools.worker`.
+"""The process in which a model's texts are parsed, planned and run:
+`python -P -m longtable.tools.worker`.
 
-It holds a `Database` and does one job at a time for `tools.worker_pool`. To add a job, write a function here that
-takes the database (None where none was opened), a `Cancel` and plain arguments, and add it to `JOBS`; call it by
-`Workers.call(name, *arguments, seconds=...)`. The classes of its arguments and answer must be in `wire._CLASSES`.
+It holds a `Database` and does one job at a time for `tools.worker_pool`. To add a job, write a
+function here that takes the database (None where none was opened), a `Cancel` and plain arguments,
+and add it to `JOBS`; call it by `Workers.call(name, *arguments, seconds=...)`. The classes of its
+arguments and answer must be in `wire._CLASSES`.
 """
 
 import ctypes
@@ -21,7 +23,12 @@ from io import RawIOBase
 from pathlib import Path
 from typing import Any, NoReturn
 
-from longtable.base.errors import LongtableError, QueryFailedError, QueryMemoryError, UnknownTableError
+from longtable.base.errors import (
+    LongtableError,
+    QueryFailedError,
+    QueryMemoryError,
+    UnknownTableError,
+)
 from longtable.tools.catalog import Catalog, Reflected
 from longtable.tools.cells import without_labels
 from longtable.tools.database import Cancel, Database, QueryResult
@@ -32,7 +39,9 @@ from longtable.tools.wire import Rows, decode, encode, read_frame, write_frame
 
 MOST_REQUEST_BYTES = 64_000_000
 SPARE_BYTES = 500_000_000
-"""Memory past the engine's own limit: Python, the parser, the rows of a result. DuckDB counts less than it takes."""
+"""Memory past the engine's own limit: Python, the parser, the rows of a result. DuckDB counts less
+than it takes.
+"""
 STACK_BYTES = 8_000_000
 """Of each thread of the engine; Linux counts it whether it is used or not."""
 WATCH_SECONDS = 0.1
@@ -47,7 +56,9 @@ def refresh(database: Database, _cancel: Cancel, version: object) -> tuple[objec
     return database.version, None if database.version == version else catalog
 
 
-def run(database: Database, cancel: Cancel, version: object, sql: str, seconds: float) -> dict[str, object]:
+def run(
+    database: Database, cancel: Cancel, version: object, sql: str, seconds: float
+) -> dict[str, object]:
     """Run one query and return the fields of its result."""
     return _fields(_at(database, version).run(sql, seconds=seconds, cancel=cancel))
 
@@ -57,27 +68,44 @@ def check_sql(database: Database, cancel: Cancel, version: object, sql: str) -> 
     return _at(database, version).check_sql(sql, cancel=cancel)
 
 
-def text(database: Database, _cancel: Cancel, version: object, job: str, arguments: dict[str, Any]) -> object:
+def text(
+    database: Database, _cancel: Cancel, version: object, job: str, arguments: dict[str, Any]
+) -> object:
     """Do one of `TEXT_JOBS` with the dialect and the catalogue of the database."""
     return _at(database, version).text_job(job, **arguments)
 
 
 def over_handles(
-    _database: None, cancel: Cancel, sql: str, catalog: Catalog, files: Mapping[str, str], limits: QueryLimits
+    _database: None,
+    cancel: Cancel,
+    sql: str,
+    catalog: Catalog,
+    files: Mapping[str, str],
+    limits: QueryLimits,
 ) -> dict[str, object] | str:
-    """Run one query over kept results, whose files these are; return the fields of its result, or the handle whose file is gone."""
+    """Run one query over kept results, whose files these are; return the fields of its result, or
+    the handle whose file is gone.
+    """
     answer = run_over_handles(sql, catalog, files, limits=limits, runner=Runner(), cancel=cancel)
     return answer if isinstance(answer, str) else _fields(answer)
 
 
 def run_over_handles(
-    sql: str, catalog: Catalog, files: Mapping[str, str], *, limits: QueryLimits, runner: Runner, cancel: Cancel | None
+    sql: str,
+    catalog: Catalog,
+    files: Mapping[str, str],
+    *,
+    limits: QueryLimits,
+    runner: Runner,
+    cancel: Cancel | None,
 ) -> QueryResult | str:
-    """Check one SELECT against the handles of a catalogue, and run it over their files, behind both walls.
+    """Check one SELECT against the handles of a catalogue, and run it over their files, behind both
+    walls.
 
     The handles are the only tables there are. Return the handle whose file is gone, if one is.
     """
-    # Here, not above: until a starting process has read its opening, nothing ends it with its caller.
+    # Here, not above: until a starting process has read its opening, nothing ends it with its
+    # caller.
     from longtable.tools.engines.duckdb import session_over_files
     from longtable.tools.sql.hints import explained
     from longtable.tools.sql.wall import check
@@ -89,8 +117,12 @@ def run_over_handles(
     except UnknownTableError as error:
         known = ", ".join([table.name for table in catalog.tables][-10:]) or "no results yet"
         hint = f"the tables here are the handles of results: {known}"
-        raise UnknownTableError(error.reason, rule=error.rule, hint=hint, line=error.line, column=error.column) from error
-    handles = {table: Path(files[table.name]) for table in catalog.tables if table.name in verdict.tables}
+        raise UnknownTableError(
+            error.reason, rule=error.rule, hint=hint, line=error.line, column=error.column
+        ) from error
+    handles = {
+        table: Path(files[table.name]) for table in catalog.tables if table.name in verdict.tables
+    }
     if gone := next((table.name for table, path in handles.items() if not path.exists()), ""):
         return gone
 
@@ -101,7 +133,9 @@ def run_over_handles(
     try:
         fetched = runner.run(work, seconds=limits.seconds, cancel=cancel)
     except QueryFailedError as error:
-        raise explained(error, sql=sql, verdict=verdict, dialect="duckdb", catalog=catalog) from error
+        raise explained(
+            error, sql=sql, verdict=verdict, dialect="duckdb", catalog=catalog
+        ) from error
     return QueryResult(
         sql=verdict.sql,
         columns=fetched.columns,
@@ -115,19 +149,30 @@ def run_over_handles(
     )
 
 
-def read(database: Database, cancel: Cancel, version: object, sql: str, params: Sequence[object], seconds: float) -> Rows:
+def read(
+    database: Database,
+    cancel: Cancel,
+    version: object,
+    sql: str,
+    params: Sequence[object],
+    seconds: float,
+) -> Rows:
     """Run SQL of this package."""
     return Rows(_at(database, version).read(sql, params, seconds=seconds, cancel=cancel))
 
 
-def load(_database: None, _cancel: Cancel, path: str, target: str, limits: FileLimits) -> tuple[LoadNote, ...]:
+def load(
+    _database: None, _cancel: Cancel, path: str, target: str, limits: FileLimits
+) -> tuple[LoadNote, ...]:
     """Load data files into a new DuckDB file."""
     from longtable.tools.engines.files import load_files
 
     return load_files(Path(path), Path(target), files=limits)
 
 
-def visible(_database: None, _cancel: Cancel, reflected: Reflected, policy: TablePolicy, dialect: str) -> Catalog:
+def visible(
+    _database: None, _cancel: Cancel, reflected: Reflected, policy: TablePolicy, dialect: str
+) -> Catalog:
     """Return what the policy shows of a server's catalogue."""
     from longtable.tools.sql.visible import visible
 
@@ -140,9 +185,16 @@ _catalogs: dict[int, Catalog] = {}
 
 
 def parse(
-    _database: None, _cancel: Cancel, job: str, number: int, catalog: Catalog | None, arguments: dict[str, Any]
+    _database: None,
+    _cancel: Cancel,
+    job: str,
+    number: int,
+    catalog: Catalog | None,
+    arguments: dict[str, Any],
 ) -> list[object] | None:
-    """Do one of `TEXT_JOBS` for a server; return its answer in a list, None for a catalogue that was not sent yet."""
+    """Do one of `TEXT_JOBS` for a server; return its answer in a list, None for a catalogue that
+    was not sent yet.
+    """
     from longtable.tools.sql.wall import TEXT_JOBS
 
     if catalog is not None:
@@ -155,7 +207,8 @@ def parse(
 
 
 JOBS: dict[str, Callable[..., object]] = {
-    job.__name__: job for job in (check_sql, load, over_handles, parse, read, refresh, run, text, visible)
+    job.__name__: job
+    for job in (check_sql, load, over_handles, parse, read, refresh, run, text, visible)
 }
 
 
@@ -195,8 +248,12 @@ def main() -> NoReturn:
             work.put((number, current[0][1], name, arguments))
 
 
-def _work(opening: dict[str, Any], work: queue.SimpleQueue[Any], current: Current, answers: RawIOBase) -> None:
-    """Open the database, say so, and do one job after another. A fault of ours ends the process: its caller logs the traceback."""
+def _work(
+    opening: dict[str, Any], work: queue.SimpleQueue[Any], current: Current, answers: RawIOBase
+) -> None:
+    """Open the database, say so, and do one job after another. A fault of ours ends the process:
+    its caller logs the traceback.
+    """
     try:
         database = None
         greeting: LongtableError | None = None
@@ -230,7 +287,8 @@ def _open(arguments: dict[str, Any] | None) -> Database | None:
         import_module("longtable.tools.sql.wall")
         return None
     database = Database.open(**arguments, isolation="none")
-    with suppress(LongtableError):  # a policy that names what is not there: raised to whoever asks for the catalogue
+    with suppress(LongtableError):
+        # A policy that names what is not there: raised to whoever asks for the catalogue.
         database.check("SELECT 1")
     return database
 
@@ -239,11 +297,15 @@ def _encoded(answer: object) -> bytes:
     try:
         return encode(answer)
     except TypeError as error:
-        return encode(QueryFailedError(f"the result cannot be passed on: {error}", hint="cast it to text"))
+        return encode(
+            QueryFailedError(f"the result cannot be passed on: {error}", hint="cast it to text")
+        )
 
 
 def _end_with(caller: int) -> None:
-    """Have the kernel kill this process when its caller ends, even while Python cannot run. Elsewhere the end of the pipe does it."""
+    """Have the kernel kill this process when its caller ends, even while Python cannot run.
+    Elsewhere the end of the pipe does it.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
         if os.getppid() != caller:
@@ -251,7 +313,9 @@ def _end_with(caller: int) -> None:
 
 
 def _limit_memory(memory_bytes: int) -> None:
-    """Bound what the process may take. DuckDB counts neither lambdas nor `||`: 7 GB under its own limit of 1 GB."""
+    """Bound what the process may take. DuckDB counts neither lambdas nor `||`: 7 GB under its own
+    limit of 1 GB.
+    """
     if sys.platform == "win32":
         return
     import resource
@@ -260,7 +324,10 @@ def _limit_memory(memory_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump would hold rows
     if sys.platform == "linux":
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        resource.setrlimit(resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+        resource.setrlimit(
+            resource.RLIMIT_DATA,
+            (most if hard == resource.RLIM_INFINITY else min(most, hard), hard),
+        )
         return
 
     def watch() -> None:

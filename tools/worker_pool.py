@@ -1,7 +1,9 @@
-"""Processes that do jobs for this one: one job each at a time, started before they are needed, ended when idle.
+"""Processes that do jobs for this one: one job each at a time, started before they are needed,
+ended when idle.
 
-One process a query, so that a kill hits that query alone. A thread of ours checks all of them every `TICK_SECONDS`: it starts
-them, interrupts and then kills those that are late or cancelled, and ends with the last of them.
+One process a query, so that a kill hits that query alone. A thread of ours checks all of them every
+`TICK_SECONDS`: it starts them, interrupts and then kills those that are late or cancelled, and ends
+with the last of them.
 """
 
 import logging
@@ -53,7 +55,9 @@ _log = logging.getLogger(__name__)
 
 
 class _Worker:
-    """One process and its current job. Its fields are read and written under the lock of its pool."""
+    """One process and its current job. Its fields are read and written under the lock of its
+    pool.
+    """
 
     def __init__(self, opening: bytes) -> None:
         self._errors = _log_file()
@@ -92,7 +96,9 @@ class _Worker:
         self.deadline, self.interrupted, self.cancel = time.monotonic() + seconds, inf, cancel
 
     def send(self, job: str, arguments: tuple[object, ...]) -> None:
-        """Send a job; raise `OSError` when the process is gone, `TypeError` for what cannot pass."""
+        """Send a job; raise `OSError` when the process is gone, `TypeError` for what cannot
+        pass.
+        """
         write_frame(self._requests, encode([self.number, job, list(arguments)]))
 
     def answer(self, *, most: int) -> Any:
@@ -119,7 +125,9 @@ class _Worker:
             self.process.kill()
 
     def stderr_text(self) -> str:
-        """Wait for the end of a process that is gone, and return the end of what it wrote to its standard error."""
+        """Wait for the end of a process that is gone, and return the end of what it wrote to its
+        standard error.
+        """
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(KILL_AFTER_SECONDS)
         self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - LOG_BYTES))
@@ -152,7 +160,9 @@ def _log_file() -> IO[bytes]:
 
 
 class Workers:
-    """The workers of one database, or of none. Safe to share between threads; a fork starts its own."""
+    """The workers of one database, or of none. Safe to share between threads; a fork starts its
+    own.
+    """
 
     def __init__(
         self,
@@ -165,19 +175,29 @@ class Workers:
     ) -> None:
         """Start the first worker without waiting for it.
 
-        `database`: arguments of `Database.open`. `answer_bytes`: size of a result. `wait_seconds`: most that a job waits for a worker
-        that is free. Raises `ConfigError` where there is no Python to start.
+        `database`: arguments of `Database.open`. `answer_bytes`: size of a result. `wait_seconds`:
+        most that a job waits for a worker that is free. Raises `ConfigError` where there is no
+        Python to start.
         """
-        if getattr(sys, "frozen", False) or not re.search("python|pypy", Path(sys.executable or "").name, re.IGNORECASE):
+        if getattr(sys, "frozen", False) or not re.search(
+            "python|pypy", Path(sys.executable or "").name, re.IGNORECASE
+        ):
             raise ConfigError(
-                f"a database is asked in a process of its own, and there is no Python to start it (sys.executable is {sys.executable!r}):"
-                ' Database.open(url, isolation="none") asks it in this process, without a bound on its memory'
+                "a database is asked in a process of its own, and there is no Python to start it"
+                f' (sys.executable is {sys.executable!r}): Database.open(url, isolation="none")'
+                " asks it in this process, without a bound on its memory"
             )
         try:
             encode(database)
         except TypeError:
-            raise ConfigError("the path of a database must be UTF-8: rename the file or its folder") from None
-        self._database, self._memory_bytes, self._most_bytes = database, memory_bytes, 64_000_000 + 4 * answer_bytes
+            raise ConfigError(
+                "the path of a database must be UTF-8: rename the file or its folder"
+            ) from None
+        self._database, self._memory_bytes, self._most_bytes = (
+            database,
+            memory_bytes,
+            64_000_000 + 4 * answer_bytes,
+        )
         self._wait_seconds, self._idle_seconds = wait_seconds, idle_seconds
         self._closed = False
         self._begin()
@@ -191,11 +211,14 @@ class Workers:
         self._failed: OSError | None = None
         self._waiting, self._used = 0, time.monotonic()
 
-    def call(self, job: str, *arguments: object, seconds: float, cancel: Cancel | None = None) -> Any:
-        """Have a worker do a job of `tools.worker.JOBS` and return its answer; raise the error that it raised.
+    def call(
+        self, job: str, *arguments: object, seconds: float, cancel: Cancel | None = None
+    ) -> Any:
+        """Have a worker do a job of `tools.worker.JOBS` and return its answer; raise the error that
+        it raised.
 
-        Raises `QueryTimeoutError` and `QueryCancelledError` when stopped, `ConnectionWaitError` when all workers stay busy, and
-        `WorkerLostError` when its process ended.
+        Raises `QueryTimeoutError` and `QueryCancelledError` when stopped, `ConnectionWaitError`
+        when all workers stay busy, and `WorkerLostError` when its process ended.
         """
         if self._pid != os.getpid():
             self._forget()
@@ -208,15 +231,21 @@ class Workers:
                 worker.send(job, arguments)
                 sent = True
                 answer = worker.answer(most=self._most_bytes)
-                keep = not isinstance(answer, QueryMemoryError)  # the memory it still holds would be missing for the next job
+                # The memory it still holds would be missing for the next job.
+                keep = not isinstance(answer, QueryMemoryError)
                 break
             except (EOFError, OSError, ValueError):
-                # One that ended while nobody asked it anything never read the job: the next one does it.
+                # One that ended while nobody asked it anything never read the job: the next one
+                # does it.
                 if sent or worker.killed or self._closed or worker.started >= began:
                     raise self._why_lost(worker, seconds) from None
             except TypeError:
                 keep = True
-                raise QueryRefusedError("the text holds half a surrogate pair", rule="syntax", hint="leave that character out") from None
+                raise QueryRefusedError(
+                    "the text holds half a surrogate pair",
+                    rule="syntax",
+                    hint="leave that character out",
+                ) from None
             finally:
                 self._give_back(worker, keep=keep)
         if isinstance(answer, QueryCancelledError) and not (cancel.cancelled or self._closed):
@@ -276,7 +305,9 @@ class Workers:
                         raise QueryCancelledError
                     if self._failed is not None:
                         error, self._failed = self._failed, None
-                        raise DatabaseUnavailableError(f"no worker process can be started: {error.strerror}")
+                        raise DatabaseUnavailableError(
+                            f"no worker process can be started: {error.strerror}"
+                        )
                     free = [worker for worker in self._workers if not worker.busy and worker.ready]
                     if free:
                         worker = max(free, key=lambda one: (one.greeted, one.used))
@@ -286,7 +317,9 @@ class Workers:
                         return worker
                     busy = [worker for worker in self._workers if worker.busy]
                     if len(busy) >= MOST_WORKERS and time.monotonic() - began > self._wait_seconds:
-                        raise ConnectionWaitError(waited_s=time.monotonic() - began, connections=MOST_WORKERS)
+                        raise ConnectionWaitError(
+                            waited_s=time.monotonic() - began, connections=MOST_WORKERS
+                        )
                     self._wake_thread()
                     self._changed.wait(TICK_SECONDS / 10)
             finally:
@@ -307,10 +340,15 @@ class Workers:
             return QueryCancelledError()
         late = time.monotonic() - worker.started > START_SECONDS
         words = worker.stderr_text() or (
-            f"it was not ready within {START_SECONDS:.0f} s" if late else f"it ended (status {worker.process.returncode})"
+            f"it was not ready within {START_SECONDS:.0f} s"
+            if late
+            else f"it ended (status {worker.process.returncode})"
         )
         _log.warning("a worker could not be started: %s", words)
-        return DatabaseUnavailableError(f"the process that asks the database could not be started: {words.rpartition(chr(10))[2]}")
+        return DatabaseUnavailableError(
+            "the process that asks the database could not be started:"
+            f" {words.rpartition(chr(10))[2]}"
+        )
 
     def _why_lost(self, worker: _Worker, seconds: float) -> LongtableError:
         if worker.cancel.cancelled or self._closed:
@@ -320,28 +358,43 @@ class Workers:
         words = worker.stderr_text()
         _log.warning("a worker ended with %s: %s", worker.process.returncode, words)
         return WorkerLostError(
-            f"the process that ran the query ended (status {worker.process.returncode}): the query may need too much memory,"
-            " or meets a fault of the engine; write it another way"
+            f"the process that ran the query ended (status {worker.process.returncode}): the query"
+            " may need too much memory, or meets a fault of the engine; write it another way"
         )
 
     def _wake_thread(self) -> None:
         """Start the thread that looks after the workers, or wake it to start one more."""
         if self._thread is None:
             # A daemon: the workers see the end of their pipes when the interpreter ends.
-            thread = threading.Thread(target=self._look_after, name="longtable-workers", daemon=True)
+            thread = threading.Thread(
+                target=self._look_after, name="longtable-workers", daemon=True
+            )
             try:
                 thread.start()
-            except RuntimeError as error:  # no memory for a stack, or too many threads; the next call tries again
-                raise DatabaseUnavailableError(f"no worker process can be started: {error}") from None
+            except RuntimeError as error:
+                # No memory for a stack, or too many threads; the next call tries again.
+                raise DatabaseUnavailableError(
+                    f"no worker process can be started: {error}"
+                ) from None
             self._thread = thread
         elif self._missing():
             self._changed.notify_all()
 
     def _missing(self) -> bool:
-        """Return whether to start one more. There is one for each job, and after the first job a spare; they start one at a time."""
+        """Return whether to start one more. There is one for each job, and after the first job a
+        spare; they start one at a time.
+        """
         jobs = sum(worker.busy for worker in self._workers) + self._waiting
-        wanted = min(MOST_WORKERS, max(1, jobs)) + 1 if any(worker.number for worker in self._workers) else 1
-        return len(self._workers) < wanted and all(worker.ready for worker in self._workers) and not self._closed
+        wanted = (
+            min(MOST_WORKERS, max(1, jobs)) + 1
+            if any(worker.number for worker in self._workers)
+            else 1
+        )
+        return (
+            len(self._workers) < wanted
+            and all(worker.ready for worker in self._workers)
+            and not self._closed
+        )
 
     def _look_after(self) -> None:
         while True:
@@ -353,8 +406,15 @@ class Workers:
                         worker.enforce(now)
                     elif now - worker.started > START_SECONDS and not worker.ready:
                         worker.process.kill()  # whoever waits for it then reads the end of its pipe
-                idle = sorted((worker for worker in self._workers if not worker.busy), key=lambda one: -one.used)
-                ended = [worker for worker in idle[2 if awake else 0 :] if now - worker.used >= self._idle_seconds]
+                idle = sorted(
+                    (worker for worker in self._workers if not worker.busy),
+                    key=lambda one: -one.used,
+                )
+                ended = [
+                    worker
+                    for worker in idle[2 if awake else 0 :]
+                    if now - worker.used >= self._idle_seconds
+                ]
                 self._workers = [worker for worker in self._workers if worker not in ended]
                 last = self._closed or not (self._workers or awake)
                 if last:
@@ -370,8 +430,12 @@ class Workers:
                 self._start()
 
     def _start(self) -> None:
-        """Start one worker, in this thread: the kernel kills a worker when the thread that started it ends."""
-        opening = encode({"caller": os.getpid(), "memory_bytes": self._memory_bytes, "database": self._database})
+        """Start one worker, in this thread: the kernel kills a worker when the thread that started
+        it ends.
+        """
+        opening = encode(
+            {"caller": os.getpid(), "memory_bytes": self._memory_bytes, "database": self._database}
+        )
         try:
             worker = _Worker(opening)
         except OSError as error:

@@ -4,6 +4,8 @@ import warnings
 
 from longtable.analyst.model import BuiltInAnalyst
 
-warnings.warn("longtable.app.offline.model is longtable.analyst.model now", DeprecationWarning, stacklevel=2)
+warnings.warn(
+    "longtable.app.offline.model is longtable.analyst.model now", DeprecationWarning, stacklevel=2
+)
 
 __all__ = ["BuiltInAnalyst"]

@@ -1,9 +1,11 @@
-"""Run 40 turns over two instances of Aegra, kill one of them with SIGKILL, and see whether a turn is lost.
+"""Run 40 turns over two instances of Aegra, kill one of them with SIGKILL, and see whether a turn
+is lost.
 
     python -m benchmarks.aegra --aegra /path/to/environment/bin/aegra
 
-Needs an environment of Python 3.12 or newer that has Aegra and this project (`pip install aegra-cli` and `pip install -e .`),
-`redis-server`, and the PostgreSQL of the dev extra. Everything listens on loopback or in a folder of its own, and ends here.
+Needs an environment of Python 3.12 or newer that has Aegra and this project
+(`pip install aegra-cli` and `pip install -e .`), `redis-server`, and the PostgreSQL of the dev
+extra. Everything listens on loopback or in a folder of its own, and ends here.
 """
 
 import argparse
@@ -35,7 +37,11 @@ ORDERS = 400
 KILL_AFTER = 12
 """Turns answered when one instance is killed."""
 START_S, WAIT_S = 90.0, 240.0
-LEASES = {"LEASE_DURATION_SECONDS": "9", "HEARTBEAT_INTERVAL_SECONDS": "3", "REAPER_INTERVAL_SECONDS": "3"}
+LEASES = {
+    "LEASE_DURATION_SECONDS": "9",
+    "HEARTBEAT_INTERVAL_SECONDS": "3",
+    "REAPER_INTERVAL_SECONDS": "3",
+}
 """A dead instance's runs are taken over after nine seconds instead of thirty."""
 CONTEXT: Any = {"model_limit": 16_000}
 
@@ -43,15 +49,25 @@ CONTEXT: Any = {"model_limit": 16_000}
 def main() -> int:
     """Run it; say what is missing, or what was lost."""
     given = argparse.ArgumentParser(description="Two instances of Aegra, one of them killed.")
-    given.add_argument("--aegra", default=shutil.which("aegra"), help="the program `aegra` of an environment that has this project, too")
+    given.add_argument(
+        "--aegra",
+        default=shutil.which("aegra"),
+        help="the program `aegra` of an environment that has this project, too",
+    )
     aegra, redis = given.parse_args().aegra, shutil.which("redis-server")
     if missing := _missing(aegra, redis):
         print(missing, file=sys.stderr)
         return 2
     try:
-        with tempfile.TemporaryDirectory() as home, running_redis(Path(home), str(redis)) as redis_url:
+        with (
+            tempfile.TemporaryDirectory() as home,
+            running_redis(Path(home), str(redis)) as redis_url,
+        ):
             environment = _environment(Path(home), redis_url, postgres_server().create())
-            with instance(str(aegra), Path(home), environment) as first, instance(str(aegra), Path(home), environment) as second:
+            with (
+                instance(str(aegra), Path(home), environment) as first,
+                instance(str(aegra), Path(home), environment) as second,
+            ):
                 return asyncio.run(talk(first, second))
     finally:
         stop_postgres_server()
@@ -59,12 +75,20 @@ def main() -> int:
 
 def _missing(aegra: str | None, redis: str | None) -> str:
     if not aegra or not Path(aegra).is_file():
-        return "Aegra is not installed: python3.12 -m venv E; E/bin/pip install aegra-cli -e .; then --aegra E/bin/aegra"
+        return (
+            "Aegra is not installed: python3.12 -m venv E; E/bin/pip install aegra-cli -e .; then"
+            " --aegra E/bin/aegra"
+        )
     version = subprocess.run(
-        [Path(aegra).parent / "python", "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True, check=False
+        [Path(aegra).parent / "python", "-c", "import sys; print(*sys.version_info[:2])"],
+        capture_output=True,
+        text=True,
+        check=False,
     ).stdout.split()
     if [int(part) for part in version] < [3, 12]:
-        return f"Aegra needs Python 3.12 or newer, its environment has {'.'.join(version) or 'none'}"
+        return (
+            f"Aegra needs Python 3.12 or newer, its environment has {'.'.join(version) or 'none'}"
+        )
     return "" if redis else "redis-server is missing; on Debian: apt install redis-server"
 
 
@@ -72,13 +96,26 @@ def _environment(home: Path, redis_url: str, database_url: str) -> dict[str, str
     with closing(sqlite3.connect(home / "shop.db")) as connection, connection:
         connection.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, price REAL)")
         connection.executemany("INSERT INTO orders VALUES (?, ?)", [(n, n) for n in range(ORDERS)])
-    ours = {"DATABASE_URL": database_url, "REDIS_BROKER_ENABLED": "true", "REDIS_URL": redis_url, "AUTH_TYPE": "noop", **LEASES}
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("LONGTABLE_", "LANGSMITH_", "LANGCHAIN_", "PYTHON"))}
-    shop = {"LONGTABLE_DATABASE": f"sqlite:///{home}/shop.db", "LONGTABLE_RESULTS": str(home / "results")}
+    ours = {
+        "DATABASE_URL": database_url,
+        "REDIS_BROKER_ENABLED": "true",
+        "REDIS_URL": redis_url,
+        "AUTH_TYPE": "noop",
+        **LEASES,
+    }
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("LONGTABLE_", "LANGSMITH_", "LANGCHAIN_", "PYTHON"))
+    }
+    shop = {
+        "LONGTABLE_DATABASE": f"sqlite:///{home}/shop.db",
+        "LONGTABLE_RESULTS": str(home / "results"),
+    }
     return {**kept, **ours, **shop, "PYTHONPATH": str(ROOT), "LANGSMITH_TRACING": "false"}
 
 
-# -- what runs ------------------------------------------------------------------------------------------------------
+# -- what runs -------------------------------------------------------------------------------------
 
 
 class Instance:
@@ -99,9 +136,20 @@ def instance(aegra: str, home: Path, environment: dict[str, str]) -> Iterator[In
     """Start a server and wait until it is healthy."""
     port = _free_port()
     log = home / f"{port}.log"
-    command = [aegra, "serve", "--host", "127.0.0.1", "--port", str(port), "--config", str(ROOT / "langgraph.json")]
+    command = [
+        aegra,
+        "serve",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--config",
+        str(ROOT / "langgraph.json"),
+    ]
     with log.open("wb") as out:
-        process = subprocess.Popen(command, cwd=home, env=environment, stdout=out, stderr=out, start_new_session=True)
+        process = subprocess.Popen(
+            command, cwd=home, env=environment, stdout=out, stderr=out, start_new_session=True
+        )
     server = Instance(f"http://127.0.0.1:{port}", process, log)
     try:
         _await(lambda: httpx.get(f"{server.url}/health", timeout=2).status_code == 200, server)
@@ -114,8 +162,22 @@ def instance(aegra: str, home: Path, environment: dict[str, str]) -> Iterator[In
 def running_redis(home: Path, redis: str) -> Iterator[str]:
     """Start a Redis that keeps nothing."""
     port = _free_port()
-    command = [redis, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", str(home)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    command = [
+        redis,
+        "--port",
+        str(port),
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+        "--appendonly",
+        "no",
+        "--dir",
+        str(home),
+    ]
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
     try:
         yield f"redis://127.0.0.1:{port}/0"
     finally:
@@ -142,11 +204,13 @@ def _await(ready: Any, server: Instance) -> None:
         time.sleep(0.3)
 
 
-# -- the talk -------------------------------------------------------------------------------------------------------
+# -- the talk --------------------------------------------------------------------------------------
 
 
 async def talk(first: Instance, second: Instance) -> int:
-    """Talk on all threads at once, each turn through the other instance; kill the second under way."""
+    """Talk on all threads at once, each turn through the other instance; kill the second under
+    way.
+    """
     began, answered = time.monotonic(), Counter[str]()
     clients = [get_client(url=first.url), get_client(url=second.url)]
     ids = [str((await clients[0].threads.create())["thread_id"]) for _ in range(THREADS)]
@@ -162,25 +226,42 @@ async def talk(first: Instance, second: Instance) -> int:
             await _ask(clients, (place + turn) % 2, thread_id, turn)
             answered[thread_id] += 1
 
-    await asyncio.wait_for(asyncio.gather(killer(), *(one(place, thread_id) for place, thread_id in enumerate(ids))), WAIT_S)
-    lost = [f"{thread_id}: {found}" for thread_id in ids if not _is_whole(found := await _said(clients[0], thread_id))]
+    await asyncio.wait_for(
+        asyncio.gather(killer(), *(one(place, thread_id) for place, thread_id in enumerate(ids))),
+        WAIT_S,
+    )
+    lost = [
+        f"{thread_id}: {found}"
+        for thread_id in ids
+        if not _is_whole(found := await _said(clients[0], thread_id))
+    ]
     used = httpx.get(f"{first.url}/longtable/threads/{ids[0]}/usage?by=thread", timeout=20)
-    calls = [spent["calls"] for spent in used.json()["usage"]] if used.status_code == 200 else used.text
+    calls = (
+        [spent["calls"] for spent in used.json()["usage"]] if used.status_code == 200 else used.text
+    )
     print(f"our route for usage counts in the first thread: {calls} calls in {TURNS} turns")
-    print(f"{answered.total()} turns answered in {time.monotonic() - began:.0f} s, {len(lost)} threads that lack or double something")
+    print(
+        f"{answered.total()} turns answered in {time.monotonic() - began:.0f} s, {len(lost)}"
+        " threads that lack or double something"
+    )
     for text in lost:
         print(text, file=sys.stderr)
     return bool(lost)
 
 
 async def _ask(clients: list[LangGraphClient], place: int, thread_id: str, turn: int) -> None:
-    """Start a turn through one instance, through the other one where it is gone, and wait until it is answered."""
-    given: Any = {"messages": [{"type": "human", "id": f"{thread_id}-{turn}", "content": _question(turn)}]}
+    """Start a turn through one instance, through the other one where it is gone, and wait until it
+    is answered.
+    """
+    given: Any = {
+        "messages": [{"type": "human", "id": f"{thread_id}-{turn}", "content": _question(turn)}]
+    }
     for client in (clients[place], clients[0]):
         try:
             await client.runs.create(thread_id, "longtable", input=given, context=CONTEXT)
             break
-        except httpx.HTTPError:  # not known whether it was taken in: sent again, the same id is the same message
+        except httpx.HTTPError:
+            # Not known whether it was taken in: sent again, the same id is the same message.
             continue
     while len(await _said(clients[0], thread_id)) < 2 * (turn + 1):
         await asyncio.sleep(0.2)
@@ -201,10 +282,15 @@ def _question(turn: int) -> str:
 
 
 def _is_whole(said: list[str]) -> bool:
-    """Whether each question is there once, in order, behind each its answer, with the number that is right."""
+    """Whether each question is there once, in order, behind each its answer, with the number that
+    is right.
+    """
     if len(said) != 2 * TURNS:
         return False
-    return all(said[2 * turn] == _question(turn) and str(ORDERS - 1 - turn) in said[2 * turn + 1] for turn in range(TURNS))
+    return all(
+        said[2 * turn] == _question(turn) and str(ORDERS - 1 - turn) in said[2 * turn + 1]
+        for turn in range(TURNS)
+    )
 
 
 if __name__ == "__main__":

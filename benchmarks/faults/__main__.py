@@ -1,4 +1,6 @@
-"""Print what threads lose when things fail, and what a person sees: python -m benchmarks.faults [RANDOM_KILLS]."""
+"""Print what threads lose when things fail, and what a person sees: python -m benchmarks.faults
+[RANDOM_KILLS].
+"""
 
 import sys
 import tempfile
@@ -14,19 +16,28 @@ RANDOM_KILLS = 200
 
 def main(random_kills: int = RANDOM_KILLS) -> None:
     """Print both tables as Markdown."""
-    print("| kill -9 | durability | where | kills | lost | turns resumed | question not stored yet |\n|---|---|---|---:|---:|---:|---:|")
+    print(
+        "| kill -9 | durability | where | kills | lost | turns resumed | question not stored yet"
+        " |\n|---|---|---|---:|---:|---:|---:|"
+    )
     with tempfile.TemporaryDirectory() as folder:
-        for row in kills("SQLite", f"sqlite:///{folder}/chat.db", Path(folder), random_kills=random_kills):
+        for row in kills(
+            "SQLite", f"sqlite:///{folder}/chat.db", Path(folder), random_kills=random_kills
+        ):
             print(_killed(row), flush=True)
     server = postgres_server()
     try:
         with tempfile.TemporaryDirectory() as folder:
-            for row in kills("PostgreSQL", server.create(), Path(folder), random_kills=random_kills):
+            for row in kills(
+                "PostgreSQL", server.create(), Path(folder), random_kills=random_kills
+            ):
                 print(_killed(row), flush=True)
         print("\n| fault | turns answered | lost | what was seen |\n|---|---:|---:|---|")
         for suffered in (*all_faults(), restarted(server)):
             print(
-                f"| {suffered.fault} | {suffered.answered} | {len(suffered.lost)} | {suffered.saw or 'nothing: it went on'} |", flush=True
+                f"| {suffered.fault} | {suffered.answered} | {len(suffered.lost)} |"
+                f" {suffered.saw or 'nothing: it went on'} |",
+                flush=True,
             )
     finally:
         stop_postgres_server()
@@ -35,7 +46,10 @@ def main(random_kills: int = RANDOM_KILLS) -> None:
 def _killed(row: Kills) -> str:
     for text in row.lost:
         print(text, file=sys.stderr)
-    return f"| {row.saver} | {row.mode} | {row.where} | {row.kills} | {len(row.lost)} | {row.resumed} | {row.unstored} |"
+    return (
+        f"| {row.saver} | {row.mode} | {row.where} | {row.kills} | {len(row.lost)} | {row.resumed}"
+        f" | {row.unstored} |"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""What a store's file may suffer from: a full disk, no right to write, damage, a lock, few open files, another time, older code."""
+"""What a store's file may suffer from: a full disk, no right to write, damage, a lock, few open
+files, another time, older code.
+"""
 
 import contextlib
 import io
@@ -33,7 +35,9 @@ FIRST_RELEASE = "cbd0e45"
 
 @dataclass(frozen=True)
 class Suffered:
-    """One fault: what a person saw of it, and which of the answered turns are not there afterwards."""
+    """One fault: what a person saw of it, and which of the answered turns are not there
+    afterwards.
+    """
 
     fault: str
     saw: str
@@ -72,7 +76,9 @@ def suffered(
     before: Callable[[Path], object] = unchanged,
     after: Callable[[Path], object] = unchanged,
 ) -> Suffered:
-    """Ask, ask under the fault in a process of its own, mend it, ask again; compare what was answered with what is there."""
+    """Ask, ask under the fault in a process of its own, mend it, ask again; compare what was
+    answered with what is there.
+    """
     begun, _ = asked(folder, 1, 2)
     before(folder)
     meanwhile, saw = in_child(under, folder)
@@ -108,7 +114,7 @@ def _in_child(work: Callable[[Path], Told], folder: Path, pipe: Connection) -> N
     pipe.send(work(folder))
 
 
-# -- faults ---------------------------------------------------------------------------------------------------------
+# -- faults ----------------------------------------------------------------------------------------
 
 
 def full(folder: Path) -> Told:
@@ -195,13 +201,15 @@ def give_rights(folder: Path) -> None:
         file.chmod(0o644)
 
 
-# -- older code -----------------------------------------------------------------------------------------------------
+# -- older code ------------------------------------------------------------------------------------
 
 
 def older_code(folder: Path) -> Told:
     """Ask by the code of the first release."""
     root = Path(__file__).parents[2]
-    packed = subprocess.run(["git", "archive", FIRST_RELEASE], cwd=root, capture_output=True, timeout=WAIT_S, check=True).stdout
+    packed = subprocess.run(
+        ["git", "archive", FIRST_RELEASE], cwd=root, capture_output=True, timeout=WAIT_S, check=True
+    ).stdout
     home = folder / "old"
     with tarfile.open(fileobj=io.BytesIO(packed)) as tree:
         tree.extractall(home / "longtable", filter="data")
@@ -218,13 +226,26 @@ with open_persistence({url_of(folder)!r}) as kept:
 """
     script = home / "asking.py"
     # Only the old tree is found as longtable: this one's installation is taken out.
-    found = "sys.meta_path = [finder for finder in sys.meta_path if 'editable' not in getattr(finder, '__module__', '')]"
-    script.write_text(f"import sys\n{found}\nsys.path[:0] = [{str(home)!r}, {str(home / 'longtable')!r}]\n{asking}")
-    done = subprocess.run([sys.executable, "-W", "ignore", script], capture_output=True, text=True, timeout=WAIT_S, check=False, cwd=home)
+    found = (
+        "sys.meta_path = [finder for finder in sys.meta_path if 'editable' not in getattr(finder,"
+        " '__module__', '')]"
+    )
+    script.write_text(
+        f"import sys\n{found}\nsys.path[:0] = [{str(home)!r},"
+        f" {str(home / 'longtable')!r}]\n{asking}"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", script],
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        check=False,
+        cwd=home,
+    )
     return ([100, 101], "") if done.returncode == 0 else ([], done.stderr.strip().splitlines()[-1])
 
 
-# -- all ------------------------------------------------------------------------------------------------------------
+# -- all -------------------------------------------------------------------------------------------
 
 
 def all_faults() -> Iterator[Suffered]:
@@ -248,7 +269,10 @@ def small_disk() -> Suffered | None:
     """Fill a real small disk (tmpfs), where this user may mount one."""
     with folder_for_all() as folder:
         mounted = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True, timeout=WAIT_S, check=False
+            ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder],
+            capture_output=True,
+            timeout=WAIT_S,
+            check=False,
         )
         if mounted.returncode:
             return None

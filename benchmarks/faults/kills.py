@@ -13,10 +13,14 @@ from longtable.graph import Persistence, open_persistence
 
 MODES: tuple[Durability, ...] = ("sync", "async", "exit")
 STEPS = 7
-"""Supersteps of the doomed turn: ingest, estimate, respond, run_tools, estimate, respond, settle."""
+"""Supersteps of the doomed turn: ingest, estimate, respond, run_tools, estimate, respond,
+settle.
+"""
 WAIT_S = 60.0
 MOST_TRIES = 3
-"""Processes that answered before they were killed are looked at, but not counted as kills: up to so many for each are tried."""
+"""Processes that answered before they were killed are looked at, but not counted as kills: up to so
+many for each are tried.
+"""
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,18 @@ class Executioner:
             self.context.set_forkserver_preload(["benchmarks.faults.talk"])
         self.threads = 0
 
-    def kill(self, url: str, kept: Persistence, mode: Durability, *, boundary: int | None, after_s: float = 0.0) -> tuple[Left, bool]:
-        """Kill one process in its second turn, at a superstep or after a time; return what is left, and whether it was killed in time."""
+    def kill(
+        self,
+        url: str,
+        kept: Persistence,
+        mode: Durability,
+        *,
+        boundary: int | None,
+        after_s: float = 0.0,
+    ) -> tuple[Left, bool]:
+        """Kill one process in its second turn, at a superstep or after a time; return what is left,
+        and whether it was killed in time.
+        """
         self.threads += 1
         thread = f"k{self.threads}"
         log = Log(self.folder / f"{thread}.log")
@@ -64,7 +78,9 @@ class Executioner:
         """Return how long the second turn takes when nobody kills it."""
         log = Log(self.folder / "span.log")
         log.path.unlink(missing_ok=True)
-        process = self.context.Process(target=talk, args=(url, f"span-{mode}", mode, None, log.path))
+        process = self.context.Process(
+            target=talk, args=(url, f"span-{mode}", mode, None, log.path)
+        )
         process.start()
         begun = 0.0
         while process.is_alive():
@@ -87,8 +103,15 @@ def kills(saver: str, url: str, folder: Path, *, random_kills: int, seed: int = 
             rows.append(_row(saver, mode, "each superstep", ends))
             span = executioner.span(url, mode)
             ends = []
-            while sum(killed for _, killed in ends) < random_kills and len(ends) < MOST_TRIES * random_kills:
-                ends.append(executioner.kill(url, kept, mode, boundary=None, after_s=chance.uniform(0, span)))
+            while (
+                sum(killed for _, killed in ends) < random_kills
+                and len(ends) < MOST_TRIES * random_kills
+            ):
+                ends.append(
+                    executioner.kill(
+                        url, kept, mode, boundary=None, after_s=chance.uniform(0, span)
+                    )
+                )
             rows.append(_row(saver, mode, "random moments", ends))
     return rows
 
@@ -97,4 +120,12 @@ def _row(saver: str, mode: Durability, where: str, ends: list[tuple[Left, bool]]
     count = Counter(killed for _, killed in ends)
     lefts = [left for left, _ in ends]
     lost = [text for left in lefts for text in left.lost]
-    return Kills(saver, mode, where, count[True], lost, sum(left.resumed for left in lefts), sum(not left.stored for left in lefts))
+    return Kills(
+        saver,
+        mode,
+        where,
+        count[True],
+        lost,
+        sum(left.resumed for left in lefts),
+        sum(not left.stored for left in lefts),
+    )

@@ -15,7 +15,9 @@ TRIES = 6
 
 
 def restarted(server: PostgresServer) -> Suffered:
-    """Restart the server between the tool's answer and the model's, and go on with the same open store."""
+    """Restart the server between the tool's answer and the model's, and go on with the same open
+    store.
+    """
     again = [True]
 
     def restarting(messages: Sequence[BaseMessage]) -> AIMessage:
@@ -26,7 +28,9 @@ def restarted(server: PostgresServer) -> Suffered:
 
     errors: list[str] = []
     with open_persistence(server.create()) as kept:
-        graph = build_graph(model=ScriptedModel(say=restarting), tools=[add]).compile(checkpointer=kept.checkpointer, store=kept.store)
+        graph = build_graph(model=ScriptedModel(say=restarting), tools=[add]).compile(
+            checkpointer=kept.checkpointer, store=kept.store
+        )
         conversation = Conversation(graph, THREAD, context=CONTEXT)
         conversation.ask("question 1")
         for number in (2, 3):
@@ -41,7 +45,10 @@ def restarted(server: PostgresServer) -> Suffered:
                     errors.append(f"{type(error).__name__}: {str(error).splitlines()[0]}")
         there = whole_turns(kept, THREAD)
     return Suffered(
-        "PostgreSQL restarted in mid-turn, then resumed", _said(errors), [number for number in (1, 2, 3) if there.count(number) != 1], 3
+        "PostgreSQL restarted in mid-turn, then resumed",
+        _said(errors),
+        [number for number in (1, 2, 3) if there.count(number) != 1],
+        3,
     )
 
 

@@ -1,4 +1,6 @@
-"""A process that talks on a thread until it is killed and logs what it was told, and its heir, who looks at what is left."""
+"""A process that talks on a thread until it is killed and logs what it was told, and its heir, who
+looks at what is left.
+"""
 
 import os
 import signal
@@ -36,7 +38,9 @@ def say(messages: Sequence[BaseMessage]) -> AIMessage:
 
 def graph_on(kept: Persistence) -> Graph:
     """Return the graph that all of them run: four supersteps of work, one tool call a turn."""
-    return build_graph(model=ScriptedModel(say=say), tools=[add]).compile(checkpointer=kept.checkpointer, store=kept.store)
+    return build_graph(model=ScriptedModel(say=say), tools=[add]).compile(
+        checkpointer=kept.checkpointer, store=kept.store
+    )
 
 
 class Log:
@@ -57,7 +61,9 @@ class Log:
 
 
 def talk(url: str, thread: str, durability: Durability, boundary: int | None, path: Path) -> None:
-    """Run turn 1, and turn 2 up to a superstep, then die; without a boundary, run until killed from outside."""
+    """Run turn 1, and turn 2 up to a superstep, then die; without a boundary, run until killed from
+    outside.
+    """
     log = Log(path)
     config: RunnableConfig = {"configurable": {"thread_id": thread}}
     with open_persistence(url, lease_seconds=LEASE_SECONDS) as kept:
@@ -65,7 +71,9 @@ def talk(url: str, thread: str, durability: Durability, boundary: int | None, pa
         for turn in (1, 2):
             log.write(f"asked {turn}")
             given = Input(messages=[HumanMessage(f"question {turn}", id=f"{thread}-{turn}")])
-            steps = graph.stream(given, config, context=CONTEXT, stream_mode="updates", durability=durability)
+            steps = graph.stream(
+                given, config, context=CONTEXT, stream_mode="updates", durability=durability
+            )
             for number, _ in enumerate(steps):
                 if turn == 2 and number == boundary:
                     os.kill(os.getpid(), signal.SIGKILL)
@@ -77,7 +85,9 @@ class Left:
     """What is left of a thread whose process was killed in its second turn."""
 
     lost: list[str]
-    """What the process was told is kept, or its heir after it, and is not there once, whole and in order."""
+    """What the process was told is kept, or its heir after it, and is not there once, whole and in
+    order.
+    """
     resumed: bool
     stored: bool
     """Whether the killed turn's question is there."""
@@ -91,12 +101,22 @@ def inherit(kept: Persistence, thread: str, told: Sequence[str]) -> Left:
     conversation.ask("question 3")
     texts = [str(m.text) for m in conversation.history()]
     stored = "question 2" in texts
-    wanted = [turn for turn in (1, 2, 3) if turn == 3 or f"answered {turn}" in told or (turn == 2 and stored)]
-    exact = [text for turn in wanted for text in (f"question {turn}", "", "3", f"answer to question {turn}")]
+    wanted = [
+        turn
+        for turn in (1, 2, 3)
+        if turn == 3 or f"answered {turn}" in told or (turn == 2 and stored)
+    ]
+    exact = [
+        text
+        for turn in wanted
+        for text in (f"question {turn}", "", "3", f"answer to question {turn}")
+    ]
     return Left([] if texts == exact else [f"{thread}: {texts}"], resumed, stored)
 
 
-def ask_until_it_fails(kept: Persistence, thread: str, first: int, most: int) -> tuple[list[int], LongtableError | None]:
+def ask_until_it_fails(
+    kept: Persistence, thread: str, first: int, most: int
+) -> tuple[list[int], LongtableError | None]:
     """Ask numbered questions; return which were answered, and the typed error that ended it."""
     conversation = Conversation(graph_on(kept), thread, context=CONTEXT)
     answered: list[int] = []
@@ -112,4 +132,8 @@ def ask_until_it_fails(kept: Persistence, thread: str, first: int, most: int) ->
 def whole_turns(kept: Persistence, thread: str) -> list[int]:
     """Return the numbers of the questions that are answered in a thread, in order."""
     texts = [str(m.text) for m in Conversation(graph_on(kept), thread, context=CONTEXT).history()]
-    return [int(text.removeprefix("answer to question ")) for text in texts if text.startswith("answer to question ")]
+    return [
+        int(text.removeprefix("answer to question "))
+        for text in texts
+        if text.startswith("answer to question ")
+    ]

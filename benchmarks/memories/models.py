@@ -21,10 +21,19 @@ from longtable.memory.tokens import counter
 ENCODING = "o200k_base"
 # As models write headings, whatever they were asked for.
 HEADINGS = {
-    "en": ("**1. Facts & Findings**", "**2. User Preferences**", "**3. Constraints**", "**4. Decisions**", "**5. Open Items**"),
+    "en": (
+        "**1. Facts & Findings**",
+        "**2. User Preferences**",
+        "**3. Constraints**",
+        "**4. Decisions**",
+        "**5. Open Items**",
+    ),
     "zh": ("一、事实与发现", "二、用户偏好", "三、约束", "四、决定", "五、未决事项"),
 }
-FILLER = "Delays were compared by carrier, airport and month, and the highest means were named with their counts."
+FILLER = (
+    "Delays were compared by carrier, airport and month, and the highest means were named with"
+    " their counts."
+)
 """Stands in the summary of a talk without facts, so often that it has the size of a real one."""
 FILLER_LINES = 16
 INVENTED = 12
@@ -40,13 +49,17 @@ class Answerer(BaseChatModel):
     sent: list[list[BaseMessage]] = Field(default_factory=list)
     """The messages of each call since this list was emptied."""
     log: Any = None
-    """A list that both models of a thread write their calls to, in order: who had to wait for whom."""
+    """A list that both models of a thread write their calls to, in order: who had to wait for
+    whom.
+    """
 
     @property
     def _llm_type(self) -> str:
         return "answerer"
 
-    def bind_tools(self, tools: Sequence[Any], *, tool_choice: str | None = None, **kwargs: Any) -> Runnable[Any, AIMessage]:
+    def bind_tools(
+        self, tools: Sequence[Any], *, tool_choice: str | None = None, **kwargs: Any
+    ) -> Runnable[Any, AIMessage]:
         """Return the model itself: it knows the one tool it calls."""
         del tools, tool_choice, kwargs
         return self
@@ -68,7 +81,12 @@ class Answerer(BaseChatModel):
             return _result(AIMessage(answer(question)))
         query = f"SELECT * FROM flights WHERE year <> {len(messages)} LIMIT {rows[1]}"
         args = {"rows": int(rows[1])} if self.tool == "look_up" else {"sql": query}
-        call = {"name": self.tool, "args": args, "id": f"call_{len(messages)}_{rows[1]}", "type": "tool_call"}
+        call = {
+            "name": self.tool,
+            "args": args,
+            "id": f"call_{len(messages)}_{rows[1]}",
+            "type": "tool_call",
+        }
         return _result(AIMessage("", tool_calls=[call]))
 
 
@@ -109,10 +127,17 @@ class Summariser(BaseChatModel):
         self.log.append(SUMMARY)
         self.inputs.append(count.messages(messages))
         if self.inputs[-1] > self.window:
-            raise ContextOverflowError(f"the input has {self.inputs[-1]:,} tokens, the window {self.window:,}")
-        shown = unescape("\n".join(message.text for message in messages))  # langchain escapes as in XML
+            raise ContextOverflowError(
+                f"the input has {self.inputs[-1]:,} tokens, the window {self.window:,}"
+            )
+        # Langchain escapes as in XML.
+        shown = unescape("\n".join(message.text for message in messages))
         figures = set(FIGURE.findall(shown))
-        lines = [said.note for said in self.planted if said.key in (figures if FIGURE.fullmatch(said.key) else shown)]
+        lines = [
+            said.note
+            for said in self.planted
+            if said.key in (figures if FIGURE.fullmatch(said.key) else shown)
+        ]
         lines = lines or [FILLER] * FILLER_LINES
         if self.character == "lazy":
             del lines[1:]
@@ -131,14 +156,20 @@ class Summariser(BaseChatModel):
         for n in range(INVENTED):
             said = random_.choice(true)
             digit = int(said.key[0])
-            figure = f"{(digit + random_.randint(1, 8) - 1) % 9 + 1}{said.key[1:]}" if n % 2 else f"{random_.randint(100_000, 999_999):,}"
+            figure = (
+                f"{(digit + random_.randint(1, 8) - 1) % 9 + 1}{said.key[1:]}"
+                if n % 2
+                else f"{random_.randint(100_000, 999_999):,}"
+            )
             if figure not in known:
                 self.invented.add(figure)
                 lines.append(said.note.replace(said.key, figure))
         return lines
 
 
-def within(allowed: int, lines: Sequence[str], heads: Sequence[str], count: Callable[[str], int]) -> str:
+def within(
+    allowed: int, lines: Sequence[str], heads: Sequence[str], count: Callable[[str], int]
+) -> str:
     """Return a summary under five headings, with as many of the lines as `allowed` tokens hold."""
     room = allowed - count("\n".join(heads)) - 8
     kept: list[str] = []

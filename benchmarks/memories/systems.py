@@ -1,4 +1,6 @@
-"""One thread in each framework, driven alike: longtable, langchain's SummarizationMiddleware, langmem's SummarizationNode."""
+"""One thread in each framework, driven alike: longtable, langchain's SummarizationMiddleware,
+langmem's SummarizationNode.
+"""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -22,13 +24,16 @@ from longtable.memory.tokens import counter
 from longtable.nodes.state import thread_of
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # langmem 0.0.30 imports names that LangGraph has moved
+    # Langmem 0.0.30 imports names that LangGraph has moved.
+    warnings.simplefilter("ignore", DeprecationWarning)
     from langmem.short_term import SummarizationNode
 
 SYSTEM = "You answer questions about flights, briefly and with numbers."
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "bench"}, "recursion_limit": 100}
 KEPT_TURNS = 6
-"""Newest turns kept word for word: longtable's default, given to the others where they can be told."""
+"""Newest turns kept word for word: longtable's default, given to the others where they can be
+told.
+"""
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,9 @@ class System(Protocol):
         ...
 
     def plant(self, texts: Sequence[str]) -> None:
-        """Let the user say these, one a turn; where a framework does nothing in such a turn, at once."""
+        """Let the user say these, one a turn; where a framework does nothing in such a turn, at
+        once.
+        """
         ...
 
     def compactions(self) -> int:
@@ -106,9 +113,12 @@ class Longtable:
 
     def __init__(self, setting: Setting, kept: Persistence, *, by_code: bool = False) -> None:
         self.fakes = Fakes.of(setting)
-        self.context = Context(model_limit=setting.limit, system_prompt=SYSTEM, max_message_chars=100_000)
+        self.context = Context(
+            model_limit=setting.limit, system_prompt=SYSTEM, max_message_chars=100_000
+        )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a fake has no known encoding: the default one counts, which is said once
+            # A fake has no known encoding: the default one counts, which is said once.
+            warnings.simplefilter("ignore", UserWarning)
             graph = build_graph(
                 model=self.fakes.answerer,
                 database=setting.database,
@@ -119,7 +129,9 @@ class Longtable:
 
     def say(self, text: str) -> None:
         """See `System`."""
-        self.app.invoke({"messages": [HumanMessage(text)]}, CONFIG, context=self.context, durability="sync")
+        self.app.invoke(
+            {"messages": [HumanMessage(text)]}, CONFIG, context=self.context, durability="sync"
+        )
 
     def plant(self, texts: Sequence[str]) -> None:
         """See `System`."""
@@ -137,7 +149,9 @@ class Longtable:
     def kept_rounds(self) -> list[BaseMessage]:
         """Return the messages that the newest compaction left word for word."""
         thread = thread_of(self._values())
-        return list(thread.messages[thread.live[1] : self.records()[-1]["length"] - thread.archived])
+        return list(
+            thread.messages[thread.live[1] : self.records()[-1]["length"] - thread.archived]
+        )
 
     def _values(self) -> dict[str, Any]:
         return cast("dict[str, Any]", self.app.get_state(CONFIG).values)
@@ -148,13 +162,25 @@ class LangChain:
 
     def __init__(self, setting: Setting, kept: Persistence, *, defaults: bool = False) -> None:
         self.fakes = Fakes.of(setting)
-        options: dict[str, Any] = {"trigger": ("tokens", setting.threshold)}  # there is no default: without it nothing is ever summarised
+        # There is no default: without it nothing is ever summarised.
+        options: dict[str, Any] = {"trigger": ("tokens", setting.threshold)}
         if not defaults:
-            # The same counts, the same turns kept, and nothing cut before the summariser sees it: what is folded fits its window.
-            options |= {"keep": ("messages", KEPT_TURNS * setting.turn_messages), "trim_tokens_to_summarize": None, "token_counter": exact}
-        self.middleware: SummarizationMiddleware[Any] = SummarizationMiddleware(self.fakes.summariser, **options)
+            # The same counts, the same turns kept, and nothing cut before the summariser sees it:
+            # what is folded fits its window.
+            options |= {
+                "keep": ("messages", KEPT_TURNS * setting.turn_messages),
+                "trim_tokens_to_summarize": None,
+                "token_counter": exact,
+            }
+        self.middleware: SummarizationMiddleware[Any] = SummarizationMiddleware(
+            self.fakes.summariser, **options
+        )
         self.app: Any = create_agent(
-            self.fakes.answerer, [look_up_tool()], system_prompt=SYSTEM, middleware=[self.middleware], checkpointer=kept.checkpointer
+            self.fakes.answerer,
+            [look_up_tool()],
+            system_prompt=SYSTEM,
+            middleware=[self.middleware],
+            checkpointer=kept.checkpointer,
         )
 
     def say(self, text: str) -> None:
@@ -184,14 +210,20 @@ class LangMemInput(TypedDict):
 
 
 class LangMem:
-    """langmem's SummarizationNode before the model, as its documentation shows it, with a tool beside it."""
+    """langmem's SummarizationNode before the model, as its documentation shows it, with a tool
+    beside it.
+    """
 
     def __init__(self, setting: Setting, kept: Persistence, *, defaults: bool = False) -> None:
         self.fakes = Fakes.of(setting)
         options: dict[str, Any] = {"max_tokens": setting.threshold}
         if not defaults:
-            # The same counts, and room left for the summary, so that it and the messages together stay under the threshold.
-            room = {"max_summary_tokens": setting.summary, "max_tokens_before_summary": setting.threshold - setting.summary}
+            # The same counts, and room left for the summary, so that it and the messages together
+            # stay under the threshold.
+            room = {
+                "max_summary_tokens": setting.summary,
+                "max_tokens_before_summary": setting.threshold - setting.summary,
+            }
             options |= {**room, "token_counter": exact}
         self.node = SummarizationNode(model=self.fakes.summariser, **options)
         graph = StateGraph(LangMemState)
@@ -205,12 +237,17 @@ class LangMem:
         self.app: Any = graph.compile(checkpointer=kept.checkpointer)
 
     def _respond(self, state: LangMemInput) -> dict[str, Any]:
-        return {"messages": [self.fakes.answerer.invoke([SystemMessage(SYSTEM), *state["summarized_messages"]])]}
+        return {
+            "messages": [
+                self.fakes.answerer.invoke([SystemMessage(SYSTEM), *state["summarized_messages"]])
+            ]
+        }
 
     def say(self, text: str) -> None:
         """See `System`."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # RuntimeWarning where nothing fits; a dataclass in state
+            # RuntimeWarning where nothing fits; a dataclass in state
+            warnings.simplefilter("ignore")
             self.app.invoke({"messages": [HumanMessage(text)]}, CONFIG, durability="sync")
 
     def plant(self, texts: Sequence[str]) -> None:
@@ -224,10 +261,15 @@ class LangMem:
 
 def planted(texts: Sequence[str]) -> list[BaseMessage]:
     """Return turns in which the user said these."""
-    turns = [(HumanMessage(text, id=f"q{n}"), AIMessage(answer(text), id=f"a{n}")) for n, text in enumerate(texts)]
+    turns = [
+        (HumanMessage(text, id=f"q{n}"), AIMessage(answer(text), id=f"a{n}"))
+        for n, text in enumerate(texts)
+    ]
     return [message for turn in turns for message in turn]
 
 
 def exact(messages: Any) -> int:
-    """Count as longtable does, cached: what `get_num_tokens_from_messages` would cost is many times that."""
+    """Count as longtable does, cached: what `get_num_tokens_from_messages` would cost is many times
+    that.
+    """
     return sum(map(counter(ENCODING).message, messages))

@@ -44,7 +44,10 @@ _CORRECTIONS = {
     ),
 }
 _NOTES = {
-    "fact": {"en": "{place}, {month}: {figure} {thing} sold", "zh": "{place}{month}{thing}销量为{figure}"},
+    "fact": {
+        "en": "{place}, {month}: {figure} {thing} sold",
+        "zh": "{place}{month}{thing}销量为{figure}",
+    },
     "correction": {
         "en": "The user corrected {thing} in {place} for {month} to {figure}",
         "zh": "用户把{place}{month}{thing}的销量改为{figure}",
@@ -121,7 +124,10 @@ def mixed(planted: Sequence[Item]) -> list[Said]:
 
 def over_tables(n: int) -> str:
     """Return a question that looks up a table."""
-    return f"Show me {SIZES[n % len(SIZES)]} rows of flights of {CARRIERS[n % 13]} in {1950 + n % 75}, and say what stands out."
+    return (
+        f"Show me {SIZES[n % len(SIZES)]} rows of flights of {CARRIERS[n % 13]} in {1950 + n % 75},"
+        " and say what stands out."
+    )
 
 
 def long_question(n: int, tokens: int, language: str = "en") -> str:
@@ -131,13 +137,22 @@ def long_question(n: int, tokens: int, language: str = "en") -> str:
         notes = (f"第{i}条记录提到天气和人手，与编号{n * i}有关。" for i in range(tokens // 19))
         return "".join([f"{carrier} 在 {year} 年的起飞延误如何变化？附上记录：", *notes])
     notes = (f"Note {i} names the weather and reason {n * i}." for i in range(tokens // 12))
-    return " ".join([f"How did the departure delay of {carrier} develop over {year}? These are the notes:", *notes])
+    return " ".join(
+        [
+            f"How did the departure delay of {carrier} develop over {year}? These are the notes:",
+            *notes,
+        ]
+    )
 
 
 def table(rows: int) -> str:
     """Return rows as a tool gives them."""
     head = "carrier | flight | origin | dest | dep_delay | arr_delay"
-    lines = [f"{CARRIERS[i % 13]} | {100 + i * 37 % 900} | JFK | LAX | {i * 13 % 120 - 9} | {i * 29 % 140 - 20}" for i in range(rows)]
+    lines = [
+        f"{CARRIERS[i % 13]} | {100 + i * 37 % 900} | JFK | LAX | {i * 13 % 120 - 9} |"
+        f" {i * 29 % 140 - 20}"
+        for i in range(rows)
+    ]
     return "\n".join([head, *lines])
 
 
@@ -149,10 +164,12 @@ def answer(question: str) -> str:
     low, high = len(question) % 17 + 3, len(question) % 23 + 9
     if chinese:
         return (
-            f"全年平均起飞延误从 {low}.4 分钟升到 {high}.1 分钟，六月、七月和十二月最突出，平均超过 20 分钟；各月的样本都足够多，可以比较。"
+            f"全年平均起飞延误从 {low}.4 分钟升到 {high}.1 分钟，六月、七月和十二月最突出，平均超过"
+            " 20 分钟；各月的样本都足够多，可以比较。"
         )
     return (
-        f"Over the year the mean departure delay rose from {low}.4 to {high}.1 minutes; June, July and December stood out with "
-        "means above 20 minutes, and the change after the named month was larger than that of the other carrier. "
-        "The counts are large enough in each month to compare them."
+        f"Over the year the mean departure delay rose from {low}.4 to {high}.1 minutes; June, July"
+        " and December stood out with means above 20 minutes, and the change after the named month"
+        " was larger than that of the other carrier. The counts are large enough in each month to"
+        " compare them."
     )

@@ -1,4 +1,6 @@
-"""One call of a model: with the run's settings, tried again where that may help, then by the next model in line."""
+"""One call of a model: with the run's settings, tried again where that may help, then by the next
+model in line.
+"""
 
 import asyncio
 import re
@@ -34,12 +36,16 @@ from longtable.nodes.model.provider_errors import provider_error
 from longtable.nodes.turns.tracing import span, usage_fields
 
 FIRST_WAIT, MOST_WAIT = 0.5, 30.0
-"""Seconds before the first further try, doubled each time; and the longest that a provider's retry-after is waited for."""
+"""Seconds before the first further try, doubled each time; and the longest that a provider's
+retry-after is waited for.
+"""
 
 
 @dataclass(frozen=True)
 class Answerer:
-    """One model that may answer. `model`: with its tools bound; `base`: as it was given; `with_pins`: with `remember` and `forget`, too."""
+    """One model that may answer. `model`: with its tools bound; `base`: as it was given;
+    `with_pins`: with `remember` and `forget`, too.
+    """
 
     name: str
     model: Runnable[Any, BaseMessage]
@@ -48,16 +54,24 @@ class Answerer:
 
 
 def without_tools(model: Runnable[Any, BaseMessage], names: Set[str]) -> Runnable[Any, BaseMessage]:
-    """Return a model without some of its bound tools: they are named as OpenAI's or Anthropic's clients bind them, others stay."""
+    """Return a model without some of its bound tools: they are named as OpenAI's or Anthropic's
+    clients bind them, others stay.
+    """
     if not names or not isinstance(model, RunnableBinding):
         return model
     bound = model.kwargs.get("tools", ())
-    left = [tool for tool in bound if not (isinstance(tool, dict) and tool.get("function", tool).get("name") in names)]
+    left = [
+        tool
+        for tool in bound
+        if not (isinstance(tool, dict) and tool.get("function", tool).get("name") in names)
+    ]
     return model.model_copy(update={"kwargs": {**model.kwargs, "tools": left}}) if left else model
 
 
 class _TokenWatcher(BaseCallbackHandler):
-    """Notes whether a part of an answer has come: clients raise the same errors before a stream begins and within it."""
+    """Notes whether a part of an answer has come: clients raise the same errors before a stream
+    begins and within it.
+    """
 
     run_inline = True
 
@@ -65,7 +79,9 @@ class _TokenWatcher(BaseCallbackHandler):
         self.any = False
 
     def on_chat_model_start(self, *_: Any, **__: Any) -> None:
-        """Do nothing: without this LangChain makes one text of all messages to call `on_llm_start` with."""
+        """Do nothing: without this LangChain makes one text of all messages to call `on_llm_start`
+        with.
+        """
 
     def on_llm_new_token(self, token: Any, **_: Any) -> None:
         self.any = self.any or bool(token)
@@ -73,7 +89,9 @@ class _TokenWatcher(BaseCallbackHandler):
 
 @dataclass
 class Caller:
-    """The calls of one answer. `answered`: the place in line of the model that gave the newest one, 0 the first."""
+    """The calls of one answer. `answered`: the place in line of the model that gave the newest one,
+    0 the first.
+    """
 
     line: Sequence[Answerer]
     context: Context
@@ -100,12 +118,17 @@ class Caller:
         """Return an answer. Raises what the last model in line raised."""
         self._tries = 0
         while True:
-            # Who answered once in this answer goes on: a first model that is down is not asked again for each part.
+            # Who answered once in this answer goes on: a first model that is down is not asked
+            # again for each part.
             answerer = self.line[self.answered]
             settings = call_settings(self.context, answerer.base)
             sent, config = _messages_for(answerer, messages), self._config()
             try:
-                with span("model", answerer.name or "model", {**self.about, "gen_ai.request.model": answerer.name}) as fields:
+                with span(
+                    "model",
+                    answerer.name or "model",
+                    {**self.about, "gen_ai.request.model": answerer.name},
+                ) as fields:
                     answer = await how.call(
                         partial(answerer.model.invoke, sent, config, **settings),
                         partial(answerer.model.ainvoke, sent, config, **settings),
@@ -120,12 +143,16 @@ class Caller:
         """Return the run's own config with the token watcher."""
         self._tokens.any = False
         metadata = {"voice": self.voice} if self.voice else {}
-        return merge_configs(ensure_config(), RunnableConfig(callbacks=[self._tokens], metadata=metadata))
+        return merge_configs(
+            ensure_config(), RunnableConfig(callbacks=[self._tokens], metadata=metadata)
+        )
 
     def _wait(self, error: Exception) -> float:
-        """Return the seconds until the next try, by the same model or the next in line; raise where there is none.
+        """Return the seconds until the next try, by the same model or the next in line; raise where
+        there is none.
 
-        Only where no part of an answer has come: the person has seen it, and a second one would follow it.
+        Only where no part of an answer has come: the person has seen it, and a second one would
+        follow it.
         """
         known = provider_error(error, answering=self.answering)
         if known is None or isinstance(known, ModelContextOverflowError) or self.answering:
@@ -133,24 +160,40 @@ class Caller:
         wait = _pause(known, self._tries) if self._tries < self.context.max_retries else None
         if wait is not None:
             self._tries += 1
-            self.emit(ModelRetry(type="model_retry", model=self.name, attempt=self._tries, wait_s=wait, code=known.code))
+            self.emit(
+                ModelRetry(
+                    type="model_retry",
+                    model=self.name,
+                    attempt=self._tries,
+                    wait_s=wait,
+                    code=known.code,
+                )
+            )
             return wait
         if self.answered + 1 >= len(self.line):
             raise error
         following = self.line[self.answered + 1].name
-        self.emit(ModelFallback(type="model_fallback", model=self.name, fallback=following, code=known.code))
+        self.emit(
+            ModelFallback(
+                type="model_fallback", model=self.name, fallback=following, code=known.code
+            )
+        )
         self.answered, self._tries = self.answered + 1, 0
         return 0.0
 
 
 def _messages_for(answerer: Answerer, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return the messages without reasoning that was put in for the first model, where this one does not want it."""
+    """Return the messages without reasoning that was put in for the first model, where this one
+    does not want it.
+    """
     wants = reasoning_sent(answerer.name) != "never"
     return list(messages) if wants else [without_reasoning(message) for message in messages]
 
 
 def _pause(error: ProviderError, tries: int) -> float | None:
-    """Return the seconds to wait before asking again, None where that cannot help, or takes too long."""
+    """Return the seconds to wait before asking again, None where that cannot help, or takes too
+    long.
+    """
     if not isinstance(error, ProviderRateLimitedError | ProviderUnavailableError):
         return None
     if error.retry_after is not None:
@@ -160,7 +203,9 @@ def _pause(error: ProviderError, tries: int) -> float | None:
 
 Settings = dict[str, Any]
 DEFAULT_BUDGET = 4_096
-"""Tokens of thinking where Anthropic's models are to think and no budget is named; they insist on one."""
+"""Tokens of thinking where Anthropic's models are to think and no budget is named; they insist on
+one.
+"""
 
 _THINKING_TYPE = re.compile(r"deepseek|glm-|kimi-k2\.[5-9]|kimi-k[3-9]", re.IGNORECASE)
 """Models whose own servers take `thinking: {"type": ...}`."""
@@ -170,9 +215,15 @@ _OPENAI_NAMES = re.compile(r"^(?:gpt-|o\d)", re.IGNORECASE)
 
 
 def call_settings(context: Context, model: BaseChatModel) -> Settings:
-    """Return what goes with each call of a model. Raises `ConfigError` for a setting the model has no way to take."""
+    """Return what goes with each call of a model. Raises `ConfigError` for a setting the model has
+    no way to take.
+    """
     settings: Settings = {} if context.temperature is None else {"temperature": context.temperature}
-    asked = [name for name in ("reasoning_effort", "thinking", "request_timeout") if getattr(context, name) is not None]
+    asked = [
+        name
+        for name in ("reasoning_effort", "thinking", "request_timeout")
+        if getattr(context, name) is not None
+    ]
     if not asked:
         return settings
     # Whose client it is, by the modules of its classes: no provider's package is imported.
@@ -184,12 +235,15 @@ def call_settings(context: Context, model: BaseChatModel) -> Settings:
     if "langchain_anthropic" in modules:
         return {**settings, **_for_anthropic(context)}
     raise ConfigError(
-        f"Context.{asked[0]} cannot be set for a run of {type(model).__name__}: set it where the model is made, or leave it at None"
+        f"Context.{asked[0]} cannot be set for a run of {type(model).__name__}: set it where the"
+        " model is made, or leave it at None"
     )
 
 
 def _for_openai(context: Context, model: BaseChatModel) -> Settings:
-    """Return the settings of OpenAI's protocol; what is not part of it goes as the servers of each model take it."""
+    """Return the settings of OpenAI's protocol; what is not part of it goes as the servers of each
+    model take it.
+    """
     effort = context.reasoning_effort
     body = {} if context.thinking is None else _thinking_body(context.thinking, model)
     if context.thinking is False and not body and effort is None:
@@ -207,24 +261,33 @@ def _thinking_body(thinking: bool | int, model: BaseChatModel) -> Settings:
     by_type = bool(_OWN_HOSTS.search(host) and _THINKING_TYPE.search(name))
     budget = {} if isinstance(thinking, bool) else {"thinking_budget": thinking}
     if budget and (by_type or _OPENAI_NAMES.match(name)):
-        raise ConfigError(f"Context.thinking: {name} takes no number of tokens, set True, False or Context.reasoning_effort")
+        raise ConfigError(
+            f"Context.thinking: {name} takes no number of tokens, set True, False or"
+            " Context.reasoning_effort"
+        )
     if _OPENAI_NAMES.match(name):
         return {}
     if _DASHSCOPE.search(host):
         return {"enable_thinking": on, **budget}
     if by_type:
         return {"thinking": {"type": "enabled" if on else "disabled"}}
-    # vLLM, SGLang and llama.cpp hand it to the model's chat template; Qwen's, DeepSeek's and GLM's read one of these two.
+    # vLLM, SGLang and llama.cpp hand it to the model's chat template; Qwen's, DeepSeek's and GLM's
+    # read one of these two.
     return {"chat_template_kwargs": {"enable_thinking": on, "thinking": on}, **budget}
 
 
 def _for_anthropic(context: Context) -> Settings:
     if context.reasoning_effort is not None:
-        raise ConfigError("Context.reasoning_effort: Anthropic's models take a number of tokens, set Context.thinking")
+        raise ConfigError(
+            "Context.reasoning_effort: Anthropic's models take a number of tokens, set"
+            " Context.thinking"
+        )
     if context.thinking is None:
         return {}
     tokens = DEFAULT_BUDGET if context.thinking is True else context.thinking
-    return {"thinking": {"type": "enabled", "budget_tokens": tokens} if tokens else {"type": "disabled"}}
+    return {
+        "thinking": {"type": "enabled", "budget_tokens": tokens} if tokens else {"type": "disabled"}
+    }
 
 
 THINKS = re.compile(
@@ -232,7 +295,9 @@ THINKS = re.compile(
     r"|gemini-(?:2\.5|[3-9])",
     re.IGNORECASE,
 )
-"""Names of models that may think before they answer, and whose thinking counts among the tokens of the answer."""
+"""Names of models that may think before they answer, and whose thinking counts among the tokens of
+the answer.
+"""
 ROOM_TO_THINK = 4_096
 
 
@@ -241,7 +306,8 @@ ANSWER_TOKENS = ("max_tokens", "max_output_tokens", "num_predict")
 
 
 def bounded(model: BaseChatModel, tokens: int) -> BaseChatModel:
-    """Return a copy of a model whose answers have at most `tokens` of text; the model itself where its class has no such field.
+    """Return a copy of a model whose answers have at most `tokens` of text; the model itself where
+    its class has no such field.
 
     A field and no argument of the call: Ollama's client takes none.
     """
@@ -253,8 +319,8 @@ def bounded(model: BaseChatModel, tokens: int) -> BaseChatModel:
 def summary_settings(context: Context, model: BaseChatModel) -> Settings:
     """Return what goes with a call that writes a summary: little or no thinking.
 
-    Only to clients whose settings are known, and no switch for thinking to servers that may not know one: what a server
-    refuses costs the summary.
+    Only to clients whose settings are known, and no switch for thinking to servers that may not
+    know one: what a server refuses costs the summary.
     """
     modules = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
     name = _model_name(model)

@@ -1,4 +1,6 @@
-"""Ask a graph's context providers for material; an event names those that failed or were too slow."""
+"""Ask a graph's context providers for material; an event names those that failed or were too
+slow.
+"""
 
 import asyncio
 import contextvars
@@ -30,7 +32,9 @@ CACHED_TURNS = 64
 
 @dataclass(frozen=True, kw_only=True)
 class ContextRequest:
-    """What a provider is asked. `messages`: the thread's live transcript without what was excluded, not to be changed."""
+    """What a provider is asked. `messages`: the thread's live transcript without what was excluded,
+    not to be changed.
+    """
 
     question: str
     thread_id: str | None
@@ -56,11 +60,14 @@ class ContextProvider:
 
     def __post_init__(self) -> None:
         if not self.name.strip() or len(self.name) > 100 or not self.name.isprintable():
-            raise ConfigError(f"a context provider needs a name of 1 to 100 printable characters, found {self.name[:80]!r}")
+            raise ConfigError(
+                "a context provider needs a name of 1 to 100 printable characters, found"
+                f" {self.name[:80]!r}"
+            )
         if not 0 < self.seconds <= 600 or self.max_tokens < 1:
             raise ConfigError(
-                f"context provider {self.name!r}: seconds must be over 0 and at most 600, max_tokens at least 1, "
-                f"found {self.seconds!r} and {self.max_tokens!r}"
+                f"context provider {self.name!r}: seconds must be over 0 and at most 600,"
+                f" max_tokens at least 1, found {self.seconds!r} and {self.max_tokens!r}"
             )
 
 
@@ -77,10 +84,16 @@ class ContextProviders:
     """Asks the providers of a graph, all at once, once a turn in one process."""
 
     providers: Sequence[ContextProvider] = ()
-    turns: BoundedCache[str, ProvidedContext] = field(default_factory=lambda: BoundedCache(CACHED_TURNS), compare=False)
+    turns: BoundedCache[str, ProvidedContext] = field(
+        default_factory=lambda: BoundedCache(CACHED_TURNS), compare=False
+    )
 
-    async def collect(self, state: State, runtime: Runtime[Context], how: Execution) -> ProvidedContext:
-        """Return the material of this turn; waits at most as long as the slowest provider may take."""
+    async def collect(
+        self, state: State, runtime: Runtime[Context], how: Execution
+    ) -> ProvidedContext:
+        """Return the material of this turn; waits at most as long as the slowest provider may
+        take.
+        """
         if not self.providers:
             return ProvidedContext()
         thread_id, turn = thread_id_of(runtime), turn_of(state)
@@ -91,8 +104,12 @@ class ContextProviders:
             return cached
         thread, owner = thread_of(state), (runtime.context or Context()).owner
         messages = [message for message in thread.messages if message.id not in thread.excluded]
-        question = next((str(message.text) for message in reversed(messages) if is_users(message)), "")
-        request = ContextRequest(question=question, thread_id=thread_id, turn=number, owner=owner, messages=messages)
+        question = next(
+            (str(message.text) for message in reversed(messages) if is_users(message)), ""
+        )
+        request = ContextRequest(
+            question=question, thread_id=thread_id, turn=number, owner=owner, messages=messages
+        )
         answers = await how.call(
             partial(_ask_in_threads, self.providers, request),
             lambda: asyncio.gather(*(_ask(provider, request) for provider in self.providers)),
@@ -112,14 +129,26 @@ class ContextProviders:
         return self.turns.put(key, provided) if key else provided
 
 
-def context_passed_event(call: int, parts: Sequence[MaterialPart], failures: Sequence[Reason]) -> ContextPassed:
+def context_passed_event(
+    call: int, parts: Sequence[MaterialPart], failures: Sequence[Reason]
+) -> ContextPassed:
     """Return the event that lists what goes with a call, and what was left out."""
-    passed = [PassedMaterial(source=part.source, tokens=part.tokens, ms=part.ms, shortened=part.shortened) for part in parts if part.tokens]
-    no_room = [Reason(code="no_room", message=f"{part.source}: the call has no room for it") for part in parts if not part.tokens]
-    return ContextPassed(type="context_passed", call=call, passed=passed, left_out=[*failures, *no_room])
+    passed = [
+        PassedMaterial(source=part.source, tokens=part.tokens, ms=part.ms, shortened=part.shortened)
+        for part in parts
+        if part.tokens
+    ]
+    no_room = [
+        Reason(code="no_room", message=f"{part.source}: the call has no room for it")
+        for part in parts
+        if not part.tokens
+    ]
+    return ContextPassed(
+        type="context_passed", call=call, passed=passed, left_out=[*failures, *no_room]
+    )
 
 
-# -- one provider ---------------------------------------------------------------------------------------------------
+# -- one provider ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -135,9 +164,13 @@ class ProviderAnswer:
 SLOW = ProviderAnswer(failure="provider_slow", detail="it did not answer in time")
 
 
-def _ask_in_threads(providers: Sequence[ContextProvider], request: ContextRequest) -> list[ProviderAnswer]:
+def _ask_in_threads(
+    providers: Sequence[ContextProvider], request: ContextRequest
+) -> list[ProviderAnswer]:
     started = time.monotonic()
-    waiting = [(_in_thread(provider, request), started + provider.seconds) for provider in providers]
+    waiting = [
+        (_in_thread(provider, request), started + provider.seconds) for provider in providers
+    ]
     answers: list[ProviderAnswer] = []
     for answer, until in waiting:
         try:
@@ -149,7 +182,9 @@ def _ask_in_threads(providers: Sequence[ContextProvider], request: ContextReques
 
 async def _ask(provider: ContextProvider, request: ContextRequest) -> ProviderAnswer:
     if inspect.iscoroutinefunction(provider.provide):
-        work: asyncio.Future[ProviderAnswer] = asyncio.ensure_future(_awaited(provider.provide(request)))
+        work: asyncio.Future[ProviderAnswer] = asyncio.ensure_future(
+            _awaited(provider.provide(request))
+        )
     else:
         work = asyncio.wrap_future(_in_thread(provider, request))
     # Not `wait_for`: it waits for the end of what it cancels, and a provider may go on for ever.
@@ -168,12 +203,21 @@ def _in_thread(provider: ContextProvider, request: ContextRequest) -> "Future[Pr
         started = time.monotonic()
         try:
             text: Any = provider.provide(request)
-            answer.set_result(asyncio.run(_awaited(text)) if inspect.isawaitable(text) else _checked(text, started))
+            answer.set_result(
+                asyncio.run(_awaited(text))
+                if inspect.isawaitable(text)
+                else _checked(text, started)
+            )
         except Exception as error:  # whatever a provider raises leaves it out
             answer.set_result(_failure(error))
 
     # A daemon: one that hangs for ever holds up neither the turn nor the end of the process.
-    threading.Thread(target=contextvars.copy_context().run, args=(work,), daemon=True, name=f"context-{provider.name}").start()
+    threading.Thread(
+        target=contextvars.copy_context().run,
+        args=(work,),
+        daemon=True,
+        name=f"context-{provider.name}",
+    ).start()
     return answer
 
 
@@ -187,7 +231,9 @@ async def _awaited(text: Awaitable[str]) -> ProviderAnswer:
 
 def _checked(text: Any, started: float) -> ProviderAnswer:
     if text is not None and not isinstance(text, str):
-        return ProviderAnswer(failure="provider_failed", detail=f"it gave {type(text).__name__}, no text")
+        return ProviderAnswer(
+            failure="provider_failed", detail=f"it gave {type(text).__name__}, no text"
+        )
     storable = (text or "").encode("utf-8", "replace").decode()
     return ProviderAnswer(storable, round((time.monotonic() - started) * 1000))
 

@@ -1,6 +1,8 @@
-"""A chat model whose markers `[NEED_CONTEXT: keyword]`, and the draft around them, reach nobody who watches the run.
+"""A chat model whose markers `[NEED_CONTEXT: keyword]`, and the draft around them, reach nobody who
+watches the run.
 
-Whether a marker follows is sure only at the end of an answer: so it comes whole, and does not stream.
+Whether a marker follows is sure only at the end of an answer: so it comes whole, and does not
+stream.
 """
 
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -20,15 +22,23 @@ from longtable.memory.marker import keywords_in, without
 
 NEED_CONTEXT = "need_context"
 """Key in `additional_kwargs` of an answer that held markers: {"keywords": [...]}."""
-INNER: RunnableConfig = {"tags": ["nostream", "langsmith:nostream"], "run_name": "held_back", "callbacks": []}
-"""How the inner model is called: no callbacks of the run reach it, and two tags say so to LangGraph and to agent-chat-ui."""
+INNER: RunnableConfig = {
+    "tags": ["nostream", "langsmith:nostream"],
+    "run_name": "held_back",
+    "callbacks": [],
+}
+"""How the inner model is called: no callbacks of the run reach it, and two tags say so to LangGraph
+and to agent-chat-ui.
+"""
 
 _DRAFTS: ContextVar[list[str] | None] = ContextVar("longtable_drafts", default=None)
 
 
 @contextmanager
 def drafts() -> Iterator[list[str]]:
-    """Collect the texts, without their markers, of the answers of the models called in the block, in order."""
+    """Collect the texts, without their markers, of the answers of the models called in the block,
+    in order.
+    """
     texts: list[str] = []
     token = _DRAFTS.set(texts)
     try:
@@ -46,8 +56,8 @@ def needed_context(answer: BaseMessage) -> list[str]:
 class MarkerFilter(BaseChatModel):
     """Wraps a model and passes on only answers without markers, sync and async.
 
-    The message of an answer with markers holds no text, only their keywords (`needed_context`); `drafts` has the rest. Ids,
-    usage, metadata and reasoning pass as they are.
+    The message of an answer with markers holds no text, only their keywords (`needed_context`);
+    `drafts` has the rest. Ids, usage, metadata and reasoning pass as they are.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -67,7 +77,11 @@ class MarkerFilter(BaseChatModel):
         return super()._get_ls_params(stop=stop, **kwargs)
 
     def _generate(
-        self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: CallbackManagerForLLMRun | None = None, **kwargs: Any
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
     ) -> ChatResult:
         del run_manager
         return _result(self.inner.invoke(messages, INNER, **_call_options(stop, kwargs)))
@@ -83,7 +97,11 @@ class MarkerFilter(BaseChatModel):
         return _result(await self.inner.ainvoke(messages, INNER, **_call_options(stop, kwargs)))
 
     def _stream(
-        self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: CallbackManagerForLLMRun | None = None, **kwargs: Any
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
         yield _as_chunk(self._generate(messages, stop, run_manager, **kwargs))
 
@@ -111,7 +129,11 @@ def _result(message: BaseMessage) -> ChatResult:
         texts.append(without(text))
     if keywords := keywords_in(text):
         parts = answer.content if isinstance(answer.content, list) else []
-        content = [part for part in parts if not isinstance(part, str) and part.get("type") not in {"text", "output_text"}]
+        content = [
+            part
+            for part in parts
+            if not isinstance(part, str) and part.get("type") not in {"text", "output_text"}
+        ]
         extra = {**answer.additional_kwargs, NEED_CONTEXT: {"keywords": keywords}}
         answer = answer.model_copy(update={"content": content or "", "additional_kwargs": extra})
     return ChatResult(generations=[ChatGeneration(message=answer)])

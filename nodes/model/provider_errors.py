@@ -1,9 +1,10 @@
 """What a provider's exception means, and which limit it names.
 
-Read off status, code, type, parameter and words of whatever a client raises: openai's, anthropic's, ollama's, botocore's
-and Google's exceptions, and the bare error body that LangChain raises for an error sent with status 200. No provider's
-package is imported. The words are those of OpenAI, Azure, vLLM, SGLang, llama.cpp, LM Studio, Ollama, DeepSeek,
-DashScope, Anthropic, Bedrock, Gemini, Mistral, xAI, Groq, OpenRouter, Moonshot, Zhipu, MiniMax, Cohere and TGI.
+Read off status, code, type, parameter and words of whatever a client raises: openai's, anthropic's,
+ollama's, botocore's and Google's exceptions, and the bare error body that LangChain raises for an
+error sent with status 200. No provider's package is imported. The words are those of OpenAI, Azure,
+vLLM, SGLang, llama.cpp, LM Studio, Ollama, DeepSeek, DashScope, Anthropic, Bedrock, Gemini,
+Mistral, xAI, Groq, OpenRouter, Moonshot, Zhipu, MiniMax, Cohere and TGI.
 """
 
 import math
@@ -40,7 +41,8 @@ _CODES = {
     "request_too_large",  # Anthropic
     "1261",  # Zhipu
 }
-_SIZE_CODES = {"string_above_max_length", "array_above_max_length"}  # OpenAI: of a message, or of a tool's description
+# OpenAI: of a message, or of a tool's description
+_SIZE_CODES = {"string_above_max_length", "array_above_max_length"}
 
 _WORDS = re.compile(
     r"""maximum\ (?:context|prompt|model)\ length
@@ -60,7 +62,9 @@ _WORDS = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _NOT_CONTEXT = re.compile(r"per[ -]?min|per[ -]?day|\b[TR]P[MD]\b|频率|限流", re.IGNORECASE)
-_BY_A_PROVIDER = re.compile(r"(?:openai|anthropic|google|langchain_(?:google|aws)|botocore|ollama|mistralai|cohere|groq)(?![a-z])")
+_BY_A_PROVIDER = re.compile(
+    r"(?:openai|anthropic|google|langchain_(?:google|aws)|botocore|ollama|mistralai|cohere|groq)(?![a-z])"
+)
 _ENDED_IN_CONTEXT = "context size has been exceeded"  # llama.cpp's 500, met while it answers
 
 _N = r"(\d[\d,_]{0,15})"
@@ -70,7 +74,10 @@ _LIMITS = [
         rf"\d\s*(?:tokens)?\s*>\s*{_N}",
         rf"range of input length should be \[\s*\d+\s*,\s*{_N}",
         rf"too large for model with {_N} maximum",
-        rf"max(?:imum)? (?:(?:context|prompt|model|input|sequence) )?length(?: is| of|:)?\s*(?:only )?\(?{_N}(?! characters)",
+        (
+            r"max(?:imum)? (?:(?:context|prompt|model|input|sequence) )?length(?: is|"
+            rf" of|:)?\s*(?:only )?\(?{_N}(?! characters)"
+        ),
         rf"context (?:size|length|window|limit)(?: is| of|:)?\s*(?:only )?\(?{_N}",
         rf"(?:configured limit|limit) of {_N}",
         rf"number of tokens allowed \(?{_N}",
@@ -82,7 +89,8 @@ _LIMITS = [
     )
 ]
 _OUTPUT_ASKED = re.compile(
-    r"is too large: (\d+)|requested (\d+) output tokens|(\d+) (?:tokens )?(?:in|for) the (?:completion|output)|\d+ \+ (\d+) > \d"
+    r"is too large: (\d+)|requested (\d+) output tokens|(\d+) (?:tokens )?(?:in|for) the"
+    r" (?:completion|output)|\d+ \+ (\d+) > \d"
     r"|(\d+) `max_new_tokens`"
 )
 LEAST_LIMIT, MOST_LIMIT = 256, 100_000_000
@@ -107,8 +115,9 @@ class ErrorDetails:
 def is_overflow(error: Exception) -> bool:
     """Return whether a provider says that the request is over its context.
 
-    413 always is: whoever refuses a request for its size, a proxy too, may take a smaller one. Not an overflow: asking
-    for more output than the context holds, which no shorter conversation helps; rate limits; a tool's long description.
+    413 always is: whoever refuses a request for its size, a proxy too, may take a smaller one. Not
+    an overflow: asking for more output than the context holds, which no shorter conversation helps;
+    rate limits; a tool's long description.
     """
     if isinstance(error, ContextOverflowError | ModelContextOverflowError):
         return True
@@ -122,14 +131,20 @@ def is_overflow(error: Exception) -> bool:
     if _CODES & details.names:
         return True
     if _SIZE_CODES & details.names:
-        return details.param.startswith(("messages", "input")) and "tool_calls" not in details.param and ".name" not in details.param
+        return (
+            details.param.startswith(("messages", "input"))
+            and "tool_calls" not in details.param
+            and ".name" not in details.param
+        )
     if details.status is None and not by_a_provider(error):
         return False
     return bool(_WORDS.search(details.words)) and not _NOT_CONTEXT.search(details.words)
 
 
 def learned_limit(error: Exception) -> int | None:
-    """Return the limit in tokens that an overflow error names, None when it names none; never the size that was asked for."""
+    """Return the limit in tokens that an overflow error names, None when it names none; never the
+    size that was asked for.
+    """
     if not is_overflow(error):
         return None
     details = error_details(error)
@@ -146,13 +161,22 @@ def by_a_provider(error: Exception) -> bool:
 
 
 def error_details(error: Exception) -> ErrorDetails:
-    """Read status, codes, types, parameter and words off an exception or the error body it carries."""
+    """Read status, codes, types, parameter and words off an exception or the error body it
+    carries.
+    """
     body = _body(error)
-    codes = [getattr(error, "code", None), body.get("code"), body.get("Code"), getattr(error, "type", None), body.get("type")]
+    codes = [
+        getattr(error, "code", None),
+        body.get("code"),
+        body.get("Code"),
+        getattr(error, "type", None),
+        body.get("type"),
+    ]
     words = str(error)[:WORDS_READ]
     for message in (body.get("message"), body.get("Message")):
         if isinstance(message, str) and message[:WORDS_READ] not in words:
-            words += f": {message[:WORDS_READ]}"  # openai's exception has no words of an error that is a bare string
+            # openai's exception has no words of an error that is a bare string
+            words += f": {message[:WORDS_READ]}"
     return ErrorDetails(
         status=next(_statuses(error, body), None),
         names=frozenset(str(code) for code in codes if code is not None),
@@ -163,7 +187,9 @@ def error_details(error: Exception) -> ErrorDetails:
 
 
 def _body(error: Exception) -> Mapping[str, Any]:
-    """Return the error's body: openai's and anthropic's attribute, botocore's response, or the value LangChain raises."""
+    """Return the error's body: openai's and anthropic's attribute, botocore's response, or the
+    value LangChain raises.
+    """
     if isinstance(text := getattr(error, "body", None), str):
         return {"message": text}
     first = error.args[0] if error.args else None
@@ -180,21 +206,32 @@ def _statuses(error: Exception, body: Mapping[str, Any]) -> Iterator[int]:
     # `code` is Google's; elsewhere a number by this name may be anything.
     code = getattr(error, "code", None) if response is not None or hasattr(error, "body") else None
     of_body = (meta.get("HTTPStatusCode") if isinstance(meta, Mapping) else None, body.get("code"))
-    for status in (getattr(error, "status_code", None), getattr(response, "status_code", None), *of_body, code):
+    for status in (
+        getattr(error, "status_code", None),
+        getattr(response, "status_code", None),
+        *of_body,
+        code,
+    ):
         if isinstance(status, int) and not isinstance(status, bool) and 400 <= status <= 599:
             yield int(status)
 
 
 def _asks_too_much_output(words: str) -> bool:
-    """Return whether the output asked for would not fit the context alone, whatever the input's size."""
+    """Return whether the output asked for would not fit the context alone, whatever the input's
+    size.
+    """
     asked, limit = _OUTPUT_ASKED.search(words), _limit_in(words)
-    return asked is not None and limit is not None and int(next(filter(None, asked.groups()))) >= limit
+    return (
+        asked is not None and limit is not None and int(next(filter(None, asked.groups()))) >= limit
+    )
 
 
 def _limit_in(words: str) -> int | None:
     for pattern in _LIMITS:
         if match := pattern.search(words):
-            return _plausible(int(next(filter(None, match.groups())).replace(",", "").replace("_", "")))
+            return _plausible(
+                int(next(filter(None, match.groups())).replace(",", "").replace("_", ""))
+            )
     return None
 
 
@@ -202,9 +239,12 @@ def _plausible(limit: int) -> int | None:
     return limit if LEAST_LIMIT <= limit <= MOST_LIMIT else None
 
 
-# -- what else a provider's exception means -------------------------------------------------------------------------
+# -- what else a provider's exception means --------------------------------------------------------
 
-_NETWORK = re.compile(r"connect|timeout|timedout|protocolerror|readerror|incomplete|apierror|invalidurl", re.IGNORECASE)
+_NETWORK = re.compile(
+    r"connect|timeout|timedout|protocolerror|readerror|incomplete|apierror|invalidurl",
+    re.IGNORECASE,
+)
 QUOTA = "insufficient_quota"
 """The code of OpenAI and others with a 429 that no waiting ends."""
 LONGEST_WAIT = 31_536_000.0
@@ -216,9 +256,15 @@ _ABOUT_CONTENT = re.compile(
     |(?:support|process|decode|parse|download|unsupported|invalid)\w*\ [^.]{0,24}(?:image|audio|video|vision|multi-?modal)""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Words and codes of a provider that refuses what a message holds: a content policy, or a kind of content that the model does not take."""
-_CONTENT_CODE = re.compile(r"content_?(?:filter|policy)|data_?inspection|moderation|responsible_?ai|sensitive", re.IGNORECASE)
-_INPUT_NOT_TAKEN = re.compile(r"\b(?:image|audio|video) input is not supported", re.IGNORECASE)  # llama.cpp's 500
+"""Words and codes of a provider that refuses what a message holds: a content policy, or a kind of
+content that the model does not take.
+"""
+_CONTENT_CODE = re.compile(
+    r"content_?(?:filter|policy)|data_?inspection|moderation|responsible_?ai|sensitive",
+    re.IGNORECASE,
+)
+# llama.cpp's 500
+_INPUT_NOT_TAKEN = re.compile(r"\b(?:image|audio|video) input is not supported", re.IGNORECASE)
 _NOT_THE_MESSAGE = re.compile(
     r"""not\ support\w*\ (?:\w+[ _-])?(?:tool|function)|(?:tools?|functions?)(?:[ _-](?:call(?:s|ing)?|use))?\ (?:is|are)\ not
     |不支持(?:工具|函数)|\broles?\b[^.:]{0,40}(?:support|alternate)|(?:system|developer)\ (?:message|prompt|instruction)s?\ (?:is|are)\ not
@@ -240,7 +286,9 @@ _ABOUT_SETTINGS = re.compile(
 OWN_WORDS = 500
 """Characters of an error that are the provider's: some servers repeat the prompt after them."""
 _UNREADABLE = (ValueError, TypeError, LookupError, AttributeError)
-"""What reading an answer raises that is not as expected: JSON, UTF-8 and pydantic's errors are ValueErrors."""
+"""What reading an answer raises that is not as expected: JSON, UTF-8 and pydantic's errors are
+ValueErrors.
+"""
 _READING = {
     "openai._streaming": {"__stream__"},
     "openai._response": {"_parse"},
@@ -251,7 +299,8 @@ _READING = {
         "_convert_chunk_to_generation_chunk",
         "_convert_delta_to_message_chunk",
     },
-    "langchain_core.language_models.chat_models": {"generate_from_stream"},  # a stream that held no event
+    # A stream that held no event.
+    "langchain_core.language_models.chat_models": {"generate_from_stream"},
 }
 _RAISED_IN = {
     ("langchain_openai.chat_models.base", "_stream"),  # an event that is no object
@@ -262,45 +311,83 @@ _RAISED_IN = {
 
 
 def provider_error(error: Exception, *, answering: bool = False) -> ProviderError | None:
-    """Return the typed error a provider's exception stands for, or None when it is no provider's (a bug: raise it).
+    """Return the typed error a provider's exception stands for, or None when it is no provider's (a
+    bug: raise it).
 
     `answering`: a part of the answer had come, so the base URL is right.
     """
     if isinstance(error, LongtableError):
         return error if isinstance(error, ProviderError) else None
     if isinstance(error, ExceptionGroup):  # anyio's, of the addresses it tried
-        return next((known for each in error.exceptions if (known := provider_error(each, answering=answering))), None)
+        return next(
+            (
+                known
+                for each in error.exceptions
+                if (known := provider_error(each, answering=answering))
+            ),
+            None,
+        )
     details = error_details(error)
     status = details.status
     if is_overflow(error):
-        return ModelContextOverflowError(f"the provider says the context is too long: {_words(error)}")
+        return ModelContextOverflowError(
+            f"the provider says the context is too long: {_words(error)}"
+        )
     content = _refuses_content(error)
     if status in (401, 403) and not content:
-        return ProviderAuthError(f"the provider refused the key (HTTP {status}): check the key's environment variable and the model's name")
+        return ProviderAuthError(
+            f"the provider refused the key (HTTP {status}): check the key's environment variable"
+            " and the model's name"
+        )
     if status == 402 or QUOTA in details.names:
-        return ProviderQuotaError(f"the account at the provider has no credit or quota left (HTTP {status}): top it up")
+        return ProviderQuotaError(
+            f"the account at the provider has no credit or quota left (HTTP {status}): top it up"
+        )
     if status == 429:
-        return ProviderRateLimitedError("the provider asks to wait (HTTP 429)", retry_after=_retry_after(error))
+        return ProviderRateLimitedError(
+            "the provider asks to wait (HTTP 429)", retry_after=_retry_after(error)
+        )
     if status is not None and status >= 500 and not content:
-        return ProviderUnavailableError(f"the provider failed (HTTP {status})", retry_after=_retry_after(error))
+        return ProviderUnavailableError(
+            f"the provider failed (HTTP {status})", retry_after=_retry_after(error)
+        )
     if status is not None and status >= 400:
-        hint = "; is the model's name right, and is /v1 missing at the end of the base URL?" if status in (404, 405) else ""
-        return ProviderRefusedError(f"the provider refused the request (HTTP {status}): {_words(error)}{hint}", content=content)
+        hint = (
+            "; is the model's name right, and is /v1 missing at the end of the base URL?"
+            if status in (404, 405)
+            else ""
+        )
+        return ProviderRefusedError(
+            f"the provider refused the request (HTTP {status}): {_words(error)}{hint}",
+            content=content,
+        )
     if words := _error_in_answer(error):
-        return ProviderRefusedError(f"the provider answered with an error: {words}", content=content)
+        return ProviderRefusedError(
+            f"the provider answered with an error: {words}", content=content
+        )
     if _unreadable(error):
         what = "a part of the answer" if answering else "the server's answer"
         hint = "" if answering else ": is /v1 missing at the end of the base URL?"
-        return ProviderProtocolError(f"{what} is not of the OpenAI protocol ({type(error).__name__}){hint}")
-    if any(_NETWORK.search(cls.__name__) for cls in type(error).__mro__) or isinstance(error, OSError) or _connecting(error):
-        return ProviderUnavailableError(f"the provider cannot be reached or broke off ({type(error).__name__})")
+        return ProviderProtocolError(
+            f"{what} is not of the OpenAI protocol ({type(error).__name__}){hint}"
+        )
+    if (
+        any(_NETWORK.search(cls.__name__) for cls in type(error).__mro__)
+        or isinstance(error, OSError)
+        or _connecting(error)
+    ):
+        return ProviderUnavailableError(
+            f"the provider cannot be reached or broke off ({type(error).__name__})"
+        )
     return None
 
 
 def _refuses_content(error: Exception) -> bool:
-    """Return whether a provider refuses what the messages hold, so that other messages may be answered.
+    """Return whether a provider refuses what the messages hold, so that other messages may be
+    answered.
 
-    A 400 without a stated cause counts as one: otherwise every later message would fail the same way.
+    A 400 without a stated cause counts as one: otherwise every later message would fail the same
+    way.
     """
     details = error_details(error)
     if details.status in (401, 429) or (details.status is None and not by_a_provider(error)):
@@ -322,23 +409,33 @@ def _refuses_content(error: Exception) -> bool:
 
 
 def _unreadable(error: Exception) -> bool:
-    """Return whether reading the answer failed. Where an exception came up tells it from a bug, and from a request never sent."""
+    """Return whether reading the answer failed. Where an exception came up tells it from a bug, and
+    from a request never sent.
+    """
     if not isinstance(error, _UNREADABLE):
         return False
     places = list(_places(error.__traceback__))
-    return bool(places) and (places[-1] in _RAISED_IN or any(function in _READING.get(module, ()) for module, function in places))
+    return bool(places) and (
+        places[-1] in _RAISED_IN
+        or any(function in _READING.get(module, ()) for module, function in places)
+    )
 
 
 def _connecting(error: Exception) -> bool:
-    """Return whether a port or host that cannot be met the socket: asyncio raises what it finds there as it is."""
+    """Return whether a port or host that cannot be met the socket: asyncio raises what it finds
+    there as it is.
+    """
     wrong = isinstance(error, OverflowError | UnicodeError)
     return wrong and any(
-        module.partition(".")[0] in {"anyio", "asyncio", "httpcore", "httpcore2"} for module, _ in _places(error.__traceback__)
+        module.partition(".")[0] in {"anyio", "asyncio", "httpcore", "httpcore2"}
+        for module, _ in _places(error.__traceback__)
     )
 
 
 def _error_in_answer(error: Exception) -> str:
-    """Return the provider's words for an error sent with status 200, which langchain-openai raises as they are; else ""."""
+    """Return the provider's words for an error sent with status 200, which langchain-openai raises
+    as they are; else "".
+    """
     places = list(_places(error.__traceback__))
     if type(error) is not ValueError or not places or places[-1][1] != "_create_chat_result":
         return ""
@@ -353,27 +450,38 @@ def _places(trace: TracebackType | None) -> Iterator[tuple[str, str]]:
 
 
 def broke_off(answer: BaseMessage) -> bool:
-    """Return whether a stream ended before its end: an answer of OpenAI's protocol without a reason to finish.
+    """Return whether a stream ended before its end: an answer of OpenAI's protocol without a reason
+    to finish.
 
-    Without this half a statement looks whole: LangChain closes the brackets of arguments that were cut.
+    Without this half a statement looks whole: LangChain closes the brackets of arguments that were
+    cut.
     """
     data = answer.response_metadata
-    return data.get("model_provider") == "openai" and not (data.get("finish_reason") or data.get("status"))
+    return data.get("model_provider") == "openai" and not (
+        data.get("finish_reason") or data.get("status")
+    )
 
 
 def with_usage(model: BaseChatModel) -> BaseChatModel:
-    """Return a copy of the model that asks for the usage of a stream too, where its owner left that open.
+    """Return a copy of the model that asks for the usage of a stream too, where its owner left that
+    open.
 
-    `stream_usage` is langchain-openai's: None asks only OpenAI itself, and a server of one's own then streams without
-    a count. A model without that field, or one whose owner said True or False, is returned as it is.
+    `stream_usage` is langchain-openai's: None asks only OpenAI itself, and a server of one's own
+    then streams without a count. A model without that field, or one whose owner said True or False,
+    is returned as it is.
     """
-    if "stream_usage" not in type(model).model_fields or getattr(model, "stream_usage", None) is not None:
+    if (
+        "stream_usage" not in type(model).model_fields
+        or getattr(model, "stream_usage", None) is not None
+    ):
         return model
     return model.model_copy(update={"stream_usage": True})
 
 
 def _retry_after(error: Exception) -> float | None:
-    """Return the seconds a provider asks to wait: a number, or a date, which is read against the answer's own."""
+    """Return the seconds a provider asks to wait: a number, or a date, which is read against the
+    answer's own.
+    """
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         with suppress(ValueError):
@@ -381,7 +489,9 @@ def _retry_after(error: Exception) -> float | None:
             if math.isfinite(seconds):
                 return max(0.0, seconds) if seconds < LONGEST_WAIT else None
     with suppress(ValueError):
-        until, sent = (parsedate_to_datetime(str(headers.get(name))) for name in ("retry-after", "date"))
+        until, sent = (
+            parsedate_to_datetime(str(headers.get(name))) for name in ("retry-after", "date")
+        )
         dates = [date if date.tzinfo else date.replace(tzinfo=UTC) for date in (until, sent)]
         seconds = (dates[0] - dates[1]).total_seconds()
         return max(0.0, seconds) if seconds < LONGEST_WAIT else None
@@ -389,8 +499,15 @@ def _retry_after(error: Exception) -> float | None:
 
 
 def _words(error: Exception) -> str:
-    """Return the provider's words, clipped, without anything that looks like a key; of a page for browsers, only that it is one."""
+    """Return the provider's words, clipped, without anything that looks like a key; of a page for
+    browsers, only that it is one.
+    """
     words = error_details(error).words
     if re.search(r"<(?:!doctype|html)\b", words, re.IGNORECASE):
         return "it sent an HTML page"
-    return re.sub(r"\b(sk|key|bearer)[-_ ][\w\-]{6,}", "[key]", redacted(" ".join(words.split()))[:300], flags=re.IGNORECASE)
+    return re.sub(
+        r"\b(sk|key|bearer)[-_ ][\w\-]{6,}",
+        "[key]",
+        redacted(" ".join(words.split()))[:300],
+        flags=re.IGNORECASE,
+    )

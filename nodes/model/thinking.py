@@ -1,4 +1,6 @@
-"""Let langchain-openai's models keep reasoning: beside the content, where they drop it, or within; sent where a view has it."""
+"""Let langchain-openai's models keep reasoning: beside the content, where they drop it, or within;
+sent where a view has it.
+"""
 
 import asyncio
 import sys
@@ -15,19 +17,29 @@ from longtable.memory.reasoning import REASONING, ThinkTagParser, split_reasonin
 from longtable.nodes.records.bounded_cache import BoundedCache
 
 _SIEVES: BoundedCache[tuple[int, int], ThinkTagParser] = BoundedCache(1_024)
-"""Of the streams under way; what one that broke off left behind goes when the next request is made."""
+"""Of the streams under way; what one that broke off left behind goes when the next request is
+made.
+"""
 
 KEYS = (REASONING, "reasoning")
-"""What servers call it in a message or a delta: DeepSeek, Qwen, vLLM before 0.12 and llama.cpp; vLLM since, OpenRouter."""
+"""What servers call it in a message or a delta: DeepSeek, Qwen, vLLM before 0.12 and llama.cpp;
+vLLM since, OpenRouter.
+"""
 
 
 def with_reasoning_kept(model: BaseChatModel) -> BaseChatModel:
     """Return the model as one that keeps reasoning; unchanged where it is not langchain-openai's.
 
-    The new model is of a subclass of the model's own class, with the same name and the same fields; the given one stays as it is.
+    The new model is of a subclass of the model's own class, with the same name and the same fields;
+    the given one stays as it is.
     """
-    module = sys.modules.get("langchain_openai.chat_models.base")  # not imported: no such model either
-    if module is None or not isinstance(model, module.BaseChatOpenAI) or isinstance(model, _Keeping):
+    # Not imported: no such model either.
+    module = sys.modules.get("langchain_openai.chat_models.base")
+    if (
+        module is None
+        or not isinstance(model, module.BaseChatOpenAI)
+        or isinstance(model, _Keeping)
+    ):
         return model
     cls: type[BaseChatModel] = type(model)
     kept = _keeping(cls).model_construct(model.model_fields_set, **dict(model))
@@ -37,16 +49,25 @@ def with_reasoning_kept(model: BaseChatModel) -> BaseChatModel:
 
 
 class _Keeping:
-    """Mixed in before a class of langchain-openai's; the methods are its own hooks for other protocols (ChatDeepSeek uses them too)."""
+    """Mixed in before a class of langchain-openai's; the methods are its own hooks for other
+    protocols (ChatDeepSeek uses them too).
+    """
 
-    def _create_chat_result(self, response: Any, generation_info: dict[str, Any] | None = None) -> Any:
+    def _create_chat_result(
+        self, response: Any, generation_info: dict[str, Any] | None = None
+    ) -> Any:
         result = super()._create_chat_result(response, generation_info)  # type: ignore[misc]  # the class it is mixed into has it
-        choices = (response if isinstance(response, Mapping) else response.model_dump(warnings=False)).get("choices") or []
+        choices = (
+            response if isinstance(response, Mapping) else response.model_dump(warnings=False)
+        ).get("choices") or []
         for generation, choice in zip(result.generations, choices, strict=False):
             _keep(generation.message, choice.get("message"))
         name = str(getattr(self, "model_name", ""))
         result.generations = [
-            ChatGeneration(message=split_reasoning(each.message, name), generation_info=each.generation_info) for each in result.generations
+            ChatGeneration(
+                message=split_reasoning(each.message, name), generation_info=each.generation_info
+            )
+            for each in result.generations
         ]
         return result
 
@@ -58,7 +79,9 @@ class _Keeping:
         _keep(made.message, choices[0].get("delta"))
         return _sieved(made, ended=bool(choices[0].get("finish_reason")))
 
-    def _get_request_payload(self, input_: Any, *, stop: list[str] | None = None, **kwargs: Any) -> dict[str, Any]:
+    def _get_request_payload(
+        self, input_: Any, *, stop: list[str] | None = None, **kwargs: Any
+    ) -> dict[str, Any]:
         _SIEVES.pop(_here())
         payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)  # type: ignore[misc]  # as above
         sent = payload.get("messages")
@@ -73,9 +96,15 @@ class _Keeping:
 
 def _keep(message: BaseMessage, told: object) -> None:
     """Put the reasoning of a message or a delta beside the content, where no subclass did."""
-    if not isinstance(message, AIMessage | AIMessageChunk) or not isinstance(told, Mapping) or REASONING in message.additional_kwargs:
+    if (
+        not isinstance(message, AIMessage | AIMessageChunk)
+        or not isinstance(told, Mapping)
+        or REASONING in message.additional_kwargs
+    ):
         return
-    if reasoning := next((text for key in KEYS if isinstance(text := told.get(key), str) and text), ""):
+    if reasoning := next(
+        (text for key in KEYS if isinstance(text := told.get(key), str) and text), ""
+    ):
         message.additional_kwargs[REASONING] = reasoning
 
 
@@ -92,13 +121,19 @@ def _sieved(made: ChatGenerationChunk, *, ended: bool) -> ChatGenerationChunk:
         _SIEVES.pop(_here())
     if text == content and not thought:
         return made
-    kept = {REASONING: made.message.additional_kwargs.get(REASONING, "") + thought} if thought else {}
+    kept = (
+        {REASONING: made.message.additional_kwargs.get(REASONING, "") + thought} if thought else {}
+    )
     changes = {"content": text, "additional_kwargs": {**made.message.additional_kwargs, **kept}}
-    return ChatGenerationChunk(message=made.message.model_copy(update=changes), generation_info=made.generation_info)
+    return ChatGenerationChunk(
+        message=made.message.model_copy(update=changes), generation_info=made.generation_info
+    )
 
 
 def _here() -> tuple[int, int]:
-    """Return what tells streams under way apart: each is read by one thread or task. Some servers give all the same id."""
+    """Return what tells streams under way apart: each is read by one thread or task. Some servers
+    give all the same id.
+    """
     try:
         return threading.get_ident(), id(asyncio.current_task())
     except RuntimeError:  # no event loop here
@@ -107,4 +142,8 @@ def _here() -> tuple[int, int]:
 
 @cache  # one class for each, or isinstance would not hold between two copies
 def _keeping(cls: type[BaseChatModel]) -> type[BaseChatModel]:
-    return type(cls.__name__, (_Keeping, cls), {"__module__": cls.__module__, "__doc__": cls.__doc__, "__qualname__": cls.__qualname__})
+    return type(
+        cls.__name__,
+        (_Keeping, cls),
+        {"__module__": cls.__module__, "__doc__": cls.__doc__, "__qualname__": cls.__qualname__},
+    )

@@ -1,10 +1,12 @@
 """Ask the voices of a team that do not hear each other at once.
 
-Each voice runs its calls in a LangGraph task of its own, whose result is stored when it ends: a run that goes on asks only those that
-are missing. Then their messages go into the transcript one voice after the other, as if each had been asked in its turn.
+Each voice runs its calls in a LangGraph task of its own, whose result is stored when it ends: a run
+that goes on asks only those that are missing. Then their messages go into the transcript one voice
+after the other, as if each had been asked in its turn.
 
-`Send` was tried first. Its argument is stored whole: a turn on 1,000 messages took 1.9 MB, as a subgraph 5.5 MB and six namespaces. A
-subgraph's tokens are in no stream of its parent's, and `turn` takes one write a superstep.
+`Send` was tried first. Its argument is stored whole: a turn on 1,000 messages took 1.9 MB, as a
+subgraph 5.5 MB and six namespaces. A subgraph's tokens are in no stream of its parent's, and `turn`
+takes one write a superstep.
 """
 
 import asyncio
@@ -24,9 +26,25 @@ from longtable.base.context import Context
 from longtable.base.events import VoiceStarted
 from longtable.base.twins import Execution, complete
 from longtable.nodes.respond import Respond, with_fresh_id
-from longtable.nodes.route import after_estimate, after_respond, after_run_tools, counts_after_run_tools
+from longtable.nodes.route import (
+    after_estimate,
+    after_respond,
+    after_run_tools,
+    counts_after_run_tools,
+)
 from longtable.nodes.run_tools import RunTools
-from longtable.nodes.state import VOICE_TASK, State, Turn, Update, applied, is_ahead, thread_of, turn_of, with_last, without_key
+from longtable.nodes.state import (
+    VOICE_TASK,
+    State,
+    Turn,
+    Update,
+    applied,
+    is_ahead,
+    thread_of,
+    turn_of,
+    with_last,
+    without_key,
+)
 from longtable.nodes.team.team import OF_VOICE, Team, asked_next, at_once, scene_of, with_mode
 from longtable.nodes.turns.failures import ASK_AGAIN, FAILED
 
@@ -45,67 +63,142 @@ class AtOnce:
         if is_ahead(state):
             return self._taken(state)
         voices = [asked] if turn.get("calls") or "alone" in turn else self._together(state, turn)
-        for persona in (self.team.personas[voice] for voice in voices if voice in self.team.personas and not turn.get("calls")):
-            started = VoiceStarted(type="voice_started", voice=persona.id, name=persona.display, color=persona.color)
+        for persona in (
+            self.team.personas[voice]
+            for voice in voices
+            if voice in self.team.personas and not turn.get("calls")
+        ):
+            started = VoiceStarted(
+                type="voice_started", voice=persona.id, name=persona.display, color=persona.color
+            )
             runtime.stream_writer({**started, "at_once": True} if len(voices) > 1 else started)
         if len(voices) == 1:
             return await self.respond(state, runtime=runtime, how=how)
-        await self.respond.providers.collect(state, runtime, how)  # kept for the turn: each is asked once
+        # Kept for the turn: each is asked once.
+        await self.respond.providers.collect(state, runtime, how)
         # One call is each one's own, so that a later voice takes nobody's only one.
         left = turn.get("calls_left", self.team.max_calls) - len(voices)
         permits, runs = Semaphore(left), list[Any]()
         for voice in voices:
-            own = turn if voice == asked else {**asked_next(turn, voice), "skipped": turn.get("skipped")}
+            own = (
+                turn
+                if voice == asked
+                else {**asked_next(turn, voice), "skipped": turn.get("skipped")}
+            )
             begun = cast("State", {**state, "turn": {**own, "calls_left": left + 1}})
-            work = partial(self._voice, begun, "respond" if voice == asked else "estimate", runtime, how, permits)
-            runs.append(cast("Any", task)(work if how.on_loop else partial(_completed, work), name=VOICE_TASK)())
-        made: list[Any] = await how.call(partial(_results, runs), lambda: asyncio.gather(*runs, return_exceptions=True))
-        if errors := [each for each in made if isinstance(each, BaseException)]:  # now that what the others made is stored
+            work = partial(
+                self._voice,
+                begun,
+                "respond" if voice == asked else "estimate",
+                runtime,
+                how,
+                permits,
+            )
+            runs.append(
+                cast("Any", task)(
+                    work if how.on_loop else partial(_completed, work), name=VOICE_TASK
+                )()
+            )
+        made: list[Any] = await how.call(
+            partial(_results, runs), lambda: asyncio.gather(*runs, return_exceptions=True)
+        )
+        if errors := [each for each in made if isinstance(each, BaseException)]:
+            # Now that what the others made is stored.
             raise errors[0]
-        turn = {**turn, "calls_left": max(0, left + len(voices) - sum(each["turn"].get("calls", 0) for each in made))}
-        return self._taken({**state, "turn": turn, "ahead": {**(state.get("ahead") or {}), **dict(zip(voices, made, strict=True))}})
+        turn = {
+            **turn,
+            "calls_left": max(
+                0, left + len(voices) - sum(each["turn"].get("calls", 0) for each in made)
+            ),
+        }
+        return self._taken(
+            {
+                **state,
+                "turn": turn,
+                "ahead": {**(state.get("ahead") or {}), **dict(zip(voices, made, strict=True))},
+            }
+        )
 
     def _together(self, state: State, turn: Turn) -> list[str]:
         """Return who is asked at once, the voice whose turn it is first."""
         there = (state.get("brief") or {}).get("voices", {})
-        voices = [voice for voice in at_once(self.team, scene_of(self.team, thread_of(state).messages, turn)) if voice in there]
-        new = [voice for voice in voices if not is_ahead({**state, "turn": {**turn, "voice": voice}})]
-        return new[: max(1, turn.get("calls_left", 1))] if new[:1] == [turn.get("voice")] else [turn.get("voice", "")]
+        voices = [
+            voice
+            for voice in at_once(self.team, scene_of(self.team, thread_of(state).messages, turn))
+            if voice in there
+        ]
+        new = [
+            voice for voice in voices if not is_ahead({**state, "turn": {**turn, "voice": voice}})
+        ]
+        return (
+            new[: max(1, turn.get("calls_left", 1))]
+            if new[:1] == [turn.get("voice")]
+            else [turn.get("voice", "")]
+        )
 
-    async def _voice(self, state: State, step: str, runtime: Runtime[Context], how: Execution, permits: Semaphore) -> Update:
-        """Return what one voice makes of the turn, up to its answer or to what is done for one voice at a time.
+    async def _voice(
+        self, state: State, step: str, runtime: Runtime[Context], how: Execution, permits: Semaphore
+    ) -> Update:
+        """Return what one voice makes of the turn, up to its answer or to what is done for one
+        voice at a time.
 
         That is a compaction, an approval, and a request that the provider refused.
         """
         now, voice, write = state, turn_of(state)["voice"], runtime.stream_writer
         # What is asked of a person is asked when it is the voice's turn.
-        runtime = runtime.override(stream_writer=lambda event: event["type"] == "approval_requested" or write({"voice": voice, **event}))
+        runtime = runtime.override(
+            stream_writer=lambda event: (
+                event["type"] == "approval_requested" or write({"voice": voice, **event})
+            )
+        )
         while step not in ("settle", "approve", "compact"):
-            if step == "respond" and turn_of(now).get("calls") and not permits.acquire(blocking=False):
+            if (
+                step == "respond"
+                and turn_of(now).get("calls")
+                and not permits.acquire(blocking=False)
+            ):
                 now = _with_turn(now, status="call_budget")
                 break
             node, before = self.respond if step == "respond" else self.run_tools, now
             try:
-                counted = how.call(partial(self.count, now, runtime=runtime)) if step == "estimate" else None
+                counted = (
+                    how.call(partial(self.count, now, runtime=runtime))
+                    if step == "estimate"
+                    else None
+                )
                 update = await (counted or node(now, runtime=runtime, how=how))
-            except GraphBubbleUp:  # a tool asks a person: it is run again when it is this voice's turn
+            except GraphBubbleUp:
+                # A tool asks a person: it is run again when it is this voice's turn.
                 break
             refused = turn_of(update).get("status") in ("overflow", ASK_AGAIN, FAILED)
             now = before if refused else applied(before, update)
             step = "compact" if refused else _next_step(step, before, now)
-        return _made(state, _with_turn(now, status=ASK_AGAIN, alone=True) if step == "compact" else now)
+        return _made(
+            state, _with_turn(now, status=ASK_AGAIN, alone=True) if step == "compact" else now
+        )
 
     def _taken(self, state: State) -> Update:
         """Return what the voice whose turn it is has made."""
-        turn, ahead, messages = turn_of(state), state.get("ahead") or {}, list(thread_of(state).messages)
+        turn, ahead, messages = (
+            turn_of(state),
+            state.get("ahead") or {},
+            list(thread_of(state).messages),
+        )
         made, said = ahead[turn["voice"]], list[BaseMessage]()
         own = {name: value for name, value in made["turn"].items() if name in OF_VOICE}
         turn = cast("Turn", {**without_key(turn, *OF_VOICE), **own})
         for message in made.get("messages", ()):
             fresh = with_fresh_id(message, messages) if message.type == "ai" else message
             said.append(with_mode(self.team, fresh, [*messages, *said], turn))
-        rest: dict[str, Any] = {voice: each for voice, each in ahead.items() if voice != turn["voice"]}
-        return {**cast("Update", made), "messages": said, "turn": with_last(turn, said), "ahead": rest}
+        rest: dict[str, Any] = {
+            voice: each for voice, each in ahead.items() if voice != turn["voice"]
+        }
+        return {
+            **cast("Update", made),
+            "messages": said,
+            "turn": with_last(turn, said),
+            "ahead": rest,
+        }
 
 
 def _completed(work: Callable[[], Coroutine[Any, Any, Update]]) -> Update:
@@ -128,7 +221,19 @@ def _with_turn(state: State, **more: Any) -> State:
 
 
 def _made(before: State, now: State) -> Update:
-    """Return the update that makes one state of another: of messages and edits those that are new."""
-    old, new, lists = cast("dict[str, Any]", before), cast("dict[str, Any]", now), ("messages", "edits")
+    """Return the update that makes one state of another: of messages and edits those that are
+    new.
+    """
+    old, new, lists = (
+        cast("dict[str, Any]", before),
+        cast("dict[str, Any]", now),
+        ("messages", "edits"),
+    )
     changed = {name: value for name, value in new.items() if value is not old.get(name)}
-    return cast("Update", {name: each[len(old.get(name) or ()) :] if name in lists else each for name, each in changed.items()})
+    return cast(
+        "Update",
+        {
+            name: each[len(old.get(name) or ()) :] if name in lists else each
+            for name, each in changed.items()
+        },
+    )

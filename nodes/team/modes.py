@@ -1,4 +1,6 @@
-"""Modes: a workflow, a quiz, and werewolf. Steps, scores, roles, phases, votes and the end are computed from the transcript, by code."""
+"""Modes: a workflow, a quiz, and werewolf. Steps, scores, roles, phases, votes and the end are
+computed from the transcript, by code.
+"""
 
 import random
 from collections import Counter
@@ -18,7 +20,9 @@ from longtable.nodes.team.team import Mode, Persona, Scene, is_answer
 STEPS = ("analyst", "checker", "reviewer")
 SEND_BACK = "send_back"
 TASK_CHARS, ARTEFACT_CHARS = 2_000, 4_000
-"""Characters of the task and of each step's artefact that an answer's mark keeps; the transcript has the whole."""
+"""Characters of the task and of each step's artefact that an answer's mark keeps; the transcript
+has the whole.
+"""
 POSE, SCORE, VOTE = "pose_question", "score", "vote"
 PERSON = "you"
 """How the quizmaster names the person in front of the screen."""
@@ -30,7 +34,9 @@ SHARE_OF_WOLVES = 4
 
 @dataclass(frozen=True)
 class _Progress:
-    """How far a turn is. `place`: of the step that is next; `reason`: why the work was sent back last."""
+    """How far a turn is. `place`: of the step that is next; `reason`: why the work was sent back
+    last.
+    """
 
     place: int = 0
     sent_back: int = 0
@@ -39,22 +45,35 @@ class _Progress:
 
 
 class Workflow(Mode):
-    """Steps in order, each by the persona of its name or the one that `roles` gives. Mentions are ignored.
+    """Steps in order, each by the persona of its name or the one that `roles` gives. Mentions are
+    ignored.
 
-    The first user message is the task, later ones are numbered follow-ups. The last step has the tool `send_back`, which begins again
-    at an earlier step, at most `send_back` times a turn. Its state: `task`, `follow_ups`, `current_node` (the step that is next, "" at
-    the end), `sent_back` and `artefacts` (the newest answer of each step).
+    The first user message is the task, later ones are numbered follow-ups. The last step has the
+    tool `send_back`, which begins again at an earlier step, at most `send_back` times a turn. Its
+    state: `task`, `follow_ups`, `current_node` (the step that is next, "" at the end), `sent_back`
+    and `artefacts` (the newest answer of each step).
     """
 
     name: ClassVar[str] = "workflow"
 
     def __init__(
-        self, *steps: str, roles: Mapping[str, str] | None = None, send_back: int = 2, policy: CompactionPolicy | None = None
+        self,
+        *steps: str,
+        roles: Mapping[str, str] | None = None,
+        send_back: int = 2,
+        policy: CompactionPolicy | None = None,
     ) -> None:
         self.steps, self.roles, self.policy = steps or STEPS, dict(roles or {}), policy
         if len(set(self.steps)) != len(self.steps) or not set(self.roles) <= set(self.steps):
-            raise ConfigError(f"a workflow has different steps, and roles for these alone; found steps {self.steps}, roles {self.roles}")
-        if isinstance(send_back, bool) or not isinstance(send_back, int) or not 0 <= send_back <= 10:
+            raise ConfigError(
+                "a workflow has different steps, and roles for these alone; found steps"
+                f" {self.steps}, roles {self.roles}"
+            )
+        if (
+            isinstance(send_back, bool)
+            or not isinstance(send_back, int)
+            or not 0 <= send_back <= 10
+        ):
             raise ConfigError(f"send_back is a whole number from 0 to 10, found {send_back!r}")
         self.most = send_back if len(self.steps) > 1 else 0
 
@@ -62,7 +81,10 @@ class Workflow(Mode):
         """Raise `ConfigError` for a step that nobody does."""
         if missing := [step for step in self.steps if self._persona(step) not in personas]:
             there = ", ".join(personas)
-            raise ConfigError(f"nobody does the workflow's {', '.join(missing)}: the team has {there}; add a persona or name one in roles")
+            raise ConfigError(
+                f"nobody does the workflow's {', '.join(missing)}: the team has {there}; add a"
+                " persona or name one in roles"
+            )
 
     def next(self, scene: Scene) -> str | None:
         """Return the persona of the next step."""
@@ -74,14 +96,22 @@ class Workflow(Mode):
         now, state = self._progress(scene), self.state(scene)
         if now.place >= len(self.steps):
             return ""
-        lines = [f"Your step is {self.steps[now.place]}, {now.place + 1} of {len(self.steps)}: {', '.join(self.steps)}."]
+        lines = [
+            f"Your step is {self.steps[now.place]}, {now.place + 1} of {len(self.steps)}:"
+            f" {', '.join(self.steps)}."
+        ]
         if state["follow_ups"]:
-            lines.append(f"The person's newest message is follow-up {state['follow_ups']} of the task: {state['task']}")
+            lines.append(
+                f"The person's newest message is follow-up {state['follow_ups']} of the task:"
+                f" {state['task']}"
+            )
         if now.reason:
             lines.append(f"The work was sent back: {now.reason} Correct what is yours of it.")
         if now.place == len(self.steps) - 1 and self.most:
             left = f"You may call {SEND_BACK}; times left: {self.most - now.sent_back}."
-            lines.append(left if now.sent_back < self.most else "The work can no longer be sent back.")
+            lines.append(
+                left if now.sent_back < self.most else "The work can no longer be sent back."
+            )
         return "\n".join(lines)
 
     def tools(self, persona: str) -> Sequence[BaseTool]:
@@ -90,9 +120,13 @@ class Workflow(Mode):
             return ()
 
         def send_back(reason: str, to: str = "") -> str:
-            """Send the work back to an earlier step, with what is to be corrected. Then answer with a sentence; the step begins again."""
+            """Send the work back to an earlier step, with what is to be corrected. Then answer with
+            a sentence; the step begins again.
+            """
             if to and to not in self.steps[:-1]:
-                raise ValueError(f"there is no earlier step {to!r}; the steps are {', '.join(self.steps[:-1])}")
+                raise ValueError(
+                    f"there is no earlier step {to!r}; the steps are {', '.join(self.steps[:-1])}"
+                )
             return f"The work goes back to {to or self.steps[0]}: {reason}"
 
         return [StructuredTool.from_function(send_back, name=SEND_BACK)]
@@ -118,42 +152,71 @@ class Workflow(Mode):
         for message in scene.of_turn:
             if isinstance(message, AIMessage):
                 args |= {call["id"]: call["args"] for call in all_calls(message)}
-            if isinstance(message, ToolMessage) and message.name == SEND_BACK and message.status == "success":
+            if (
+                isinstance(message, ToolMessage)
+                and message.name == SEND_BACK
+                and message.status == "success"
+            ):
                 back = args.get(message.tool_call_id)
             elif is_answer(message) and place < len(self.steps):
                 artefacts[self.steps[place]] = str(message.text)[:ARTEFACT_CHARS]
                 place += 1
                 if back and place == len(self.steps) and sent_back < self.most:
-                    place, reason, sent_back = self.steps.index(back.get("to") or self.steps[0]), str(back["reason"]), sent_back + 1
+                    place, reason, sent_back = (
+                        self.steps.index(back.get("to") or self.steps[0]),
+                        str(back["reason"]),
+                        sent_back + 1,
+                    )
                 back = None
         return _Progress(place, sent_back, reason, artefacts)
 
 
 class Quiz(Mode):
-    """A quizmaster asks, checks the answers and scores them, by tools; the other personas and the person play.
+    """A quizmaster asks, checks the answers and scores them, by tools; the other personas and the
+    person play.
 
-    The person's first message begins the quiz. A turn is: the players answer (those whom the message mentions, else all), then the
-    quizmaster scores and asks the next question, `questions` in all. Its state: `asked` and `scores`.
+    The person's first message begins the quiz. A turn is: the players answer (those whom the
+    message mentions, else all), then the quizmaster scores and asks the next question, `questions`
+    in all. Its state: `asked` and `scores`.
     """
 
     name: ClassVar[str] = "quiz"
     together = True
 
     def __init__(self, quizmaster: str = "quizmaster", *, questions: int = 5) -> None:
-        if isinstance(questions, bool) or not isinstance(questions, int) or not 1 <= questions <= 100:
+        if (
+            isinstance(questions, bool)
+            or not isinstance(questions, int)
+            or not 1 <= questions <= 100
+        ):
             raise ConfigError(f"questions is a whole number from 1 to 100, found {questions!r}")
         self.quizmaster, self.questions = quizmaster, questions
 
     def check(self, personas: Mapping[str, Persona]) -> None:
-        """Raise `ConfigError` where the quizmaster is not in the team, or somebody has the person's name."""
+        """Raise `ConfigError` where the quizmaster is not in the team, or somebody has the person's
+        name.
+        """
         if self.quizmaster not in personas or PERSON in personas:
-            raise ConfigError(f"a quiz needs the persona {self.quizmaster!r} and none called {PERSON!r}; found {', '.join(personas)}")
+            raise ConfigError(
+                f"a quiz needs the persona {self.quizmaster!r} and none called {PERSON!r}; found"
+                f" {', '.join(personas)}"
+            )
 
     def speakers(self, scene: Scene) -> Sequence[str]:
-        """Return who answers the open question, the quizmaster last; nobody once all questions were asked and scored."""
+        """Return who answers the open question, the quizmaster last; nobody once all questions were
+        asked and scored.
+        """
         asked = scene.before(self.name).get("asked", 0)
-        players = [id_ for id_ in scene.names if id_ in (scene.mentioned or scene.names) and id_ != self.quizmaster]
-        return [*(players if asked else ()), self.quizmaster] if not scene.before(self.name).get("over") else []
+        players = [
+            id_
+            for id_ in scene.names
+            if id_ in (scene.mentioned or scene.names) and id_ != self.quizmaster
+        ]
+        return (
+            [*(players if asked else ()), self.quizmaster]
+            if not scene.before(self.name).get("over")
+            else []
+        )
 
     def apart(self, persona: str) -> bool:
         """Return whether a persona plays: the quizmaster hears all answers."""
@@ -163,14 +226,24 @@ class Quiz(Mode):
         """Return the rules."""
         state = self.state(scene)
         if persona != self.quizmaster:
-            return "This is a quiz: answer the quizmaster's newest question, briefly. You do not see what the others answer."
+            return (
+                "This is a quiz: answer the quizmaster's newest question, briefly. You do not see"
+                " what the others answer."
+            )
         players = ", ".join([PERSON, *(id_ for id_ in scene.names if id_ != self.quizmaster)])
         if not state["asked"]:
-            return f"You lead a quiz for {players}. Ask the first of {self.questions} questions with {POSE}, then say it."
-        score = f"Check each answer to question {state['asked']} and give its points with {SCORE}; the players are {players}."
+            return (
+                f"You lead a quiz for {players}. Ask the first of {self.questions} questions with"
+                f" {POSE}, then say it."
+            )
+        score = (
+            f"Check each answer to question {state['asked']} and give its points with {SCORE}; the"
+            f" players are {players}."
+        )
         if state["asked"] < self.questions:
             return (
-                f"{score} Then ask question {state['asked'] + 1} of {self.questions} with {POSE}, and say who was right, and the question."
+                f"{score} Then ask question {state['asked'] + 1} of {self.questions} with {POSE},"
+                " and say who was right, and the question."
             )
         return f"{score} It was the last: say who was right, and who has won."
 
@@ -180,7 +253,9 @@ class Quiz(Mode):
             return ()
 
         def pose_question(question: str) -> str:
-            """Ask the players a question. You know how to check its answer, by a query where there is a database."""
+            """Ask the players a question. You know how to check its answer, by a query where there
+            is a database.
+            """
             return f"Asked: {question}"
 
         def score(player: str, points: int, why: str) -> str:
@@ -189,7 +264,10 @@ class Quiz(Mode):
                 raise ValueError(f"points are 0 to 10, found {points}")
             return f"{player}: {points}. {why}"
 
-        return [StructuredTool.from_function(pose_question, name=POSE), StructuredTool.from_function(score, name=SCORE)]
+        return [
+            StructuredTool.from_function(pose_question, name=POSE),
+            StructuredTool.from_function(score, name=SCORE),
+        ]
 
     def state(self, scene: Scene) -> dict[str, Any]:
         """Return how many questions were asked, the scores, and whether the quiz is over."""
@@ -200,19 +278,30 @@ class Quiz(Mode):
                 scores[str(args["player"])] += int(args["points"])
         posed = sum(voice == self.quizmaster for voice, _ in scene.calls(POSE)) > 0
         asked = min(self.questions, before.get("asked", 0) + posed)
-        over = before.get("asked", 0) >= self.questions and self.quizmaster in {voice for voice, _ in scene.answers}
+        over = before.get("asked", 0) >= self.questions and self.quizmaster in {
+            voice for voice, _ in scene.answers
+        }
         return {"asked": asked, "scores": dict(scores), "over": before.get("over", False) or over}
 
     def close(self, scene: Scene) -> str:
         """Return the scores."""
         state = self.state(scene)
-        scores = ", ".join(f"{scene.names.get(player, player)} {points}" for player, points in Counter(state["scores"]).most_common())
-        return f"Scores after {state['asked']} of {self.questions} questions: {scores}" if scores else ""
+        scores = ", ".join(
+            f"{scene.names.get(player, player)} {points}"
+            for player, points in Counter(state["scores"]).most_common()
+        )
+        return (
+            f"Scores after {state['asked']} of {self.questions} questions: {scores}"
+            if scores
+            else ""
+        )
 
 
 @dataclass(frozen=True)
 class _Day:
-    """One turn of werewolf. `killed`: at night; `players`: who lived when the day began; `out`: whom the vote sent away."""
+    """One turn of werewolf. `killed`: at night; `players`: who lived when the day began; `out`:
+    whom the vote sent away.
+    """
 
     number: int
     roles: Mapping[str, str]
@@ -234,9 +323,11 @@ class _Day:
 class Werewolf(Mode):
     """Personas play werewolf; the person watches, and each message of theirs is the next day.
 
-    Roles are drawn by `seed`: a werewolf for every four players, a seer where there are four, else villagers. At night code draws the
-    victim, and one player whose role the seer is whispered; by day all who live speak, then vote with the tool `vote`. What a player
-    must not know is in no message: it is drawn again from the seed for each whisper. The state holds the day and who lives.
+    Roles are drawn by `seed`: a werewolf for every four players, a seer where there are four, else
+    villagers. At night code draws the victim, and one player whose role the seer is whispered; by
+    day all who live speak, then vote with the tool `vote`. What a player must not know is in no
+    message: it is drawn again from the seed for each whisper. The state holds the day and who
+    lives.
     """
 
     name: ClassVar[str] = "werewolf"
@@ -249,7 +340,9 @@ class Werewolf(Mode):
     def check(self, personas: Mapping[str, Persona]) -> None:
         """Raise `ConfigError` for fewer than three players."""
         if len(personas) < FEWEST_PLAYERS:
-            raise ConfigError(f"werewolf needs {FEWEST_PLAYERS} players or more, found {len(personas)}")
+            raise ConfigError(
+                f"werewolf needs {FEWEST_PLAYERS} players or more, found {len(personas)}"
+            )
 
     def next(self, scene: Scene) -> str | None:
         """Return who speaks, then who votes."""
@@ -263,15 +356,32 @@ class Werewolf(Mode):
         """Return what a player knows, and what is to be done now."""
         day = self._day(scene)
         role = day.roles.get(persona, VILLAGER)
-        lines = [f"This is a game of werewolf, day {day.number}. You are a {role}. {self._night(scene, day)}"]
+        lines = [
+            f"This is a game of werewolf, day {day.number}. You are a {role}."
+            f" {self._night(scene, day)}"
+        ]
         if role == WOLF:
-            pack = [scene.names[id_] for id_, each in day.roles.items() if each == WOLF and id_ != persona]
-            lines.append(f"The other werewolves: {', '.join(pack) or 'none'}. Do not let the village find out.")
+            pack = [
+                scene.names[id_]
+                for id_, each in day.roles.items()
+                if each == WOLF and id_ != persona
+            ]
+            lines.append(
+                f"The other werewolves: {', '.join(pack) or 'none'}. Do not let the village find"
+                " out."
+            )
         if role == SEER:
-            lines += [f"In night {night} you saw: {scene.names[seen]} is a {day.roles[seen]}." for night, seen in self._seen(day)]
+            lines += [
+                f"In night {night} you saw: {scene.names[seen]} is a {day.roles[seen]}."
+                for night, seen in self._seen(day)
+            ]
         living = ", ".join(f"{id_} ({scene.names[id_]})" for id_ in day.players)
         voted = Counter(voice for voice, _ in scene.answers)[persona]
-        task = f"Now vote with the tool {VOTE}, and say why in a sentence." if voted else "Say whom you suspect, in two sentences."
+        task = (
+            f"Now vote with the tool {VOTE}, and say why in a sentence."
+            if voted
+            else "Say whom you suspect, in two sentences."
+        )
         return "\n".join([*lines, f"Alive: {living}.", task])
 
     def tools(self, persona: str) -> Sequence[BaseTool]:  # noqa: ARG002
@@ -286,16 +396,28 @@ class Werewolf(Mode):
     def state(self, scene: Scene) -> dict[str, Any]:
         """Return the day and who lives."""
         day = self._day(scene)
-        return {"day": day.number, "alive": day.alive if day.out else list(day.players), "over": bool(day.winner(day.alive))}
+        return {
+            "day": day.number,
+            "alive": day.alive if day.out else list(day.players),
+            "over": bool(day.winner(day.alive)),
+        }
 
     def close(self, scene: Scene) -> str:
         """Return the night, the vote, and the end."""
         day = self._day(scene)
-        told = f"{scene.names[day.out]} was voted out: a {day.roles[day.out]}." if day.out else "The vote sent nobody away."
+        told = (
+            f"{scene.names[day.out]} was voted out: a {day.roles[day.out]}."
+            if day.out
+            else "The vote sent nobody away."
+        )
         winner = day.winner(day.alive)
         roles = ", ".join(f"{scene.names[id_]} {role}" for id_, role in day.roles.items())
         vote = "" if day.winner(day.players) else told
-        end = f"The {winner} {'has' if winner == 'village' else 'have'} won. The roles: {roles}." if winner else ""
+        end = (
+            f"The {winner} {'has' if winner == 'village' else 'have'} won. The roles: {roles}."
+            if winner
+            else ""
+        )
         return " ".join(filter(None, [self._night(scene, day), vote, end]))
 
     def _night(self, scene: Scene, day: _Day) -> str:
@@ -312,13 +434,23 @@ class Werewolf(Mode):
         votes = self._votes(scene, players)
         # With as many votes for two nobody goes.
         best = votes.most_common(2)
-        out = best[0][0] if best and (len(best) == 1 or best[0][1] > best[1][1]) and not over else ""
+        out = (
+            best[0][0] if best and (len(best) == 1 or best[0][1] > best[1][1]) and not over else ""
+        )
         done = Counter(voice for voice, _ in scene.answers)
-        return _Day(number, roles, killed, players, out if all(done[id_] > 1 for id_ in players) else "")
+        return _Day(
+            number, roles, killed, players, out if all(done[id_] > 1 for id_ in players) else ""
+        )
 
     def _votes(self, scene: Scene, players: Sequence[str]) -> Counter[str]:
-        """Return how many votes each player has: the newest of each who lives, for one who lives."""
-        newest = {voice: str(args["player"]).strip().casefold() for voice, args in scene.calls(VOTE) if voice in players}
+        """Return how many votes each player has: the newest of each who lives, for one who
+        lives.
+        """
+        newest = {
+            voice: str(args["player"]).strip().casefold()
+            for voice, args in scene.calls(VOTE)
+            if voice in players
+        }
         names = {word.casefold(): id_ for id_ in players for word in (id_, scene.names[id_])}
         return Counter(names[name] for name in newest.values() if name in names)
 
@@ -326,12 +458,17 @@ class Werewolf(Mode):
         wolves, shuffled = max(1, len(ids) // SHARE_OF_WOLVES), sorted(ids)
         self._draw("roles", len(ids)).shuffle(shuffled)
         seer = shuffled[wolves] if len(ids) > FEWEST_PLAYERS else ""
-        return {id_: WOLF if id_ in shuffled[:wolves] else SEER if id_ == seer else VILLAGER for id_ in ids}
+        return {
+            id_: WOLF if id_ in shuffled[:wolves] else SEER if id_ == seer else VILLAGER
+            for id_ in ids
+        }
 
     def _seen(self, day: _Day) -> list[tuple[int, str]]:
         """Return whom the seer has seen in each night."""
         others = [id_ for id_, role in day.roles.items() if role != SEER]
-        return [(night, self._draw("seer", night).choice(others)) for night in range(1, day.number + 1)]
+        return [
+            (night, self._draw("seer", night).choice(others)) for night in range(1, day.number + 1)
+        ]
 
     def _draw(self, what: str, number: int) -> random.Random:
         return random.Random(f"{self.seed} {what} {number}")  # a game's dice

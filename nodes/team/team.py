@@ -1,4 +1,6 @@
-"""A team: its personas, and what a mode decides by. A persona is who the next call is made as; a mode says who speaks next."""
+"""A team: its personas, and what a mode decides by. A persona is who the next call is made as; a
+mode says who speaks next.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -33,9 +35,11 @@ _ID = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 class Persona:
     """One voice of a team.
 
-    `id`: lower-case letters, digits, `_` and `-`. `prompt`: who it is and what it does. `name` is shown to people and to colleagues;
-    `nicknames` and `aliases` mention it as well as id and name do. `model`: its own, else the conversation's. `tools`: names of those
-    it may call, None for all. `rounds`: how many of the newest rounds it is shown, None for all. `color`: for terminals, a CSS name.
+    `id`: lower-case letters, digits, `_` and `-`. `prompt`: who it is and what it does. `name` is
+    shown to people and to colleagues; `nicknames` and `aliases` mention it as well as id and name
+    do. `model`: its own, else the conversation's. `tools`: names of those it may call, None for
+    all. `rounds`: how many of the newest rounds it is shown, None for all. `color`: for terminals,
+    a CSS name.
     """
 
     id: str
@@ -51,13 +55,23 @@ class Persona:
 
     def __post_init__(self) -> None:
         if not isinstance(self.id, str) or not _ID.fullmatch(self.id) or self.id == NARRATOR:
-            raise ConfigError(f"a persona's id is lower case: a letter, then a-z, 0-9, _ or -; {NARRATOR!r} is reserved; found {self.id!r}")
+            raise ConfigError(
+                f"a persona's id is lower case: a letter, then a-z, 0-9, _ or -; {NARRATOR!r} is"
+                f" reserved; found {self.id!r}"
+            )
         for about in ("nicknames", "aliases", "tools"):
             value = getattr(self, about)
-            if isinstance(value, str) or not all(isinstance(each, str) and each.strip() for each in value or ()):
+            if isinstance(value, str) or not all(
+                isinstance(each, str) and each.strip() for each in value or ()
+            ):
                 raise ConfigError(f"persona {self.id}: {about} is a list of words, found {value!r}")
-        if self.rounds is not None and (isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or self.rounds < 1):
-            raise ConfigError(f"persona {self.id}: rounds is a whole number from 1, or None for all, found {self.rounds!r}")
+        if self.rounds is not None and (
+            isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or self.rounds < 1
+        ):
+            raise ConfigError(
+                f"persona {self.id}: rounds is a whole number from 1, or None for all, found"
+                f" {self.rounds!r}"
+            )
 
     @property
     def display(self) -> str:
@@ -89,32 +103,59 @@ class Scene:
 
     @cached_property
     def answers(self) -> list[tuple[str, str]]:
-        """Return who has answered in this turn, in order, and what; a notice that stands for an answer is one."""
+        """Return who has answered in this turn, in order, and what; a notice that stands for an
+        answer is one.
+        """
         return [(str(mark_of(m, VOICE)), str(m.text)) for m in self.of_turn if is_answer(m)]
 
     def calls(self, tool: str) -> list[tuple[str, dict[str, Any]]]:
         """Return who called a tool in this turn with success, in order, and its arguments."""
-        done = {m.tool_call_id for m in self.of_turn if isinstance(m, ToolMessage) and m.status == "success"}
-        made = [(str(mark_of(m, VOICE)), call) for m in self.of_turn if isinstance(m, AIMessage) for call in all_calls(m)]
-        return [(voice, call["args"]) for voice, call in made if call["name"] == tool and call["id"] in done]
+        done = {
+            m.tool_call_id
+            for m in self.of_turn
+            if isinstance(m, ToolMessage) and m.status == "success"
+        }
+        made = [
+            (str(mark_of(m, VOICE)), call)
+            for m in self.of_turn
+            if isinstance(m, AIMessage)
+            for call in all_calls(m)
+        ]
+        return [
+            (voice, call["args"])
+            for voice, call in made
+            if call["name"] == tool and call["id"] in done
+        ]
 
     def before(self, mode: str) -> dict[str, Any]:
-        """Return the state that a mode had at the end of the turn before, empty where it had none."""
+        """Return the state that a mode had at the end of the turn before, empty where it had
+        none.
+        """
         states = (mark_of(m, MODE) for m in reversed(self.messages) if turn_number(m) < self.turn)
-        return next((state for state in states if isinstance(state, dict) and state.get("name") == mode), {})
+        return next(
+            (state for state in states if isinstance(state, dict) and state.get("name") == mode), {}
+        )
 
 
 def is_answer(message: BaseMessage) -> bool:
     """Return whether a message is a voice's answer, not a call."""
-    return isinstance(message, AIMessage) and not all_calls(message) and mark_of(message, VOICE) not in (None, NARRATOR)
+    return (
+        isinstance(message, AIMessage)
+        and not all_calls(message)
+        and mark_of(message, VOICE) not in (None, NARRATOR)
+    )
 
 
 class Mode:
-    """Who speaks, in which order. Write your own by giving `speakers` or `next`; what you return must follow from the scene alone."""
+    """Who speaks, in which order. Write your own by giving `speakers` or `next`; what you return
+    must follow from the scene alone.
+    """
 
     name: ClassVar[str] = "own"
     together: bool = False
-    """Whether voices do not hear what colleagues said since the turn began; then one that fails leaves the others' answers."""
+    """Whether voices do not hear what colleagues said since the turn began; then one that fails
+    leaves the others' answers.
+    """
     policy: CompactionPolicy | None = None
     """The policy while this mode holds, in place of the graph's."""
 
@@ -122,7 +163,9 @@ class Mode:
         """Raise `ConfigError` where the mode names somebody who is not in the team."""
 
     def next(self, scene: Scene) -> str | None:
-        """Return the id of the persona that speaks next, None at the end of the turn: unless given, each of `speakers` once."""
+        """Return the id of the persona that speaks next, None at the end of the turn: unless given,
+        each of `speakers` once.
+        """
         done = {voice for voice, _ in scene.answers}
         return next((id_ for id_ in self.speakers(scene) if id_ not in done), None)
 
@@ -135,7 +178,9 @@ class Mode:
         return list(scene.names)
 
     def whisper(self, scene: Scene, persona: str) -> str:  # noqa: ARG002  # for those that need it
-        """Return what one persona alone is told with its next call, "" for nothing. It is never stored."""
+        """Return what one persona alone is told with its next call, "" for nothing. It is never
+        stored.
+        """
         return ""
 
     def tools(self, persona: str) -> Sequence[BaseTool]:  # noqa: ARG002  # for those that need it
@@ -165,21 +210,38 @@ class FreeChat(Mode):
 
 
 class Team:
-    """Personas that share one thread. `mode`: who speaks when, `FreeChat()` unless given; `max_calls`: model calls of a whole turn.
+    """Personas that share one thread. `mode`: who speaks when, `FreeChat()` unless given;
+    `max_calls`: model calls of a whole turn.
 
-    Raises `ConfigError` for an empty team, two personas with one word, or a mode that names somebody who is not there.
+    Raises `ConfigError` for an empty team, two personas with one word, or a mode that names
+    somebody who is not there.
     """
 
     def __init__(self, *personas: Persona, mode: Mode | None = None, max_calls: int = 24) -> None:
         mode = mode or FreeChat()
-        if not 1 <= len(personas) <= MOST_PERSONAS or not all(isinstance(each, Persona) for each in personas):
-            raise ConfigError(f"a team has 1 to {MOST_PERSONAS} personas, found {len(personas)}: Team(Persona('analyst'), ...)")
-        if isinstance(max_calls, bool) or not isinstance(max_calls, int) or not 1 <= max_calls <= 1_000:
+        if not 1 <= len(personas) <= MOST_PERSONAS or not all(
+            isinstance(each, Persona) for each in personas
+        ):
+            raise ConfigError(
+                f"a team has 1 to {MOST_PERSONAS} personas, found {len(personas)}:"
+                " Team(Persona('analyst'), ...)"
+            )
+        if (
+            isinstance(max_calls, bool)
+            or not isinstance(max_calls, int)
+            or not 1 <= max_calls <= 1_000
+        ):
             raise ConfigError(f"max_calls is a whole number from 1 to 1,000, found {max_calls!r}")
         if not isinstance(mode, Mode):
-            raise ConfigError(f"mode must be FreeChat(), Workflow(...), Quiz(...), Werewolf(...) or a Mode of your own, found {mode!r}")
+            raise ConfigError(
+                "mode must be FreeChat(), Workflow(...), Quiz(...), Werewolf(...) or a Mode of"
+                f" your own, found {mode!r}"
+            )
         if not isinstance(mode.policy, CompactionPolicy | None):
-            raise ConfigError(f"the mode's policy is a CompactionPolicy or None for the graph's, found {mode.policy!r}")
+            raise ConfigError(
+                "the mode's policy is a CompactionPolicy or None for the graph's, found"
+                f" {mode.policy!r}"
+            )
         self.mode, self.max_calls = mode, max_calls
         self.personas: dict[str, Persona] = {}
         self.words: dict[str, str] = {}
@@ -188,10 +250,16 @@ class Team:
             if persona.id in self.personas:
                 raise ConfigError(f"two personas have the id {persona.id!r}")
             self.personas[persona.id] = persona
-            for word in {fold(each) for each in (persona.id, persona.display, *persona.nicknames, *persona.aliases)}:
+            for word in {
+                fold(each)
+                for each in (persona.id, persona.display, *persona.nicknames, *persona.aliases)
+            }:
                 if word in EVERYBODY or self.words.get(word, persona.id) != persona.id:
                     other = "everybody" if word in EVERYBODY else self.words[word]
-                    raise ConfigError(f"@{word} would mention both {persona.id} and {other}: give one of them another name or alias")
+                    raise ConfigError(
+                        f"@{word} would mention both {persona.id} and {other}: give one of them"
+                        " another name or alias"
+                    )
                 self.words[word] = persona.id
         mode.check(self.personas)
 
@@ -207,17 +275,28 @@ class Team:
             for each in self.personas.values()
             if each.id != persona.id
         ]
-        with_whom = f" You share this conversation with the person and your colleagues {', '.join(others)}." if others else ""
-        said = " What a colleague said stands as a message that begins with their name. Answer as yourself, without your name before it."
+        with_whom = (
+            f" You share this conversation with the person and your colleagues {', '.join(others)}."
+            if others
+            else ""
+        )
+        said = (
+            " What a colleague said stands as a message that begins with their name. Answer as"
+            " yourself, without your name before it."
+        )
         return f"You are {persona.display}.{with_whom}{said if others else ''}\n{persona.prompt}".strip()
 
 
 def persona_tools(persona: Persona, team: Team, tools: Sequence[BaseTool]) -> list[BaseTool]:
-    """Return the tools of a persona: those that it names, or all, and those that the mode gives it. Raises `ConfigError`."""
+    """Return the tools of a persona: those that it names, or all, and those that the mode gives it.
+    Raises `ConfigError`.
+    """
     known = {tool.name: tool for tool in tools}
     if missing := [name for name in persona.tools or () if name not in known]:
         offered = ", ".join(sorted(known)) or "none"
-        raise ConfigError(f"persona {persona.id}: there is no tool {', '.join(missing)}; the tools are {offered}")
+        raise ConfigError(
+            f"persona {persona.id}: there is no tool {', '.join(missing)}; the tools are {offered}"
+        )
     own = [tool for name, tool in known.items() if persona.tools is None or name in persona.tools]
     given = list(team.mode.tools(persona.id))
     if twice := {tool.name for tool in given} & known.keys():
@@ -230,26 +309,57 @@ def scene_of(team: Team, messages: Sequence[BaseMessage], turn: Turn) -> Scene:
     return Scene(team.names, messages, turn.get("number", 0), turn.get("mentioned", ()))
 
 
-def first_voice(team: Team, messages: Sequence[BaseMessage], turn: Turn, emit: StreamWriter) -> Turn:
-    """Return the record of a turn that begins, with who is asked first; tell of mentions that name nobody."""
-    asked = [message for message in messages if message.type == "human" and turn_number(message) == turn.get("number")]
+def first_voice(
+    team: Team, messages: Sequence[BaseMessage], turn: Turn, emit: StreamWriter
+) -> Turn:
+    """Return the record of a turn that begins, with who is asked first; tell of mentions that name
+    nobody.
+    """
+    asked = [
+        message
+        for message in messages
+        if message.type == "human" and turn_number(message) == turn.get("number")
+    ]
     found = [mentions_in(str(message.text), team.words, team.names) for message in asked]
     if unknown := list(dict.fromkeys(word for each in found for word in each.unknown)):
         emit(UnknownMentions(type="unknown_mentions", words=unknown, known=list(team.names)))
-    turn = {**turn, "mentioned": list(dict.fromkeys(id_ for each in found for id_ in each.ids)), "calls_left": team.max_calls}
+    turn = {
+        **turn,
+        "mentioned": list(dict.fromkeys(id_ for each in found for id_ in each.ids)),
+        "calls_left": team.max_calls,
+    }
     voice = next_voice(team, scene_of(team, messages, turn))
     return {**turn, "voice": voice} if voice else {**turn, "status": NOBODY}
 
 
 def next_voice(team: Team, scene: Scene) -> str | None:
-    """Return who speaks next, None at the end of the turn. Raises `ConfigError` where the mode names somebody who is not there."""
+    """Return who speaks next, None at the end of the turn. Raises `ConfigError` where the mode
+    names somebody who is not there.
+    """
     voice = team.mode.next(scene)
     if voice is not None and voice not in team.personas:
-        raise ConfigError(f"the mode {team.mode.name} names {voice!r} as the next to speak; the personas are {', '.join(team.personas)}")
+        raise ConfigError(
+            f"the mode {team.mode.name} names {voice!r} as the next to speak; the personas are"
+            f" {', '.join(team.personas)}"
+        )
     return voice
 
 
-OF_VOICE = (*("status", "calls", "overflows", "ceiling", "skipped", "without", "searched", "reason", "approval", "one_by_one", "alone"),)
+OF_VOICE = (
+    *(
+        "status",
+        "calls",
+        "overflows",
+        "ceiling",
+        "skipped",
+        "without",
+        "searched",
+        "reason",
+        "approval",
+        "one_by_one",
+        "alone",
+    ),
+)
 """Keys of a turn's record that are one voice's own."""
 
 
@@ -260,19 +370,38 @@ def asked_next(turn: Turn, voice: str) -> Turn:
 
 
 def at_once(team: Team, scene: Scene) -> list[str]:
-    """Return who speaks next without hearing each other, in order: whom the mode names as if each had answered."""
+    """Return who speaks next without hearing each other, in order: whom the mode names as if each
+    had answered.
+    """
     voices: list[str] = []
-    while (voice := team.mode.next(scene)) in team.personas and voice not in voices and team.mode.apart(str(voice)):
+    while (
+        (voice := team.mode.next(scene)) in team.personas
+        and voice not in voices
+        and team.mode.apart(str(voice))
+    ):
         voices.append(str(voice))
-        scene = replace(scene, messages=[*scene.messages, marked(AIMessage(""), turn=scene.turn, **{VOICE: voice})])
+        scene = replace(
+            scene,
+            messages=[*scene.messages, marked(AIMessage(""), turn=scene.turn, **{VOICE: voice})],
+        )
     return voices
 
 
-def with_mode(team: Team, answer: BaseMessage, messages: Sequence[BaseMessage], turn: Turn) -> BaseMessage:
+def with_mode(
+    team: Team, answer: BaseMessage, messages: Sequence[BaseMessage], turn: Turn
+) -> BaseMessage:
     """Return a voice's answer with the mode's state after it."""
     if not is_answer(answer):
         return answer
-    return marked(answer, **{MODE: {"name": team.mode.name, **team.mode.state(scene_of(team, [*messages, answer], turn))}})
+    return marked(
+        answer,
+        **{
+            MODE: {
+                "name": team.mode.name,
+                **team.mode.state(scene_of(team, [*messages, answer], turn)),
+            }
+        },
+    )
 
 
 def speaking(runtime: Runtime[Context], state: Mapping[str, Any]) -> Runtime[Context]:

@@ -1,4 +1,6 @@
-"""Hold the figures of an answer against the results of its turn, and against what the thread said before."""
+"""Hold the figures of an answer against the results of its turn, and against what the thread said
+before.
+"""
 
 import json
 import re
@@ -20,10 +22,14 @@ from longtable.tools.cells import json_value
 from longtable.tools.database import QueryResult
 
 MOST_CELLS = 300_000
-"""Cells of a turn's results past which nothing is checked, and nothing flagged: so many take 3 s."""
+"""Cells of a turn's results past which nothing is checked, and nothing flagged: so many take 3
+s.
+"""
 MOST_FLAGGED = 20
 EARLIER_MESSAGES = 100
-"""Messages before the turn whose numbers may be repeated: with more, a turn's check grows with its thread."""
+"""Messages before the turn whose numbers may be repeated: with more, a turn's check grows with its
+thread.
+"""
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 """What moves a terminal's cursor or colours its text claims no figure."""
@@ -34,32 +40,63 @@ Whole = Callable[[str], QueryResult | None]
 NumberCache = BoundedCache[bytes, "array[float]"]
 """The numbers of messages, by their content: those of an earlier message never change."""
 KEPT_MESSAGES = 4_096
-"""Messages whose numbers a process keeps: reading 200 tool results anew took half of a turn's own time."""
+"""Messages whose numbers a process keeps: reading 200 tool results anew took half of a turn's own
+time.
+"""
 
 
 def unsupported_in(thread: Thread, turn: int, whole: Whole, cache: NumberCache) -> list[str]:
-    """Return the figures of the turn's answer, as written, that no result of the turn gives, directly or by one step.
+    """Return the figures of the turn's answer, as written, that no result of the turn gives,
+    directly or by one step.
 
-    What an earlier answer or the memory says may be repeated. A turn without a query is not checked, nor one whose rows are not all
-    here: nothing is flagged by guess.
+    What an earlier answer or the memory says may be repeated. A turn without a query is not
+    checked, nor one whose rows are not all here: nothing is flagged by guess.
     """
-    messages = [*takewhile(lambda message: turn_number(message) == turn, reversed(thread.messages))][::-1]
+    messages = [
+        *takewhile(lambda message: turn_number(message) == turn, reversed(thread.messages))
+    ][::-1]
     earlier = thread.messages[: len(thread.messages) - len(messages)][-EARLIER_MESSAGES:]
-    answer = _ESCAPES.sub("", str(messages[-1].text)) if messages and isinstance(messages[-1], AIMessage) else ""
+    answer = (
+        _ESCAPES.sub("", str(messages[-1].text))
+        if messages and isinstance(messages[-1], AIMessage)
+        else ""
+    )
     tools = [(message, _json(message)) for message in messages if isinstance(message, ToolMessage)]
     results = [content for _, content in tools if "columns" in content and "rows" in content]
     sources = [source for result in results if (source := _source(result, whole)) is not None]
     # After a query that failed every figure is made up, but those of the error.
-    errors = [content["error"] for message, content in tools if message.status == "error" and isinstance(content.get("error"), dict)]
-    queried = bool(results) or any("problem" in error or error.get("class") in NO_TRY for error in errors)
-    if not queried or len(sources) < len(results) or sum(len(source.rows) * len(source.columns) for source in sources) > MOST_CELLS:
+    errors = [
+        content["error"]
+        for message, content in tools
+        if message.status == "error" and isinstance(content.get("error"), dict)
+    ]
+    queried = bool(results) or any(
+        "problem" in error or error.get("class") in NO_TRY for error in errors
+    )
+    if (
+        not queried
+        or len(sources) < len(results)
+        or sum(len(source.rows) * len(source.columns) for source in sources) > MOST_CELLS
+    ):
         return []
     # The summary is of columns that are not shown, "empty" says why there are no rows.
-    said = [n for result in results for n in bare_numbers(f"{result.get('summary')} {result.get('empty')}")]
-    said += [n for message, content in tools if content not in results for n in bare_numbers(str(message.text))]
+    said = [
+        n
+        for result in results
+        for n in bare_numbers(f"{result.get('summary')} {result.get('empty')}")
+    ]
+    said += [
+        n
+        for message, content in tools
+        if content not in results
+        for n in bare_numbers(str(message.text))
+    ]
     texts = [(isinstance(message, ToolMessage), str(message.text)) for message in earlier]
     texts += [(False, f"{dict(compaction)}") for compaction in thread.compactions[-1:]]
-    seen, heard = ([n for is_tool, text in texts if is_tool == tool for n in _numbers_of(text, tool, cache)] for tool in (True, False))
+    seen, heard = (
+        [n for is_tool, text in texts if is_tool == tool for n in _numbers_of(text, tool, cache)]
+        for tool in (True, False)
+    )
     question = "\n".join(str(message.text) for message in messages if message.type == "human")
     left = unsupported(answer, sources, question, [*said, *heard], seen)
     return list(dict.fromkeys(figure.text for figure in left))[:MOST_FLAGGED]
@@ -83,7 +120,9 @@ def _source(content: dict[str, Any], whole: Whole) -> Source | None:
     # Too large a result is not even loaded: millions of rows take seconds.
     handle = content.get("handle") if count * len(content["columns"]) <= MOST_CELLS else None
     result = whole(handle) if isinstance(handle, str) else None
-    cells = [[json_value(cell) for cell in row] for row in result.shown(result.rows)] if result else []
+    cells = (
+        [[json_value(cell) for cell in row] for row in result.shown(result.rows)] if result else []
+    )
     return Source(result.columns, cells, result.row_count, result.sql) if result else None
 
 
@@ -91,4 +130,10 @@ def _numbers_of(text: str, is_tool: bool, cache: NumberCache) -> "array[float]":
     """Return the numbers that a message holds."""
     key = blake2b(f"{is_tool} {text}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
     known = cache.get(key)
-    return known if known is not None else cache.put(key, array("d", bare_numbers(text) if is_tool else [f.value for f in figures(text)]))
+    return (
+        known
+        if known is not None
+        else cache.put(
+            key, array("d", bare_numbers(text) if is_tool else [f.value for f in figures(text)])
+        )
+    )

@@ -21,23 +21,30 @@ _log = logging.getLogger("longtable.rate_limit")
 class RateLimit:
     """So many turns of one owner in so many seconds, over a window that moves.
 
-    The times of an owner's last turns stand in the graph's store; without a store they are counted in this process. Two
-    processes at the same moment may let one or two turns more through. Turns without an owner are counted by their thread.
-    A turn whose model could not be asked is not counted. A store that fails lets turns pass, and the log says so.
-    Raises `ConfigError` for numbers outside of 1 to 10,000 turns and 1 to 31,536,000 seconds.
+    The times of an owner's last turns stand in the graph's store; without a store they are counted
+    in this process. Two processes at the same moment may let one or two turns more through. Turns
+    without an owner are counted by their thread. A turn whose model could not be asked is not
+    counted. A store that fails lets turns pass, and the log says so. Raises `ConfigError` for
+    numbers outside of 1 to 10,000 turns and 1 to 31,536,000 seconds.
     """
 
     turns: int = 20
     seconds: int = 3_600
     clock: Callable[[], float] = field(default=time.time, repr=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
-    _memory: InMemoryStore = field(default_factory=InMemoryStore, init=False, repr=False, compare=False)
+    _lock: threading.Lock = field(
+        default_factory=threading.Lock, init=False, repr=False, compare=False
+    )
+    _memory: InMemoryStore = field(
+        default_factory=InMemoryStore, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         for name, most in (("turns", MOST_TURNS), ("seconds", MOST_SECONDS)):
             value = getattr(self, name)
             if type(value) is not int or not 1 <= value <= most:
-                raise ConfigError(f"RateLimit.{name} must be a whole number from 1 to {most:,}, found {value!r}")
+                raise ConfigError(
+                    f"RateLimit.{name} must be a whole number from 1 to {most:,}, found {value!r}"
+                )
 
     def check(self, owner: str | None, thread_id: str, run: str, store: BaseStore | None) -> None:
         """Count a turn that begins. Raises `RateLimitedError` where the owner has none left."""
@@ -45,13 +52,17 @@ class RateLimit:
             key, store = turns_key(owner, thread_id), store or self._memory
             with self._lock:
                 now, times = self.clock(), _times(store, key)
-                recent = [each for each in times if now - self.seconds < each[0] <= now][-self.turns :]
+                recent = [each for each in times if now - self.seconds < each[0] <= now][
+                    -self.turns :
+                ]
                 if len(recent) == self.turns:
                     wait = round(max(0.1, recent[0][0] + self.seconds - now), 1)
                     raise RateLimitedError(turns=self.turns, seconds=self.seconds, wait_s=wait)
                 store.put(TURNS, key, {"times": [*recent, [now, run]]}, index=False)
 
-    def give_back(self, owner: str | None, thread_id: str, run: str, store: BaseStore | None) -> None:
+    def give_back(
+        self, owner: str | None, thread_id: str, run: str, store: BaseStore | None
+    ) -> None:
         """Stop counting a turn that failed before anything came of it."""
         with self._failing_softly():
             key, store = turns_key(owner, thread_id), store or self._memory

@@ -1,4 +1,6 @@
-"""The calls of one answer as jobs: what a person decided on each, how often a failing query is tried, and keeping results."""
+"""The calls of one answer as jobs: what a person decided on each, how often a failing query is
+tried, and keeping results.
+"""
 
 import json
 from collections import Counter
@@ -31,8 +33,9 @@ def answer_json(answer: ToolMessage) -> dict[str, Any]:
 
 
 FINAL = (
-    "No further try is allowed in this turn. Do not call this tool again; tell the user that the query could not be made to run, "
-    "with this last error, and do not guess what it would have returned."
+    "No further try is allowed in this turn. Do not call this tool again; tell the user that the"
+    " query could not be made to run, with this last error, and do not guess what it would have"
+    " returned."
 )
 
 
@@ -41,7 +44,10 @@ class RepairsUsedUpError(LongtableError):
 
     def __init__(self, *, repairs: int, last: str) -> None:
         tries = f"{repairs} repair{'' if repairs == 1 else 's'}"
-        super().__init__(f"not run: the query failed, and so did {tries} of it. The last error was: {last} {FINAL}")
+        super().__init__(
+            f"not run: the query failed, and so did {tries} of it. The last error was: {last}"
+            f" {FINAL}"
+        )
         self.repairs, self.last = repairs, last
 
 
@@ -50,38 +56,67 @@ class QueryRejectedError(LongtableError):
 
     def __init__(self, reason: str) -> None:
         why = f"their reason: {reason}" if reason else "they gave no reason"
-        super().__init__(f"not run: the user did not approve this query; {why}. Do not send it again unless the user asks for it")
+        super().__init__(
+            f"not run: the user did not approve this query; {why}. Do not send it again unless the"
+            " user asks for it"
+        )
         self.reason = reason
 
 
-NO_TRY = {RepairsUsedUpError.code, QueryRejectedError.code, DatabaseUnavailableError.code, QueryCancelledError.code}
+NO_TRY = {
+    RepairsUsedUpError.code,
+    QueryRejectedError.code,
+    DatabaseUnavailableError.code,
+    QueryCancelledError.code,
+}
 """Classes of errors that say nothing against the query."""
 
 
-def failed_tries(messages: Sequence[BaseMessage], turn: int, queries: Collection[str]) -> tuple[int, str]:
-    """Return how many tries of these tools failed in a turn, which the newest messages are, and the newest error.
+def failed_tries(
+    messages: Sequence[BaseMessage], turn: int, queries: Collection[str]
+) -> tuple[int, str]:
+    """Return how many tries of these tools failed in a turn, which the newest messages are, and the
+    newest error.
 
     What failed at first counts once, however many calls were made at the same time; then each.
     """
-    newest = list(takewhile(lambda each: each.type != "human" and (turn_number(each) or turn) == turn, reversed(messages)))
+    newest = list(
+        takewhile(
+            lambda each: each.type != "human" and (turn_number(each) or turn) == turn,
+            reversed(messages),
+        )
+    )
     asked_by: dict[str, int] = {}
     failed: Counter[int] = Counter()
     last = ""
     for place, message in enumerate(reversed(newest)):
         if isinstance(message, AIMessage):
             asked_by.update({call["id"] or "": place for call in all_calls(message)})
-        elif isinstance(message, ToolMessage) and message.name in queries and (error := _error(message)):
+        elif (
+            isinstance(message, ToolMessage)
+            and message.name in queries
+            and (error := _error(message))
+        ):
             failed[asked_by.get(message.tool_call_id, -1)] += 1
             last = str(error.get("message", ""))
     return (1 + failed.total() - failed[min(failed)] if failed else 0), last
 
 
 def spent_tools(messages: Sequence[BaseMessage], turn: int) -> set[str]:
-    """Return the names of the tools that are refused for the rest of a turn: an answer said that no repair is left."""
+    """Return the names of the tools that are refused for the rest of a turn: an answer said that no
+    repair is left.
+    """
     newest = takewhile(lambda each: turn_number(each) == turn, reversed(messages))
-    failed = [message for message in newest if isinstance(message, ToolMessage) and message.status == "error"]
+    failed = [
+        message
+        for message in newest
+        if isinstance(message, ToolMessage) and message.status == "error"
+    ]
     return {
-        str(each.name) for each in failed if isinstance(error := answer_json(each).get("error"), dict) and error.get("repairs_left") == 0
+        str(each.name)
+        for each in failed
+        if isinstance(error := answer_json(each).get("error"), dict)
+        and error.get("repairs_left") == 0
     }
 
 
@@ -93,7 +128,9 @@ def _error(message: ToolMessage) -> Mapping[str, Any] | None:
 
 @dataclass(frozen=True)
 class StoredAnswer:
-    """A query's answer, the handle of its whole result, and why it has none where keeping failed."""
+    """A query's answer, the handle of its whole result, and why it has none where keeping
+    failed.
+    """
 
     answer: ToolMessage
     handle: str = ""
@@ -101,24 +138,37 @@ class StoredAnswer:
 
 
 def store_result(answer: ToolMessage, results: ThreadResults | None) -> StoredAnswer:
-    """Store the result of a query and add its handle to the answer. Blocking: call it from a worker thread."""
+    """Store the result of a query and add its handle to the answer. Blocking: call it from a worker
+    thread.
+    """
     if results is None or not isinstance(answer.artifact, QueryResult):
         return StoredAnswer(answer)
     try:
         handle = results.put(answer.artifact)
-        return StoredAnswer(answer.model_copy(update={"content": with_handle(answer.text, handle)}), handle)
+        return StoredAnswer(
+            answer.model_copy(update={"content": with_handle(answer.text, handle)}), handle
+        )
     except LongtableError as error:
         return StoredAnswer(answer, failure=str(error))
-    except Exception as error:  # a full disk, a value that Parquet has no form for: the rows are here all the same
-        return StoredAnswer(answer, failure=f"{type(error).__name__}: {redacted(' '.join(str(error).split()))[:200]}")
+    except Exception as error:
+        # A full disk, a value that Parquet has no form for: the rows are here all the same.
+        return StoredAnswer(
+            answer,
+            failure=f"{type(error).__name__}: {redacted(' '.join(str(error).split()))[:200]}",
+        )
 
 
-EDITED = "the user changed this query before it ran: what they sent is what ran, do not send your own again"
+EDITED = (
+    "the user changed this query before it ran: what they sent is what ran, do not send your own"
+    " again"
+)
 
 
 @dataclass(frozen=True)
 class Job:
-    """One call as the model made it. `stopped`: why it does not run; `edited`: the SQL of a person that runs in its place."""
+    """One call as the model made it. `stopped`: why it does not run; `edited`: the SQL of a person
+    that runs in its place.
+    """
 
     call: ToolCall
     stopped: LongtableError | None = None
@@ -127,7 +177,11 @@ class Job:
     @property
     def to_run(self) -> ToolCall:
         """Return the call as it is to run."""
-        return self.call if self.edited is None else {**self.call, "args": {**self.call["args"], "sql": self.edited}}
+        return (
+            self.call
+            if self.edited is None
+            else {**self.call, "args": {**self.call["args"], "sql": self.edited}}
+        )
 
 
 @dataclass
@@ -151,19 +205,32 @@ class Work:
     def next(self) -> list[Job]:
         """Return the jobs to run now, at the same time; none when all have been."""
         left, last = self._tries_left()
-        free = [job for job in self._todo if left is None or job.stopped or job.call["name"] not in self.queries]
+        free = [
+            job
+            for job in self._todo
+            if left is None or job.stopped or job.call["name"] not in self.queries
+        ]
         tries = [job for job in self._todo if job not in free]
         now = tries[:left]
         if left == 0:
-            now = [Job(job.call, RepairsUsedUpError(repairs=self.repairs, last=last)) for job in tries]
+            now = [
+                Job(job.call, RepairsUsedUpError(repairs=self.repairs, last=last)) for job in tries
+            ]
         order = {id(job.call): place for place, job in enumerate(self._todo)}
-        self._todo, self._begun = tries[len(now) :], sorted([*free, *now], key=lambda job: order[id(job.call)])
+        self._todo, self._begun = (
+            tries[len(now) :],
+            sorted([*free, *now], key=lambda job: order[id(job.call)]),
+        )
         return self._begun
 
     def done(self, answers: Sequence[ToolMessage | None]) -> None:
-        """Take the answers of the jobs handed out last; None for a call that waits for an answer itself."""
+        """Take the answers of the jobs handed out last; None for a call that waits for an answer
+        itself.
+        """
         pairs = zip(self._begun, answers, strict=True)
-        self._answers.update({job.call["id"] or "": answer for job, answer in pairs if answer is not None})
+        self._answers.update(
+            {job.call["id"] or "": answer for job, answer in pairs if answer is not None}
+        )
 
     @property
     def waiting(self) -> int:
@@ -171,33 +238,56 @@ class Work:
         return len(self.jobs) - len(self._answers)
 
     def answers(self) -> list[ToolMessage]:
-        """Return the answers in the order of the calls; those of failed queries say how many repairs are left."""
+        """Return the answers in the order of the calls; those of failed queries say how many
+        repairs are left.
+        """
         left, _ = self._tries_left()
-        answers = [answer for job in self.jobs if (answer := self._answers.get(job.call["id"] or "")) is not None]
+        answers = [
+            answer
+            for job in self.jobs
+            if (answer := self._answers.get(job.call["id"] or "")) is not None
+        ]
         if left is None:
             return answers
-        more: dict[str, Any] = {"repairs_left": left} if left else {"repairs_left": 0, "final": FINAL}
+        more: dict[str, Any] = (
+            {"repairs_left": left} if left else {"repairs_left": 0, "final": FINAL}
+        )
         return [
-            answer.model_copy(update={"content": compact_json({"error": {**error, **more}})})
-            if answer.name in self.queries and (error := _error(answer))
-            else answer
+            (
+                answer.model_copy(update={"content": compact_json({"error": {**error, **more}})})
+                if answer.name in self.queries and (error := _error(answer))
+                else answer
+            )
             for answer in answers
         ]
 
     def _tries_left(self) -> tuple[int | None, str]:
-        """Return how many more queries may fail, None before the first has failed, and the newest error."""
-        failed, last = failed_tries([*self.messages, *self._answers.values()], self.turn, self.queries)
+        """Return how many more queries may fail, None before the first has failed, and the newest
+        error.
+        """
+        failed, last = failed_tries(
+            [*self.messages, *self._answers.values()], self.turn, self.queries
+        )
         return (max(0, self.repairs + 1 - failed) if failed else None), last
 
 
 def work_of(state: State, queries: AbstractSet[str], *, repairs: int) -> Work:
-    """Return the work that the newest answer asks for. `queries`: names of the tools that run queries."""
+    """Return the work that the newest answer asks for. `queries`: names of the tools that run
+    queries.
+    """
     messages, turn = thread_of(state).messages, turn_of(state)
     approval = turn.get("approval") or Approval(asked=[])
-    decisions = {one["id"]: decision for one, decision in zip(approval["asked"], approval.get("decided", ()), strict=False)}
+    decisions = {
+        one["id"]: decision
+        for one, decision in zip(approval["asked"], approval.get("decided", ()), strict=False)
+    }
     rejection = approval.get("passed_over")
     jobs = [
-        Job(call, QueryRejectedError(rejection)) if rejection else _job(call, decisions.get(call["id"] or ""))
+        (
+            Job(call, QueryRejectedError(rejection))
+            if rejection
+            else _job(call, decisions.get(call["id"] or ""))
+        )
         for call in unanswered(messages)
     ]
     alone = len(jobs) == 1 or bool(turn.get("one_by_one"))

@@ -19,7 +19,8 @@ from longtable.base.errors import DatabaseError
 from longtable.tools.database import Database
 from longtable.tools.toolset import database_tools
 
-# Flights of the demo's schema. N1 made three, N2 and an unknown plane two each; N1 is no row of planes.
+# Flights of the demo's schema. N1 made three, N2 and an unknown plane two each; N1 is no row of
+# planes.
 FLIGHTS = """
 INSERT INTO airlines VALUES ('DL', 'Delta Air Lines Inc.'), ('UA', 'United Air Lines Inc.'), ('B6', 'JetBlue Airways');
 INSERT INTO airports VALUES
@@ -83,12 +84,16 @@ class Chat:
 
     tools: dict[str, BaseTool]
     model: BuiltInAnalyst = field(default_factory=BuiltInAnalyst)
-    messages: list[BaseMessage] = field(default_factory=lambda: [SystemMessage("You answer questions about a database.")])
+    messages: list[BaseMessage] = field(
+        default_factory=lambda: [SystemMessage("You answer questions about a database.")]
+    )
     rows: list[tuple[Any, ...]] | None = None
     sql: str = ""
 
     def ask(self, question: str, *, again: bool = False) -> str:
-        """Run one turn; `rows` holds the last query's rows, None when no query ran. `again`: in a conversation of its own."""
+        """Run one turn; `rows` holds the last query's rows, None when no query ran. `again`: in a
+        conversation of its own.
+        """
         if again:
             self.messages = self.messages[:1]
         self.messages.append(HumanMessage(question))
@@ -98,13 +103,17 @@ class Chat:
             self.messages.append(answer)
             if not answer.tool_calls:
                 return str(answer.text)
-            self.messages += [self.run(call["name"], call["args"], str(call["id"])) for call in answer.tool_calls]
+            self.messages += [
+                self.run(call["name"], call["args"], str(call["id"])) for call in answer.tool_calls
+            ]
         raise AssertionError("no answer within 12 model calls")
 
     def run(self, name: str, args: dict[str, Any], call_id: str) -> ToolMessage:
         """Run one tool call as the graph would."""
         try:
-            message = self.tools[name].invoke({"name": name, "args": args, "id": call_id, "type": "tool_call"})
+            message = self.tools[name].invoke(
+                {"name": name, "args": args, "id": call_id, "type": "tool_call"}
+            )
         except DatabaseError as error:
             content = json.dumps({"error": {"class": error.code, "message": str(error)}})
             return ToolMessage(content, tool_call_id=call_id, name=name, status="error")
@@ -115,12 +124,23 @@ class Chat:
 
     def calls(self) -> list[str]:
         """Return the names of the tools called in the newest turn."""
-        start = max(place for place, message in enumerate(self.messages) if isinstance(message, HumanMessage))
-        return [call["name"] for message in self.messages[start:] if isinstance(message, AIMessage) for call in message.tool_calls]
+        start = max(
+            place
+            for place, message in enumerate(self.messages)
+            if isinstance(message, HumanMessage)
+        )
+        return [
+            call["name"]
+            for message in self.messages[start:]
+            if isinstance(message, AIMessage)
+            for call in message.tool_calls
+        ]
 
 
 def holds(rows: Sequence[Sequence[Any]] | None, wanted: Sequence[Sequence[Any]]) -> bool:
-    """Return whether there are as many rows as wanted, and each wanted one's values stand in a row of its own."""
+    """Return whether there are as many rows as wanted, and each wanted one's values stand in a row
+    of its own.
+    """
     if rows is None or len(rows) != len(wanted):
         return False
     left = [[str(cell) for cell in row] for row in rows]

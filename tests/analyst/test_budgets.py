@@ -1,4 +1,6 @@
-"""What the room may cost: statements, modules, data, start-up, time and tool calls for a question; and who may import it."""
+"""What the room may cost: statements, modules, data, start-up, time and tool calls for a question;
+and who may import it.
+"""
 
 import ast
 import re
@@ -23,7 +25,9 @@ def statements(tree: ast.Module) -> Iterator[ast.stmt]:
     """Yield the statements of a module that are no docstrings."""
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt) and not (
-            isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
         ):
             yield node
 
@@ -31,7 +35,10 @@ def statements(tree: ast.Module) -> Iterator[ast.stmt]:
 def test_the_room_keeps_its_size() -> None:
     assert len(MODULES) <= 16
     # 3,200, and 58 for the built-in analyst as a team's checker and reviewer.
-    assert sum(len(list(statements(ast.parse(path.read_text(encoding="utf-8"))))) for path in MODULES) <= 3_258
+    assert (
+        sum(len(list(statements(ast.parse(path.read_text(encoding="utf-8"))))) for path in MODULES)
+        <= 3_258
+    )
     assert sum(path.stat().st_size for path in (ROOM / "data").iterdir()) <= 300_000
 
 
@@ -46,17 +53,33 @@ def test_nothing_but_the_app_and_the_evals_imports_the_room() -> None:
 
 
 def test_the_code_has_no_word_of_the_demos_trade() -> None:
-    trade = re.compile(r"[\"'](?:flights?|airlines?|airports?|planes?|carrier|tailnum|track|album|invoice|genre|playlist)[\"']")
+    trade = re.compile(
+        r"[\"'](?:flights?|airlines?|airports?|planes?|carrier|tailnum|track|album|invoice|genre|playlist)[\"']"
+    )
     for path in MODULES:
         assert not trade.search(path.read_text(encoding="utf-8")), path
 
 
 def test_the_old_name_still_imports_with_a_warning() -> None:
-    script = "import warnings; warnings.simplefilter('error', DeprecationWarning); import longtable.app.offline.model"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    script = (
+        "import warnings; warnings.simplefilter('error', DeprecationWarning); import"
+        " longtable.app.offline.model"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
     assert "longtable.analyst.model" in done.stderr
-    script = "from longtable.app.offline.model import BuiltInAnalyst; print(BuiltInAnalyst.writes_summaries)"
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    script = (
+        "from longtable.app.offline.model import BuiltInAnalyst;"
+        " print(BuiltInAnalyst.writes_summaries)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.stdout.strip() == "False", done.stderr
 
 
@@ -83,7 +106,9 @@ def _seconds(act: object) -> float:
     return time.process_time() - began
 
 
-@pytest.mark.parametrize("text", ["a" * 5_000, "有" * 3_000, "?" * 4_000, "how many " * 900, "\u200b" * 1_000])
+@pytest.mark.parametrize(
+    "text", ["a" * 5_000, "有" * 3_000, "?" * 4_000, "how many " * 900, "\u200b" * 1_000]
+)
 def test_a_long_question_is_read_no_further_than_it_must(text: str, shop: Chat) -> None:
     assert len(read_view([HumanMessage(text)]).now.question) <= 601
     shop.ask(text)

@@ -25,7 +25,11 @@ Rows = list[tuple[Any, ...]]
         ("shop", "发票的平均总额是多少?", [(13.0,)]),
         ("shop", "单价大于1的歌曲有哪些?", [("Restless", 1.29)]),
         ("flights", "三月从JFK出发的航班有多少？", [(2,)]),
-        ("flights", "每个航空公司的平均到达延误是多少？", [("DL", 15.5), ("UA", 220.0), ("B6", -20 / 3)]),
+        (
+            "flights",
+            "每个航空公司的平均到达延误是多少？",
+            [("DL", 15.5), ("UA", 220.0), ("B6", -20 / 3)],
+        ),
         ("flights", "出发延误超过2小时的航班有多少？", [(2,)]),
         ("shop", "2022年每个月的销售额是多少？", [("2022-03", 7.0), ("2022-05", 30.0)]),
         ("shop", "爵士乐有多少首歌曲？", [(1,)]),
@@ -36,18 +40,27 @@ Rows = list[tuple[Any, ...]]
         ("flights", "平均到达延误最严重的是哪家航空公司？", [("UA", 220.0)]),
     ],
 )
-def test_a_chinese_question(database: str, question: str, rows: Rows, request: pytest.FixtureRequest) -> None:
+def test_a_chinese_question(
+    database: str, question: str, rows: Rows, request: pytest.FixtureRequest
+) -> None:
     chat: Chat = request.getfixturevalue(database)
     answer = chat.ask(question)
     assert holds(chat.rows, rows), (chat.sql, answer)
 
 
 @pytest.mark.parametrize(
-    ("question", "count"), [("张伟有多少订单", 2), ("李娜有多少订单？", 1), ("有多少行？", 3), ("一共有多少条记录", 3)]
+    ("question", "count"),
+    [("张伟有多少订单", 2), ("李娜有多少订单？", 1), ("有多少行？", 3), ("一共有多少条记录", 3)],
 )
-def test_a_name_that_is_no_word_and_the_rows_of_the_only_table(question: str, count: int, tmp_path: Path) -> None:
-    """The first sign of 张伟 is a word of its own, 张 as in 两张票: what is found for the rest of it tells the name."""
-    (tmp_path / "订单.csv").write_text("订单号,客户,金额\n1,张伟,100\n2,李娜,50\n3,张伟,20\n", encoding="utf-8")
+def test_a_name_that_is_no_word_and_the_rows_of_the_only_table(
+    question: str, count: int, tmp_path: Path
+) -> None:
+    """The first sign of 张伟 is a word of its own, 张 as in 两张票: what is found for the rest
+    tells the name.
+    """
+    (tmp_path / "订单.csv").write_text(
+        "订单号,客户,金额\n1,张伟,100\n2,李娜,50\n3,张伟,20\n", encoding="utf-8"
+    )
     with chat_about(tmp_path) as chat:
         answer = chat.ask(question)
         assert chat.rows == [(count,)], (chat.sql, answer)
@@ -73,5 +86,7 @@ from longtable.analyst.model import BuiltInAnalyst
 BuiltInAnalyst().invoke([HumanMessage("How many flights are there?")])
 assert "longtable.analyst.zh" not in sys.modules
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == 0, done.stderr

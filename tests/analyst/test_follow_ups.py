@@ -31,9 +31,15 @@ Rows = list[tuple[Any, ...]]
         (["How many albums per artist?", "only the first 1"], [("AC/DC", 2)]),
         (["How many customers live in Wien?", "who are they?"], [("Leonie",), ("Astrid",)]),
         (["How many customers live in Wien?", "how many of them have invoices?"], [(2,)]),
-        (["How many customers live in Wien?", "who are they?", "sort them by first name"], [("Leonie",), ("Astrid",)]),
+        (
+            ["How many customers live in Wien?", "who are they?", "sort them by first name"],
+            [("Leonie",), ("Astrid",)],
+        ),
         (["How many orders are there?", "and how many customers?"], [(3,)]),
-        (["Which customer spent the most money?", "what is her email?"], [("Astrid", 30.0, "a@x.at")]),
+        (
+            ["Which customer spent the most money?", "what is her email?"],
+            [("Astrid", 30.0, "a@x.at")],
+        ),
         (["Top 1 billing countries by total sales", "and the worst?"], [("Chile", 15.0)]),
         (["How many customers are there?", "how many of them have an email?"], [(2,)]),
         (["What is the most expensive track price?", "and the cheapest?"], [(0.99,)]),
@@ -86,9 +92,14 @@ RAN = "SELECT COUNT(*) FROM invoice WHERE CAST(STRFTIME('%Y', invoice_date) AS I
 
 
 def folded() -> SystemMessage:
-    """Return a system message with the memory of one round: what was found, and the query that found it."""
+    """Return a system message with the memory of one round: what was found, and the query that
+    found it.
+    """
     ledger = render_ledger([LedgerLine(turn=1, question=FOUND.question, sql=RAN)], "en")
-    return SystemMessage(f"You answer questions.\n<memory>\nMemory.\n## Facts and findings\n{FOUND.line('en')}\n\n{ledger}\n</memory>")
+    return SystemMessage(
+        "You answer questions.\n<memory>\nMemory.\n## Facts and"
+        f" findings\n{FOUND.line('en')}\n\n{ledger}\n</memory>"
+    )
 
 
 @pytest.mark.parametrize(
@@ -121,7 +132,9 @@ def test_what_was_never_asked_is_not_recalled(shop: Chat) -> None:
 def long_talk(shop_file: Path) -> Iterator[Conversation]:
     """Yield a conversation whose first round has left the memory, too."""
     with Database.open(f"sqlite:///{shop_file}", isolation="none") as database:
-        graph = build_graph(model=BuiltInAnalyst(), database=database).compile(checkpointer=InMemorySaver())
+        graph = build_graph(model=BuiltInAnalyst(), database=database).compile(
+            checkpointer=InMemorySaver()
+        )
         conversation = Conversation(graph, "thread", context=Context(model_limit=8_000))
         conversation.ask("How many customers live in Wien?")
         for price in range(60):
@@ -135,10 +148,15 @@ def long_talk(shop_file: Path) -> Iterator[Conversation]:
         ("What was the answer when I asked about customers in Wien?", "2 customers"),
         ("你还记得customer Wien是多少吗?", "2 customers"),
         ("What did I ask first?", "How many customers live in Wien?"),
-        ("What was the answer when I asked about the weather in Porto?", "I find nothing about this"),
+        (
+            "What was the answer when I asked about the weather in Porto?",
+            "I find nothing about this",
+        ),
     ],
 )
-def test_what_the_memory_no_longer_holds_is_recalled_from_the_originals(long_talk: Conversation, question: str, said: str) -> None:
+def test_what_the_memory_no_longer_holds_is_recalled_from_the_originals(
+    long_talk: Conversation, question: str, said: str
+) -> None:
     answer = long_talk.ask(question)
     assert said in answer.text
     assert long_talk.history()[-2].name == "recall_history"
@@ -162,18 +180,34 @@ def test_a_place_that_may_be_either_end_is_declined(flights: Chat) -> None:
     assert flights.rows == [(0,)]
 
 
-def test_a_value_found_in_the_database_before_is_nothing_in_this_one(flights: Chat, shop: Chat) -> None:
+def test_a_value_found_in_the_database_before_is_nothing_in_this_one(
+    flights: Chat, shop: Chat
+) -> None:
     flights.ask("How many flights went to Los Angeles?")
-    looked = next(n for n, message in enumerate(flights.messages) if "find_values" in str(getattr(message, "tool_calls", "")))
+    looked = next(
+        n
+        for n, message in enumerate(flights.messages)
+        if "find_values" in str(getattr(message, "tool_calls", ""))
+    )
     shop.messages = [*flights.messages[:2], *flights.messages[looked:]]
-    shop.messages = [message for message in shop.messages if getattr(message, "name", "") not in ("list_tables", "describe_tables")]
+    shop.messages = [
+        message
+        for message in shop.messages
+        if getattr(message, "name", "") not in ("list_tables", "describe_tables")
+    ]
     shop.ask("how many customers in Los Angeles")
     assert shop.rows is None
 
 
-def test_a_thread_goes_on_with_another_database_without_the_query_before(flights: Chat, shop: Chat) -> None:
+def test_a_thread_goes_on_with_another_database_without_the_query_before(
+    flights: Chat, shop: Chat
+) -> None:
     flights.ask("How many airports are there?")
-    query = next(n for n, message in enumerate(flights.messages) if "run_sql" in str(getattr(message, "tool_calls", "")))
+    query = next(
+        n
+        for n, message in enumerate(flights.messages)
+        if "run_sql" in str(getattr(message, "tool_calls", ""))
+    )
     shop.messages = [*flights.messages[:2], *flights.messages[query:]]
     shop.ask("and how many in Chile?")
     assert "airports" not in shop.sql
@@ -182,7 +216,10 @@ def test_a_thread_goes_on_with_another_database_without_the_query_before(flights
 @pytest.mark.parametrize(
     ("questions", "rows"),
     [
-        (["Which carrier has the worst average arrival delay?", "and the best?"], [("B6", -20 / 3)]),
+        (
+            ["Which carrier has the worst average arrival delay?", "and the best?"],
+            [("B6", -20 / 3)],
+        ),
         (["How many flights from JFK in July?", "and how many in January arrived late?"], [(1,)]),
         (["How many flights are there?", "how many with a departure time?"], [(7,)]),
         (["How many flights are there?", "how many with a tail number?"], [(6,)]),
@@ -190,13 +227,22 @@ def test_a_thread_goes_on_with_another_database_without_the_query_before(flights
         (["How many flights are there?", "and how many to Los Angeles on time?"], None),
     ],
 )
-def test_a_follow_up_on_flights_uses_every_word_or_declines(flights: Chat, questions: list[str], rows: Rows | None) -> None:
+def test_a_follow_up_on_flights_uses_every_word_or_declines(
+    flights: Chat, questions: list[str], rows: Rows | None
+) -> None:
     for question in questions:
         flights.ask(question)
     assert flights.rows is None if rows is None else holds(flights.rows, rows), flights.sql
 
 
-@pytest.mark.parametrize("question", ["average departure time of the flights", "total of hours flown", "average hour of the flights"])
+@pytest.mark.parametrize(
+    "question",
+    [
+        "average departure time of the flights",
+        "total of hours flown",
+        "average hour of the flights",
+    ],
+)
 def test_a_time_of_day_is_not_averaged_nor_proposed(flights: Chat, question: str) -> None:
     answer = flights.ask(question)
     assert flights.rows is None, flights.sql

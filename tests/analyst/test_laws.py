@@ -46,14 +46,22 @@ def test_a_query_reads_back_from_its_sql(shop: Chat, question: str, dialect: str
 @pytest.fixture
 def catalog(shop: Chat) -> Catalog:
     listed = str(shop.run("list_tables", {}, "1").text)
-    described = str(shop.run("describe_tables", {"names": ["artist", "album", "genre", "track", "customer", "invoice"]}, "2").text)
+    described = str(
+        shop.run(
+            "describe_tables",
+            {"names": ["artist", "album", "genre", "track", "customer", "invoice"]},
+            "2",
+        ).text
+    )
     found = read_catalog((("list", listed), ("describe", described)))
     assert found is not None
     return found
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_a_word_nobody_understands_never_makes_a_reading_cheaper(catalog: Catalog, question: str) -> None:
+def test_a_word_nobody_understands_never_makes_a_reading_cheaper(
+    catalog: Catalog, question: str
+) -> None:
     plain = read_question(tokenize(question), catalog, {})
     strange = read_question(tokenize(question.replace("?", " zorbled?")), catalog, {})
     assert strange.cost >= plain.cost - 1e-9
@@ -62,7 +70,9 @@ def test_a_word_nobody_understands_never_makes_a_reading_cheaper(catalog: Catalo
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_paths_cover_each_word_once_and_come_cheapest_first(catalog: Catalog, question: str) -> None:
+def test_paths_cover_each_word_once_and_come_cheapest_first(
+    catalog: Catalog, question: str
+) -> None:
     tokens = tokenize(question)
     paths = cheapest_paths(all_meanings(tokens, catalog, {}), len(tokens), catalog)
     assert [path.cost for path in paths] == sorted(path.cost for path in paths)
@@ -74,10 +84,16 @@ def test_paths_cover_each_word_once_and_come_cheapest_first(catalog: Catalog, qu
 def test_an_exact_value_is_cheaper_than_a_part_of_a_longer_one() -> None:
     table = Table("planes", columns=(Column("planes", "manufacturer", "TEXT"),), described=True)
     values = {
-        "airbus": (Match("planes", "manufacturer", "AIRBUS INDUSTRIE", "partial"), Match("planes", "manufacturer", "AIRBUS", "exact"))
+        "airbus": (
+            Match("planes", "manufacturer", "AIRBUS INDUSTRIE", "partial"),
+            Match("planes", "manufacturer", "AIRBUS", "exact"),
+        )
     }
     for word in ("AIRBUS", "airbus", "Airbus"):
-        prices = {each.kind: each.cost for each in all_meanings(tokenize(word), Catalog("sqlite", {"planes": table}), values)}
+        prices = {
+            each.kind: each.cost
+            for each in all_meanings(tokenize(word), Catalog("sqlite", {"planes": table}), values)
+        }
         assert prices["value"] < prices["part"]
 
 
@@ -114,13 +130,21 @@ def test_a_word_is_like_a_name(word: str, name: str, least: float) -> None:
     assert likeness(word, name) >= least
 
 
-@pytest.mark.parametrize(("word", "name"), [("carrier", "car"), ("agency", "age"), ("store", "score")])
+@pytest.mark.parametrize(
+    ("word", "name"), [("carrier", "car"), ("agency", "age"), ("store", "score")]
+)
 def test_a_word_is_not_like_another(word: str, name: str) -> None:
     assert likeness(word, name) < 0.78
 
 
 def test_words_have_lemmas_and_stems() -> None:
-    assert [lemma(word) for word in ("cities", "buses", "people", "boxes", "status")] == ["city", "bus", "person", "box", "status"]
+    assert [lemma(word) for word in ("cities", "buses", "people", "boxes", "status")] == [
+        "city",
+        "bus",
+        "person",
+        "box",
+        "status",
+    ]
     assert stem("departed") == stem("departure") == stem("departing")
     assert abbreviates(("tail", "number"), "tailnum")
     assert not abbreviates(("tail", "of", "number"), "tailnum")

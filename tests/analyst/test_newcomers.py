@@ -1,4 +1,6 @@
-"""What newcomers asked the demo and Chinook and were answered wrongly: each is right now or declined, and so are its paraphrases."""
+"""What newcomers asked the demo and Chinook and were answered wrongly: each is right now or
+declined, and so are its paraphrases.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -32,11 +34,21 @@ ASKED: list[tuple[str, str, str, Rows]] = [
     ),
     *(
         ("flights", "How many airlines are there?", question, [(5,)])
-        for question in ("and airports?", "what about airports?", "and how many airports?", "and the airports?")
+        for question in (
+            "and airports?",
+            "what about airports?",
+            "and how many airports?",
+            "and the airports?",
+        )
     ),
     *(
         ("shop", "How many tracks are there?", question, [(2,)])
-        for question in ("and customers in Wien?", "and customers from Wien?", "how about customers in Wien?", "and Wien customers?")
+        for question in (
+            "and customers in Wien?",
+            "and customers from Wien?",
+            "how about customers in Wien?",
+            "and Wien customers?",
+        )
     ),
     *(
         ("flights", "", question, [("JFK", 2)])
@@ -67,7 +79,12 @@ ASKED: list[tuple[str, str, str, Rows]] = [
     ),
     *(
         ("flights", "", question, [(7,)])
-        for question in ("Rainiest month?", "Which month is the rainiest?", "wettest month", "What was the rainiest month?")
+        for question in (
+            "Rainiest month?",
+            "Which month is the rainiest?",
+            "wettest month",
+            "What was the rainiest month?",
+        )
     ),
     *(
         ("shop", "", question, [(4 / 3,)])
@@ -90,7 +107,9 @@ ASKED: list[tuple[str, str, str, Rows]] = [
 ]
 
 
-@pytest.mark.parametrize(("database", "before", "question", "right"), ASKED, ids=[each[2] for each in ASKED])
+@pytest.mark.parametrize(
+    ("database", "before", "question", "right"), ASKED, ids=[each[2] for each in ASKED]
+)
 def test_each_miss_and_its_paraphrases_are_right_or_declined(
     database: str, before: str, question: str, right: Rows, request: pytest.FixtureRequest
 ) -> None:
@@ -106,14 +125,24 @@ def test_each_miss_and_its_paraphrases_are_right_or_declined(
     [
         ("flights", "Which plane has made the most flights?", [("N1", 3)]),
         ("flights", "How many flights did Delta operate to Atlanta?", [(2,)]),
-        ("flights", "Which airports have the most departures delayed more than 2 hours?", [("JFK", 2)]),
+        (
+            "flights",
+            "Which airports have the most departures delayed more than 2 hours?",
+            [("JFK", 2)],
+        ),
         ("flights", "Rainiest month?", [(7,)]),
         ("shop", "average number of tracks per album", [(4 / 3,)]),
         ("flights", "How many flights arrived late?", [(4,)]),
-        ("flights", "show flights from JFK to LAX in July with delay over 3 hours", [(7, 4, "UA", 202, 250)]),
+        (
+            "flights",
+            "show flights from JFK to LAX in July with delay over 3 hours",
+            [(7, 4, "UA", 202, 250)],
+        ),
     ],
 )
-def test_these_are_not_only_declined(database: str, question: str, right: Rows, request: pytest.FixtureRequest) -> None:
+def test_these_are_not_only_declined(
+    database: str, question: str, right: Rows, request: pytest.FixtureRequest
+) -> None:
     chat: Chat = request.getfixturevalue(database)
     chat.ask(question)
     assert holds(chat.rows, right), chat.sql
@@ -128,7 +157,9 @@ def test_a_follow_up_after_a_count_is_a_count(flights: Chat, shop: Chat) -> None
     assert shop.rows == [(2,)]
 
 
-def test_a_list_of_things_shows_what_they_are_known_by_in_eight_columns_at_most(flights: Chat) -> None:
+def test_a_list_of_things_shows_what_they_are_known_by_in_eight_columns_at_most(
+    flights: Chat,
+) -> None:
     flights.ask("show flights from JFK to LAX in July with delay over 3 hours")
     assert flights.rows is not None
     assert len(flights.rows[0]) <= 8
@@ -143,7 +174,9 @@ def test_a_list_of_things_shows_what_they_are_known_by_in_eight_columns_at_most(
         ("What is the shoe size of the drummers?", "shoe", "foot"),
     ],
 )
-def test_a_decline_quotes_the_users_own_words(shop: Chat, question: str, own: str, not_said: str) -> None:
+def test_a_decline_quotes_the_users_own_words(
+    shop: Chat, question: str, own: str, not_said: str
+) -> None:
     first = shop.ask(question).splitlines()[0]
     assert shop.rows is None
     assert own in first
@@ -160,8 +193,12 @@ def test_a_decline_quotes_the_users_own_words(shop: Chat, question: str, own: st
         ("飞往波士顿的航班有多少？", "波士顿"),
     ],
 )
-def test_a_part_of_a_name_that_no_row_fits_is_a_decline_and_no_zero(flights: Chat, question: str, own: str) -> None:
-    """An airport's name holds Boston, but no flight goes there: the flights to Boston land at an airport of another name."""
+def test_a_part_of_a_name_that_no_row_fits_is_a_decline_and_no_zero(
+    flights: Chat, question: str, own: str
+) -> None:
+    """An airport's name holds Boston, but no flight goes there: the flights to Boston land at an
+    airport of another name.
+    """
     answer = flights.ask(question)
     assert f"“{own}”" in answer.splitlines()[0]
     assert "0" not in answer.splitlines()[0]
@@ -173,6 +210,10 @@ def test_a_part_of_a_name_that_the_question_asks_for_may_be_in_no_row(shop: Chat
 
 
 def test_no_question_of_these_stands_in_the_code_or_its_words() -> None:
-    room = " ".join(path.read_text(encoding="utf-8").lower() for path in ROOM.rglob("*") if path.suffix in (".py", ".tsv", ".toml"))
+    room = " ".join(
+        path.read_text(encoding="utf-8").lower()
+        for path in ROOM.rglob("*")
+        if path.suffix in (".py", ".tsv", ".toml")
+    )
     for _, _, question, _ in ASKED:
         assert question.lower().rstrip("?") not in room

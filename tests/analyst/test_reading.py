@@ -31,7 +31,10 @@ Rows = list[tuple[Any, ...]]
         ("How many artists have more than 1 album?", [(1,)]),
         ("Average total of invoices", [(13.0,)]),
         ("Total sales by billing country", [("Chile", 15.0), ("Austria", 37.0)]),
-        ("What is the average length of tracks per genre?", [("Jazz", 252051.0), ("Rock", (331180 + 369319 + 214000) / 3)]),
+        (
+            "What is the average length of tracks per genre?",
+            [("Jazz", 252051.0), ("Rock", (331180 + 369319 + 214000) / 3)],
+        ),
         ("Show the email of customers from Chile", [("l@x.cl",)]),
         ("Who is the oldest employee?", [("Adams", "Andrew")]),
         ("List employees hired after 2003", [("Peacock", "Jane")]),
@@ -58,7 +61,10 @@ Rows = list[tuple[Any, ...]]
         ("How many Jazz tracks are in the shop?", [(1,)]),
         ("How many customers live in Vienna?", [(2,)]),
         ("How many tracks cost more than a dollar?", [(1,)]),
-        ("Which genre has the longest tracks on average?", [("Rock", (331180 + 369319 + 214000) / 3)]),
+        (
+            "Which genre has the longest tracks on average?",
+            [("Rock", (331180 + 369319 + 214000) / 3)],
+        ),
         ("What percentage of tracks are Rock?", [(75.0,)]),
         ("What share of our revenue comes from Austria?", [(100 * 37 / 52,)]),
         ("average number of tracks per album", [(4 / 3,)]),
@@ -76,7 +82,10 @@ def test_a_question_about_the_shop(shop: Chat, question: str, rows: Rows) -> Non
     [
         ("How many flights left JFK in March?", [(2,)]),
         ("How many flights per month?", [(1, 2), (3, 2), (4, 1), (7, 3)]),
-        ("What is the average arrival delay per carrier?", [("DL", 15.5), ("UA", 220.0), ("B6", -20 / 3)]),
+        (
+            "What is the average arrival delay per carrier?",
+            [("DL", 15.5), ("UA", 220.0), ("B6", -20 / 3)],
+        ),
         ("How many flights have no tail number?", [(2,)]),
         ("How many flights have a departure delay over 60?", [(2,)]),
         ("How many flights were longer than 2000 miles?", [(3,)]),
@@ -94,8 +103,14 @@ def test_a_question_about_the_shop(shop: Chat, question: str, rows: Rows) -> Non
         ("What is the hottest it ever got?", [(80.0,)]),
         ("coldest month", [(1, 39.0)]),
         ("Which airline is the most delayed on average?", [("UA", 215.0)]),
-        ("Which airlines never fly out of LaGuardia?", [("United Air Lines Inc.",), ("JetBlue Airways",)]),
-        ("Which airlines did not fly to Atlanta?", [("United Air Lines Inc.",), ("JetBlue Airways",)]),
+        (
+            "Which airlines never fly out of LaGuardia?",
+            [("United Air Lines Inc.",), ("JetBlue Airways",)],
+        ),
+        (
+            "Which airlines did not fly to Atlanta?",
+            [("United Air Lines Inc.",), ("JetBlue Airways",)],
+        ),
         ("How many airports are never a destination?", [(3,)]),
     ],
 )
@@ -151,12 +166,16 @@ def test_a_year_of_things_is_not_the_year_of_what_they_did(flights: Chat) -> Non
 
 
 def test_a_verb_of_selling_asks_for_the_sales(shop: Chat) -> None:
-    """No table of the shop tells which tracks were sold; the number of tracks is another question."""
+    """No table of the shop tells which tracks were sold; the number of tracks is another
+    question.
+    """
     shop.ask("Which artist sold the most tracks?")
     assert shop.rows is None, shop.sql
 
 
-@pytest.mark.parametrize("question", ["How many flights had no delay?", "How many flights took longer than 5 units?"])
+@pytest.mark.parametrize(
+    "question", ["How many flights had no delay?", "How many flights took longer than 5 units?"]
+)
 def test_a_condition_that_no_column_tells_is_declined(flights: Chat, question: str) -> None:
     flights.ask(question)
     assert flights.rows is None, flights.sql
@@ -187,7 +206,9 @@ def test_a_value_with_a_slip_is_asked_back(shop: Chat) -> None:
         ("How many flights in March, April and July?", None),
     ],
 )
-def test_two_months_are_both_counted_or_declined(flights: Chat, question: str, rows: Rows | None) -> None:
+def test_two_months_are_both_counted_or_declined(
+    flights: Chat, question: str, rows: Rows | None
+) -> None:
     flights.ask(question)
     assert flights.rows == rows
 
@@ -208,7 +229,10 @@ def test_the_busiest_day_of_the_year_is_no_day_of_a_month(flights: Chat) -> None
 
 
 ORDERS = {"orders.csv": "customer,number,amount\n00123,1,100\n12345,2,2024\n00123,3,50\n"}
-SALES = {"sales_2023.csv": "customer,amount\nAnna,100\nBob,2024\n", "sales_2024.csv": "customer,amount\nAnna,300\nCid,2024\n"}
+SALES = {
+    "sales_2023.csv": "customer,amount\nAnna,100\nBob,2024\n",
+    "sales_2024.csv": "customer,amount\nAnna,300\nCid,2024\n",
+}
 
 
 @pytest.mark.parametrize(
@@ -232,8 +256,12 @@ SALES = {"sales_2023.csv": "customer,amount\nAnna,100\nBob,2024\n", "sales_2024.
         (SALES | ORDERS, "how many rows", None),
     ],
 )
-def test_a_question_about_files_of_data(files: dict[str, str], question: str, rows: Rows | None, tmp_path: Path) -> None:
-    """A year is a time and never an amount, digits after a zero are a code, and the rows of the only table can be counted."""
+def test_a_question_about_files_of_data(
+    files: dict[str, str], question: str, rows: Rows | None, tmp_path: Path
+) -> None:
+    """A year is a time and never an amount, digits after a zero are a code, and the rows of the
+    only table can be counted.
+    """
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     with chat_about(tmp_path) as chat:
@@ -241,7 +269,10 @@ def test_a_question_about_files_of_data(files: dict[str, str], question: str, ro
         assert chat.rows == rows or holds(chat.rows, rows or []), (chat.sql, answer)
 
 
-@pytest.mark.parametrize(("question", "key"), [("Which airport had the most arrivals?", "dest"), ("most departures by airport", "origin")])
+@pytest.mark.parametrize(
+    ("question", "key"),
+    [("Which airport had the most arrivals?", "dest"), ("most departures by airport", "origin")],
+)
 def test_what_is_counted_says_which_key_leads_to_it(flights: Chat, question: str, key: str) -> None:
     flights.ask(question)
     assert f"flights.{key} = airports.faa" in flights.sql

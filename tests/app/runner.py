@@ -35,12 +35,23 @@ class Home:
 
     def environment(self, **more: str) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
-        places = {"HOME": str(self.folder), "XDG_DATA_HOME": str(self.folder / "data"), "XDG_CACHE_HOME": str(self.folder / "cache")}
+        places = {
+            "HOME": str(self.folder),
+            "XDG_DATA_HOME": str(self.folder / "data"),
+            "XDG_CACHE_HOME": str(self.folder / "cache"),
+        }
         given = {"LONGTABLE_DATABASE": self.shop, "LONGTABLE_STORE": self.store, "LANG": "C.UTF-8"}
         return {**kept, **places, **given, **more}
 
     def run(self, *args: str, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[str]:
-        done = forked.run(_program, *args, stdin=stdin, environment=self.environment(**env), timeout=SECONDS, folder=self.at)
+        done = forked.run(
+            _program,
+            *args,
+            stdin=stdin,
+            environment=self.environment(**env),
+            timeout=SECONDS,
+            folder=self.at,
+        )
         out, err = done.stdout.decode(), done.stderr.decode()
         assert "Traceback" not in out + err, err
         return subprocess.CompletedProcess(done.args, done.returncode, out, err)
@@ -51,7 +62,9 @@ class Home:
 
 
 def _program(*args: str) -> None:
-    """Be the program: in a process of its own that has imported already, for a hundred runs would spend two minutes on that."""
+    """Be the program: in a process of its own that has imported already, for a hundred runs would
+    spend two minutes on that.
+    """
     from longtable.app.cli import main
 
     sys.argv = [str(PROGRAM), *args]
@@ -61,7 +74,11 @@ def _program(*args: str) -> None:
 def make_home(folder: Path) -> Home:
     """Make a home whose shop has 30 orders, one of them with an escape sequence in its name."""
     with closing(sqlite3.connect(folder / "shop.db")) as connection, connection:
-        connection.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT NOT NULL, amount REAL)")
-        rows = [(n, f"customer {n}", n / 2) for n in range(1, 30)] + [(30, "\x1b[31mred\x1b]0;owned\x07", None)]
+        connection.execute(
+            "CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT NOT NULL, amount REAL)"
+        )
+        rows = [(n, f"customer {n}", n / 2) for n in range(1, 30)] + [
+            (30, "\x1b[31mred\x1b]0;owned\x07", None)
+        ]
         connection.executemany("INSERT INTO orders VALUES (?, ?, ?)", rows)
     return Home(folder)

@@ -1,4 +1,6 @@
-"""Queries that wait for a person, on the command line: y, e and n from a pipe and a terminal, across processes."""
+"""Queries that wait for a person, on the command line: y, e and n from a pipe and a terminal,
+across processes.
+"""
 
 from pathlib import Path
 
@@ -29,11 +31,32 @@ def test_ask_says_how_to_decide_and_a_later_chat_shows_the_question_again(home: 
 
 
 def test_the_next_lines_of_a_pipe_decide_and_a_message_in_their_place_rejects(home: Home) -> None:
-    lines = [QUESTION, "n too slow", QUESTION, "e", "SELECT count(*) FROM orders WHERE id < 5", QUESTION, "/tables", "hello", QUESTION]
+    lines = [
+        QUESTION,
+        "n too slow",
+        QUESTION,
+        "e",
+        "SELECT count(*) FROM orders WHERE id < 5",
+        QUESTION,
+        "/tables",
+        "hello",
+        QUESTION,
+    ]
     events = home.events("chat", "--thread", "t", *ALWAYS, stdin="\n".join(lines).encode())
-    texts = [event["text"] for event in events if event["type"] == "answer" and event["status"] == "answered"]
-    assert ["did not approve" in texts[0], "4 orders" in texts[1], "Hello" in texts[2]] == [True, True, True]
-    assert [event["status"] for event in events if event["type"] == "query_finished"] == ["error", "success"]
+    texts = [
+        event["text"]
+        for event in events
+        if event["type"] == "answer" and event["status"] == "answered"
+    ]
+    assert ["did not approve" in texts[0], "4 orders" in texts[1], "Hello" in texts[2]] == [
+        True,
+        True,
+        True,
+    ]
+    assert [event["status"] for event in events if event["type"] == "query_finished"] == [
+        "error",
+        "success",
+    ]
     assert sum(event["type"] == "approval_requested" for event in events) == 4
     assert [event["note"] for event in events if event["type"] == "note"][1:] == [
         *["approval_ask"] * 2,
@@ -48,9 +71,15 @@ def test_the_next_lines_of_a_pipe_decide_and_a_message_in_their_place_rejects(ho
 
 def test_a_command_in_place_of_the_sql_is_a_command_and_a_comment_is_sql(home: Home) -> None:
     sql = "/* few */ SELECT count(*) FROM orders WHERE id < 5"
-    events = home.events("chat", "--thread", "t", *ALWAYS, stdin=f"{QUESTION}\ne\n/help\n{sql}\n".encode())
+    events = home.events(
+        "chat", "--thread", "t", *ALWAYS, stdin=f"{QUESTION}\ne\n/help\n{sql}\n".encode()
+    )
     assert [event["command"] for event in events if event["type"] == "command"] == ["help"]
-    assert [event["note"] for event in events if event["type"] == "note"][1:] == ["approval_ask", "approval_sql", "approval_sql"]
+    assert [event["note"] for event in events if event["type"] == "note"][1:] == [
+        "approval_ask",
+        "approval_sql",
+        "approval_sql",
+    ]
     assert [event["rows"] for event in events if event["type"] == "query_finished"] == [[[4]]]
 
 

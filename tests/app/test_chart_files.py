@@ -19,11 +19,17 @@ def home(tmp_path: Path) -> Home:
 def server() -> Iterator[ModelServer]:
     with open_model_server() as running:
         sql = "SELECT customer, amount FROM orders WHERE id <= 5"
-        running.script(call("run_sql", sql=sql), call("show_chart", handle="r1", wish="bar"), say("There it is."))
+        running.script(
+            call("run_sql", sql=sql),
+            call("show_chart", handle="r1", wish="bar"),
+            say("There it is."),
+        )
         yield running
 
 
-def test_a_chart_is_drawn_as_text_and_written_beside_the_result(home: Home, server: ModelServer) -> None:
+def test_a_chart_is_drawn_as_text_and_written_beside_the_result(
+    home: Home, server: ModelServer
+) -> None:
     done = home.run("ask", "plot", "--model", "gpt-4o-mini", "--base-url", server.base_url)
     assert done.returncode == 0, done.stderr
     assert re.search(r"customer 5\s.*█", done.stdout)
@@ -33,7 +39,16 @@ def test_a_chart_is_drawn_as_text_and_written_beside_the_result(home: Home, serv
 
 
 def test_a_chart_of_a_thread_in_memory_is_text_alone(home: Home, server: ModelServer) -> None:
-    done = home.run("ask", "plot", "--model", "gpt-4o-mini", "--base-url", server.base_url, "--store", "memory://")
+    done = home.run(
+        "ask",
+        "plot",
+        "--model",
+        "gpt-4o-mini",
+        "--base-url",
+        server.base_url,
+        "--store",
+        "memory://",
+    )
     assert done.returncode == 0, done.stderr
     assert "█" in done.stdout
     assert "chart of r1" not in done.stdout

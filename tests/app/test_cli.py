@@ -68,12 +68,17 @@ def test_ask_twice_continues_the_thread_and_threads_lists_it(home: Home) -> None
     assert "t1" in again.stdout
     assert "上下文" in again.stdout
     listed = home.events("threads")
-    assert [(info["thread_id"], info["turns"], info["title"]) for info in listed] == [("t1", 2, "How many orders are there?")]
+    assert [(info["thread_id"], info["turns"], info["title"]) for info in listed] == [
+        ("t1", 2, "How many orders are there?")
+    ]
     assert "How many orders" in home.run("threads").stdout
 
 
 def test_json_prints_one_event_a_line(home: Home, server: ModelServer) -> None:
-    server.script(call("run_sql", sql="SELECT customer FROM orders WHERE id = 30"), say("One\x1b[2J customer."))
+    server.script(
+        call("run_sql", sql="SELECT customer FROM orders WHERE id = 30"),
+        say("One\x1b[2J customer."),
+    )
     done = home.run("ask", "who?", "--json", *using(server))
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert "\x1b" not in done.stdout
@@ -88,13 +93,20 @@ def test_json_prints_one_event_a_line(home: Home, server: ModelServer) -> None:
     ]
     finished = next(event for event in events if event["type"] == "query_finished")
     assert finished["row_count"] == 1
-    assert "".join(event["text"] for event in events if event["type"] == "token") == events[-1]["text"] == "One\x1b[2J customer."
+    assert (
+        "".join(event["text"] for event in events if event["type"] == "token")
+        == events[-1]["text"]
+        == "One\x1b[2J customer."
+    )
 
 
 def test_what_was_guessed_of_a_csv_file_is_told_first(home: Home) -> None:
     (home.folder / "sales.csv").write_text("Report\nof 2024\n\nid,name,price\n1,a,2\n2,b,3\n")
     for question, said in (
-        ("How many sales are there?", "sales.csv: lines above the table were left out: 2 (Report / of 2024)."),
+        (
+            "How many sales are there?",
+            "sales.csv: lines above the table were left out: 2 (Report / of 2024).",
+        ),
         ("有多少 sales？", "sales.csv：表格上方有 2 行未载入（Report / of 2024）。"),
     ):
         done = home.run("ask", question, LONGTABLE_DATABASE=str(home.folder / "sales.csv"))
@@ -111,9 +123,12 @@ def test_long_results_show_twenty_rows_and_table_shows_all(home: Home, server: M
     assert "customer 29" in rest
 
 
-def test_nothing_from_database_or_model_reaches_the_terminal_as_an_escape(home: Home, server: ModelServer) -> None:
+def test_nothing_from_database_or_model_reaches_the_terminal_as_an_escape(
+    home: Home, server: ModelServer
+) -> None:
     server.script(
-        call("run_sql", sql="SELECT customer, '\x1b[5m' AS \"a\x1bb\" FROM orders WHERE id = 30"), say("\x1b]0;title\x07 \x9b31m done")
+        call("run_sql", sql="SELECT customer, '\x1b[5m' AS \"a\x1bb\" FROM orders WHERE id = 30"),
+        say("\x1b]0;title\x07 \x9b31m done"),
     )
     done = home.run("ask", "show \x1b[1m", *using(server))
     assert not {"\x1b", "\x07", "\x9b"} & set(done.stdout + done.stderr)
@@ -122,7 +137,9 @@ def test_nothing_from_database_or_model_reaches_the_terminal_as_an_escape(home: 
     assert "done" in done.stdout
 
 
-def test_piped_chat_answers_each_line_and_broken_ones_do_not_stop_it(home: Home, server: ModelServer) -> None:
+def test_piped_chat_answers_each_line_and_broken_ones_do_not_stop_it(
+    home: Home, server: ModelServer
+) -> None:
     server.always(lambda request: say(f"heard {request.messages[-1]['content']}"))
     lines = [
         b"one",
@@ -138,7 +155,11 @@ def test_piped_chat_answers_each_line_and_broken_ones_do_not_stop_it(home: Home,
     ]
     done = home.run("chat", *using(server), stdin=b"\n".join(lines))
     assert done.returncode == 0
-    assert [line for line in done.stdout.splitlines() if line.startswith("heard")] == ["heard one", "heard 二", "heard last"]
+    assert [line for line in done.stdout.splitlines() if line.startswith("heard")] == [
+        "heard one",
+        "heard 二",
+        "heard last",
+    ]
     said = done.stderr.splitlines()
     assert "line 4: not valid UTF-8 at byte 5; it is skipped" in said[0]
     assert "line 5: it holds a NUL character" in said[1]
@@ -154,7 +175,10 @@ def test_piped_chat_of_nothing_exits_zero(home: Home) -> None:
 
 def test_every_command_of_a_chat_answers(home: Home, server: ModelServer) -> None:
     server.always(say("fine"))
-    talk = b"/history\n/usage\n/table\nhello\n/help\n/history\n/view\n/usage\n/threads\n/tables\n/compact\n/quit\nnever reached\n"
+    talk = (
+        b"/history\n/usage\n/table\nhello\n/help\n/history\n/view\n/usage\n/threads\n/tables\n/compact\n/quit\nnever"
+        b" reached\n"
+    )
     events = home.events("chat", "--thread", "t", *using(server), stdin=talk)
     assert [event["note"] for event in events if event["type"] == "note"] == [
         "greeting",
@@ -177,7 +201,9 @@ def test_table_shows_the_last_result_of_the_chat(home: Home, server: ModelServer
     two = [call("run_sql", sql="SELECT 11 AS a"), call("run_sql", sql="SELECT 22 AS a")]
     failing = call("run_sql", sql="SELECT nothing FROM orders")
     server.script(first, say("one"), *two, say("two"), say("thanks"), failing, say("no"))
-    talk = "a\nb\nc\n/table\n/table 1\nd\n/table\n/table 2\n/table 3\n/table x\n/table " + "9" * 5_000
+    talk = (
+        "a\nb\nc\n/table\n/table 1\nd\n/table\n/table 2\n/table 3\n/table x\n/table " + "9" * 5_000
+    )
     events = home.events("chat", *using(server), stdin=talk.encode())
     shown = [event["text"] for event in events if event["type"] == "command"]
     assert [("11" in text, "22" in text, "early" in text) for text in shown] == [
@@ -187,14 +213,22 @@ def test_table_shows_the_last_result_of_the_chat(home: Home, server: ModelServer
         (False, True, False),
     ]
     errors = [event["message"] for event in events if event["type"] == "error"]
-    assert errors == [f"There is no table {number}: there are 2." for number in ("3", "x", "9" * 19 + "…")]
+    assert errors == [
+        f"There is no table {number}: there are 2." for number in ("3", "x", "9" * 19 + "…")
+    ]
 
 
 def test_a_compaction_can_be_undone_in_a_chat(home: Home, server: ModelServer) -> None:
     server.always(say("word " * 150))
-    talk = "/undo\n" + "".join(f"question {n}\n" for n in range(12)) + "/undo\n/compact\n/undo\n/usage\n/undo\n"
+    talk = (
+        "/undo\n"
+        + "".join(f"question {n}\n" for n in range(12))
+        + "/undo\n/compact\n/undo\n/usage\n/undo\n"
+    )
     events = home.events("chat", *using(server), stdin=talk.encode())
-    notes = [event["note"] for event in events if event["type"] == "note" and event["note"] != "greeting"]
+    notes = [
+        event["note"] for event in events if event["type"] == "note" and event["note"] != "greeting"
+    ]
     assert notes == ["nothing_to_undo", "nothing_to_undo", "undone", "nothing_to_undo"]
     folded = next(event for event in events if event["type"] == "context_compressed")
     assert {"strategy", "rebuilt", "ahead", "coverage"} <= set(folded)
@@ -206,7 +240,9 @@ def summaries(server: ModelServer) -> list[ChatRequest]:
     return [request for request in server.requests if request.is_for_summary]
 
 
-def test_a_command_that_ends_while_a_summary_is_made_ends_in_seconds_and_quietly(home: Home, server: ModelServer) -> None:
+def test_a_command_that_ends_while_a_summary_is_made_ends_in_seconds_and_quietly(
+    home: Home, server: ModelServer
+) -> None:
     release = threading.Event()
 
     def step(request: ChatRequest) -> Reply:
@@ -220,7 +256,9 @@ def test_a_command_that_ends_while_a_summary_is_made_ends_in_seconds_and_quietly
         while not summaries(server):
             n, start = n + 1, time.monotonic()
             assert n < 15
-            done = home.run("ask", f"question {n}", "--thread", "t1", "--model-limit", "9000", *using(server))
+            done = home.run(
+                "ask", f"question {n}", "--thread", "t1", "--model-limit", "9000", *using(server)
+            )
             assert (done.returncode, done.stderr) == (0, "")
     finally:
         release.set()
@@ -228,13 +266,19 @@ def test_a_command_that_ends_while_a_summary_is_made_ends_in_seconds_and_quietly
     assert f"question {n}" in home.run("threads", "export", "t1").stdout
 
 
-def test_in_a_chat_the_conversations_model_writes_the_summaries(home: Home, server: ModelServer) -> None:
+def test_in_a_chat_the_conversations_model_writes_the_summaries(
+    home: Home, server: ModelServer
+) -> None:
     server.always(answer_or_summary)
     talk = "".join(f"question {n}\n" for n in range(14)) + "/compact\nand now?\n"
-    events = home.events("chat", "--thread", "t", "--model-limit", "8000", *using(server), stdin=talk.encode())
+    events = home.events(
+        "chat", "--thread", "t", "--model-limit", "8000", *using(server), stdin=talk.encode()
+    )
     compactions = [event for event in events if event["type"] == "context_compressed"]
     assert {event["method"] for event in compactions} == {"model"}
-    assert {(event["writer"], event["input"], event["output"]) for event in compactions} == {("gpt-4o-mini", 5_100, 600)}
+    assert {(event["writer"], event["input"], event["output"]) for event in compactions} == {
+        ("gpt-4o-mini", 5_100, 600)
+    }
     asked = summaries(server)
     assert len(asked) == len(compactions) > 0
     assert len(server.requests) == 15 + len(asked)
@@ -242,14 +286,22 @@ def test_in_a_chat_the_conversations_model_writes_the_summaries(home: Home, serv
         assert request.tool_names == []
         assert not request.streams
         assert 0 < request.body["max_completion_tokens"] < 8_000
-    assert "the user asked for words" in str([request.messages[0] for request in server.requests if not request.is_for_summary][-1])
+    assert "the user asked for words" in str(
+        [request.messages[0] for request in server.requests if not request.is_for_summary][-1]
+    )
 
 
 @pytest.mark.parametrize(
     ("options", "model"),
-    [(["--summarizer", "code"], None), (["--summarizer", "same"], "gpt-4o-mini"), (["--summarizer", "openai:small"], "small")],
+    [
+        (["--summarizer", "code"], None),
+        (["--summarizer", "same"], "gpt-4o-mini"),
+        (["--summarizer", "openai:small"], "small"),
+    ],
 )
-def test_the_summarizer_option_says_who_writes(home: Home, server: ModelServer, options: list[str], model: str | None) -> None:
+def test_the_summarizer_option_says_who_writes(
+    home: Home, server: ModelServer, options: list[str], model: str | None
+) -> None:
     server.always(answer_or_summary)
     talk = "".join(f"question {n}\n" for n in range(6)) + "/compact\n"
     more = ["--compaction", "rolling-chat", "--thread", "t", *using(server)]
@@ -265,9 +317,14 @@ def picky(request: ChatRequest) -> Reply | Fault:
     return refused if "poison" in str(request.messages) else say(f"seen {len(request.messages)}")
 
 
-def test_a_refused_message_is_told_and_can_be_tried_again_or_left_out_in_a_chat(home: Home, server: ModelServer) -> None:
+def test_a_refused_message_is_told_and_can_be_tried_again_or_left_out_in_a_chat(
+    home: Home, server: ModelServer
+) -> None:
     server.always(picky)
-    lines = "/retry\none\n有 poison 吗？\n/retry\ntwo\n/history\n/exclude m1\n/exclude last\n/exclude\n/exclude m99\n/history\nthree\n"
+    lines = (
+        "/retry\none\n有 poison 吗？\n/retry\ntwo\n/history\n/exclude m1\n/exclude"
+        " last\n/exclude\n/exclude m99\n/history\nthree\n"
+    )
     done = home.run("chat", *using(server), stdin=lines.encode())
     assert "there is nothing to try again" in done.stdout
     assert done.stderr.count("模型服务拒绝了这条消息") == 2
@@ -276,17 +333,33 @@ def test_a_refused_message_is_told_and_can_be_tried_again_or_left_out_in_a_chat(
     assert "/exclude needs a message" in done.stderr
     assert "no message 'm99'" in done.stderr
     numbered = [line for line in done.stdout.rpartition("m1 ")[2].splitlines() if line[:1] == "m"]
-    assert numbered == ["m2 ai: seen 2", "m3 (left out) human: 有 poison 吗？", "m4 (left out) human: two", "m5 (left out) ai: seen 5"]
-    assert [message["content"] for message in server.requests[-1].messages[1:]] == ["seen 2", REFUSED_NOTE["en"], "three"]
+    assert numbered == [
+        "m2 ai: seen 2",
+        "m3 (left out) human: 有 poison 吗？",
+        "m4 (left out) human: two",
+        "m5 (left out) ai: seen 5",
+    ]
+    assert [message["content"] for message in server.requests[-1].messages[1:]] == [
+        "seen 2",
+        REFUSED_NOTE["en"],
+        "three",
+    ]
 
 
-def test_the_last_question_is_edited_and_asked_again_in_a_chat(home: Home, server: ModelServer) -> None:
+def test_the_last_question_is_edited_and_asked_again_in_a_chat(
+    home: Home, server: ModelServer
+) -> None:
     server.always(lambda request: say(f"seen {len(request.messages)}"))
-    lines = "/edit\n/edit How many?\nHow many orders?\none\nHow many orders in Mai?\n/edit How many orders in May?\n/history\n"
+    lines = (
+        "/edit\n/edit How many?\nHow many orders?\none\nHow many orders in Mai?\n/edit How many"
+        " orders in May?\n/history\n"
+    )
     done = home.run("chat", *using(server), stdin=lines.encode())
     assert "/edit needs the new question" in done.stderr
     assert "There is no question to edit" in done.stdout
-    assert [message["content"] for message in server.requests[-1].messages if message["role"] == "user"] == [
+    assert [
+        message["content"] for message in server.requests[-1].messages if message["role"] == "user"
+    ] == [
         "How many orders?",
         "one",
         "How many orders in May?",
@@ -294,14 +367,25 @@ def test_the_last_question_is_edited_and_asked_again_in_a_chat(home: Home, serve
     assert "(left out) human: How many orders in Mai?" in done.stdout
 
 
-def test_the_question_that_is_edited_stays_until_the_new_one_is_accepted(home: Home, server: ModelServer) -> None:
+def test_the_question_that_is_edited_stays_until_the_new_one_is_accepted(
+    home: Home, server: ModelServer
+) -> None:
     limited = home.folder / "limited.toml"
     limited.write_text("[limits]\nmax_message_chars = 40\n[rate_limit]\nturns = 3\nseconds = 600\n")
     server.always(picky)
-    lines = "the old question\n/edit " + "x" * 50 + "\n/edit poison\n/edit the new question\n/edit over the rate\n/history\n"
+    lines = (
+        "the old question\n/edit "
+        + "x" * 50
+        + "\n/edit poison\n/edit the new question\n/edit over the rate\n/history\n"
+    )
     done = home.run("chat", "--config", str(limited), *using(server), stdin=lines.encode())
-    assert [word in done.stderr for word in ("50", "refused this message", "No more than 3 questions")] == [True] * 3
-    history = ["m1 " + done.stdout.rpartition("m1 ")[2].splitlines()[0], *re.findall(r"^m[2-9].*", done.stdout.rpartition("m1 ")[2], re.M)]
+    assert [
+        word in done.stderr for word in ("50", "refused this message", "No more than 3 questions")
+    ] == [True] * 3
+    history = [
+        "m1 " + done.stdout.rpartition("m1 ")[2].splitlines()[0],
+        *re.findall(r"^m[2-9].*", done.stdout.rpartition("m1 ")[2], re.M),
+    ]
     assert history == [
         "m1 (left out) human: the old question",
         "m2 (left out) ai: seen 2",
@@ -318,10 +402,20 @@ def test_pins_are_made_listed_sent_and_let_go(home: Home, server: ModelServer) -
         "--thread",
         "t",
         *using(server),
-        stdin=b"/pin p1\n/pin too early\n/pins\nhello\n/pin\n/pin amounts are in cents\n/pins\nand?\n",
+        stdin=(
+            b"/pin p1\n/pin too early\n/pins\nhello\n/pin\n/pin amounts are in cents\n/pins\nand?\n"
+        ),
     )
-    assert [event["note"] for event in first if event["type"] == "note"] == ["greeting", "no_history", "no_pins", "pinned"]
-    errors = ["There is no such pinned statement.", "/pin needs the words to keep: /pin amounts are in cents"]
+    assert [event["note"] for event in first if event["type"] == "note"] == [
+        "greeting",
+        "no_history",
+        "no_pins",
+        "pinned",
+    ]
+    errors = [
+        "There is no such pinned statement.",
+        "/pin needs the words to keep: /pin amounts are in cents",
+    ]
     assert [event["message"] for event in first if event["type"] == "error"] == errors
     (listed,) = (event["text"] for event in first if event["type"] == "command")
     assert "amounts are in cents" in listed
@@ -333,7 +427,9 @@ def test_pins_are_made_listed_sent_and_let_go(home: Home, server: ModelServer) -
         "--thread",
         "t",
         *using(server),
-        stdin=f"/unpin\n/pins p0\n/pins {found[0]}\n/unpin {found[0]}\n/pins\n/pin {'x' * 8_001}\n".encode(),
+        stdin=(
+            f"/unpin\n/pins p0\n/pins {found[0]}\n/unpin {found[0]}\n/pins\n/pin {'x' * 8_001}\n".encode()
+        ),
     )
     assert "/unpin needs an id" in again.stderr
     assert "There is no such pinned statement." in again.stderr
@@ -343,10 +439,15 @@ def test_pins_are_made_listed_sent_and_let_go(home: Home, server: ModelServer) -
     assert "8,001 characters, the limit is 8,000" in again.stderr
 
 
-def test_what_a_command_does_not_take_is_refused_with_what_it_does(home: Home, server: ModelServer) -> None:
+def test_what_a_command_does_not_take_is_refused_with_what_it_does(
+    home: Home, server: ModelServer
+) -> None:
     server.always(say("word " * 150))
     talk = "".join(f"question {n}\n" for n in range(12))
-    commands = "/compact now\n/compact preview\n/undo m3\n/history 5\n/exclude m1 m2\n/reasoning loud\n/pin p1\n/pins\n/undo\n"
+    commands = (
+        "/compact now\n/compact preview\n/undo m3\n/history 5\n/exclude m1 m2\n/reasoning"
+        " loud\n/pin p1\n/pins\n/undo\n"
+    )
     events = home.events("chat", "--thread", "t", *using(server), stdin=(talk + commands).encode())
     errors = [event["message"] for event in events if event["type"] == "error"]
     assert [error.split(". ")[0] for error in errors[:5]] == [
@@ -359,17 +460,30 @@ def test_what_a_command_does_not_take_is_refused_with_what_it_does(home: Home, s
     assert "/compact preview: only say what it would do" in errors[0]
     assert errors[5:] == ["There is no such pinned statement."]
     notes = {event["note"]: event["text"] for event in events if event["type"] == "note"}
-    assert re.match(r"Nothing was compacted. /compact would compact messages m1 to m\d+: ", notes["compact_preview"])
+    assert re.match(
+        r"Nothing was compacted. /compact would compact messages m1 to m\d+: ",
+        notes["compact_preview"],
+    )
     assert {"no_pins", "nothing_to_undo"} <= set(notes)
 
 
-def test_what_is_left_out_names_its_pin_and_comes_back_with_it(home: Home, server: ModelServer) -> None:
+def test_what_is_left_out_names_its_pin_and_comes_back_with_it(
+    home: Home, server: ModelServer
+) -> None:
     rule = "以后金额都用万元。"
-    server.always(lambda request: call("remember", quote=rule) if request.messages[-1]["content"] == rule else say("好"))
-    lines = "以后金额都用万元。\n/exclude last\n/pins\n/include last\n/pins\n/include m1\n/include\n"
+    server.always(
+        lambda request: (
+            call("remember", quote=rule) if request.messages[-1]["content"] == rule else say("好")
+        )
+    )
+    lines = (
+        "以后金额都用万元。\n/exclude last\n/pins\n/include last\n/pins\n/include m1\n/include\n"
+    )
     done = home.run("chat", *using(server), stdin=lines.encode())
     left, _, back = done.stdout.partition("没有固定的内容。")
-    assert re.search(r"随之排除的固定内容 p[0-9a-f]{8}：“以后金额都用万元。”；用 /include 可一并恢复", left)
+    assert re.search(
+        r"随之排除的固定内容 p[0-9a-f]{8}：“以后金额都用万元。”；用 /include 可一并恢复", left
+    )
     assert "将重新发给模型。" in back
     assert "以后金额都用万元。" in back
     assert "m1 没有被排除。" in done.stdout
@@ -379,7 +493,11 @@ def test_what_is_left_out_names_its_pin_and_comes_back_with_it(home: Home, serve
 
 def test_commands_speak_the_language_of_the_chat(home: Home, server: ModelServer) -> None:
     server.always(say("好"))
-    done = home.run("chat", *using(server), stdin="你好\n/pin 金额以分为单位\n/pins\n/unpin\n/undo\n/topics\n/help\n".encode())
+    done = home.run(
+        "chat",
+        *using(server),
+        stdin="你好\n/pin 金额以分为单位\n/pins\n/unpin\n/undo\n/topics\n/help\n".encode(),
+    )
     assert "逐字保留" in done.stdout
     assert "金额以分为单位" in done.stdout
     assert "/unpin 后面要写编号" in done.stderr
@@ -402,10 +520,17 @@ def test_usage_after_a_compaction_is_the_new_one(home: Home, server: ModelServer
 
 def test_a_limit_that_is_too_small_fails_and_names_the_one_it_takes(home: Home) -> None:
     limit, tries = "1000", 0
-    while "There are 30 orders" not in (done := home.run("ask", "How many orders are there?", "--model-limit", limit)).stdout:
+    while (
+        "There are 30 orders"
+        not in (
+            done := home.run("ask", "How many orders are there?", "--model-limit", limit)
+        ).stdout
+    ):
         tries += 1
         assert tries < 8
-        if done.returncode == 0:  # calibration moved within the turn: the limit named may be a little short, and the analyst says so
+        if done.returncode == 0:
+            # Calibration moved within the turn: the limit named may be a little short, and the
+            # analyst says so.
             assert "too large for the conversation's limit" in done.stdout
             limit = str(int(limit) + 100)
             continue
@@ -418,7 +543,12 @@ def test_a_limit_that_is_too_small_fails_and_names_the_one_it_takes(home: Home) 
 
 
 def test_a_limit_that_is_too_small_is_told_line_by_line_in_a_piped_chat(home: Home) -> None:
-    done = home.run("chat", "--model-limit", "1680", stdin="How many orders are there?\n有多少 orders？\n/tables\n".encode())
+    done = home.run(
+        "chat",
+        "--model-limit",
+        "1680",
+        stdin="How many orders are there?\n有多少 orders？\n/tables\n".encode(),
+    )
     assert done.returncode == 0
     assert "needs one of" in done.stderr.splitlines()[0]
     assert "至少需要" in done.stderr.splitlines()[1]
@@ -434,7 +564,9 @@ def test_a_limit_that_is_too_small_is_told_line_by_line_in_a_piped_chat(home: Ho
         ([empty(), empty()], 1),
     ],
 )
-def test_ask_fails_when_there_is_no_answer(home: Home, server: ModelServer, script: list[Step], code: int) -> None:
+def test_ask_fails_when_there_is_no_answer(
+    home: Home, server: ModelServer, script: list[Step], code: int
+) -> None:
     server.script(*script)
     assert home.run("ask", "hello", *using(server)).returncode == code
 
@@ -449,7 +581,9 @@ def test_ask_fails_when_the_models_calls_are_spent(home: Home, server: ModelServ
 def test_compactions_are_shown_with_sizes(home: Home, server: ModelServer) -> None:
     server.always(say("word " * 150))
     talk = b"\n".join(b"tell me more about this and that, please" for _ in range(14))
-    done = home.run("chat", "--model-limit", "4000", "--summarizer", "code", *using(server), stdin=talk)
+    done = home.run(
+        "chat", "--model-limit", "4000", "--summarizer", "code", *using(server), stdin=talk
+    )
     assert done.returncode == 0
     assert "compacted " in done.stdout
     assert "by code" in done.stdout
@@ -471,7 +605,10 @@ def test_compactions_are_shown_with_sizes(home: Home, server: ModelServer) -> No
         (["--base-url", "http://[bad", "--model", "m"], "must name a host"),
         (["--base-url", "http://127.0.0.1:99999/v1", "--model", "m"], "a port from 1 to 65,535"),
         (["--model-limit", "0"], "--model-limit must be a whole number"),
-        (["--model-limit", "99999999999999999999"], "a whole number of tokens from 1 to 100,000,000"),
+        (
+            ["--model-limit", "99999999999999999999"],
+            "a whole number of tokens from 1 to 100,000,000",
+        ),
         (["--model-limit", "50"], "limit is too small"),
         (["--store", "redis://x"], "store URL"),
         (["--store", "x.db"], "write sqlite:///x.db"),
@@ -482,7 +619,9 @@ def test_compactions_are_shown_with_sizes(home: Home, server: ModelServer) -> No
         (["--thread", "x" * 129], "printable"),
     ],
 )
-def test_wrong_settings_are_one_sentence_and_exit_code_one(home: Home, args: list[str], said: str) -> None:
+def test_wrong_settings_are_one_sentence_and_exit_code_one(
+    home: Home, args: list[str], said: str
+) -> None:
     (home.folder / "notes.md").write_text("these are notes, and no database at all\n" * 50)
     done = home.run("ask", "How many orders?", *(arg.format(folder=home.folder) for arg in args))
     assert done.returncode == 1
@@ -493,7 +632,9 @@ def test_wrong_settings_are_one_sentence_and_exit_code_one(home: Home, args: lis
 
 @pytest.mark.parametrize("command", [["ask", "How many orders?"], ["chat"], ["threads"]])
 @pytest.mark.parametrize("store", ["sqlite:///{folder}/shop.db", "sqlite:///{folder}/link.db"])
-def test_threads_are_never_kept_in_the_database_that_is_asked(home: Home, command: list[str], store: str) -> None:
+def test_threads_are_never_kept_in_the_database_that_is_asked(
+    home: Home, command: list[str], store: str
+) -> None:
     (home.folder / "link.db").symlink_to("shop.db")
     before = (home.folder / "shop.db").read_bytes()
     done = home.run(*command, "--store", store.format(folder=home.folder))
@@ -538,7 +679,11 @@ def test_locked_store_is_a_clear_error(home: Home) -> None:
         (unauthorized("sk-secret-12345"), "provider_auth", "refused the key"),
         (rate_limited(0.01), "provider_rate_limited", "busy"),
         (server_error(), "provider_unavailable", "not reachable"),
-        (Reply(text="one two three four", pieces=4, breaks="drop"), "provider_unavailable", "not reachable"),
+        (
+            Reply(text="one two three four", pieces=4, breaks="drop"),
+            "provider_unavailable",
+            "not reachable",
+        ),
         (context_overflow("llama_cpp"), "model_context_overflow", "does not fit"),
     ],
 )
@@ -547,7 +692,15 @@ def test_provider_fault_is_one_sentence_and_the_thread_lives(
 ) -> None:
     faulty: list[Step] = [fault] * 8
     server.script(*faulty)
-    done = home.run("ask", "hello", "--thread", "t", "--json", *using(server), LONGTABLE_API_KEY="sk-secret-12345")
+    done = home.run(
+        "ask",
+        "hello",
+        "--thread",
+        "t",
+        "--json",
+        *using(server),
+        LONGTABLE_API_KEY="sk-secret-12345",
+    )
     assert done.returncode == 1
     error = json.loads(done.stdout.splitlines()[-1])
     assert (error["type"], error["code"]) == ("error", code)
@@ -559,8 +712,12 @@ def test_provider_fault_is_one_sentence_and_the_thread_lives(
 
 
 def test_a_forgotten_v1_is_one_sentence(home: Home, server: ModelServer) -> None:
-    server._http.expect_request("/chat/completions").respond_with_data("<html>Welcome</html>", content_type="text/html")
-    done = home.run("ask", "hello", "--model", "gpt-4o-mini", "--base-url", server.base_url.removesuffix("/v1"))
+    server._http.expect_request("/chat/completions").respond_with_data(
+        "<html>Welcome</html>", content_type="text/html"
+    )
+    done = home.run(
+        "ask", "hello", "--model", "gpt-4o-mini", "--base-url", server.base_url.removesuffix("/v1")
+    )
     assert done.returncode == 1
     assert "gave an answer that cannot be read" in done.stderr
     assert "is /v1 missing" in done.stderr
@@ -575,7 +732,9 @@ def test_a_forgotten_v1_is_one_sentence(home: Home, server: ModelServer) -> None
         call("run_sql", sql="SELECT nothing FROM orders"),
     ],
 )
-def test_a_models_bad_call_is_shown_and_the_turn_goes_on(home: Home, server: ModelServer, first: Reply) -> None:
+def test_a_models_bad_call_is_shown_and_the_turn_goes_on(
+    home: Home, server: ModelServer, first: Reply
+) -> None:
     server.script(first, say("Sorry, that failed."))
     done = home.run("ask", "hello", *using(server))
     assert done.returncode == 0
@@ -636,7 +795,10 @@ def test_threads_of_an_empty_store_and_an_unknown_thread(home: Home) -> None:
     assert "no such conversation" in missing.stderr
 
 
-@pytest.mark.parametrize("args", [["--help"], ["ask", "--help"], ["chat", "--help"], ["threads", "--help"], ["demo", "--help"]])
+@pytest.mark.parametrize(
+    "args",
+    [["--help"], ["ask", "--help"], ["chat", "--help"], ["threads", "--help"], ["demo", "--help"]],
+)
 def test_help_is_there(home: Home, args: list[str]) -> None:
     done = home.run(*args)
     assert done.returncode == 0
@@ -649,7 +811,8 @@ def test_wrong_option_is_a_usage_error(home: Home) -> None:
 
 
 def test_debug_shows_the_trace(home: Home) -> None:
-    with pytest.raises(AssertionError, match="Traceback"):  # what the runner forbids everywhere else
+    with pytest.raises(AssertionError, match="Traceback"):
+        # What the runner forbids everywhere else.
         home.run("ask", "hi", "--debug", "--database", "sqlite:////nowhere/at/all.db")
 
 
@@ -669,10 +832,24 @@ def test_demo_is_built_once_and_asked_by_default(home: Home) -> None:
 
 
 def test_help_imports_nothing_heavy() -> None:
-    heavy = {"langgraph", "langchain_core", "langchain", "openai", "duckdb", "sqlglot", "tiktoken", "numpy"}
-    run = "import sys; from longtable.app.program import app; sys.argv = ['longtable', 'ask', '--help']; app(standalone_mode=False)"
+    heavy = {
+        "langgraph",
+        "langchain_core",
+        "langchain",
+        "openai",
+        "duckdb",
+        "sqlglot",
+        "tiktoken",
+        "numpy",
+    }
+    run = (
+        "import sys; from longtable.app.program import app; sys.argv = ['longtable', 'ask',"
+        " '--help']; app(standalone_mode=False)"
+    )
     code = f"{run}; print({heavy} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
     assert done.stdout.splitlines()[-1] == "set()"
 
 
@@ -690,7 +867,9 @@ def test_a_policy_file_holds_and_a_slip_in_it_is_told_with_its_line(home: Home) 
 
 
 def test_what_a_chat_is_asked_in_vain_names_what_the_chat_has(home: Home) -> None:
-    done = home.run("chat", stdin=b"How many orders are there?\n/exclude m99\n/include m1\n/unpin 99\n/result\n")
+    done = home.run(
+        "chat", stdin=b"How many orders are there?\n/exclude m99\n/include m1\n/unpin 99\n/result\n"
+    )
     said = done.stdout + done.stderr
     assert "the thread has no message 'm99': /history," in said
     assert "m1 was not left out." in said

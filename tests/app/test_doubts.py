@@ -16,8 +16,13 @@ def server() -> Iterator[ModelServer]:
 
 
 def test_an_invented_figure_is_told_below_the_answer(tmp_path: Path, server: ModelServer) -> None:
-    server.script(call("run_sql", sql="SELECT count(*) AS n FROM orders"), say("There are 30 orders, worth 918.33."))
-    done = make_home(tmp_path).run("ask", "How many?", "--model", "gpt-4o-mini", "--base-url", server.base_url)
+    server.script(
+        call("run_sql", sql="SELECT count(*) AS n FROM orders"),
+        say("There are 30 orders, worth 918.33."),
+    )
+    done = make_home(tmp_path).run(
+        "ask", "How many?", "--model", "gpt-4o-mini", "--base-url", server.base_url
+    )
     assert done.returncode == 0
     assert done.stdout.count("There are 30 orders, worth 918.33.") == 1
     assert "not found in the results: 918.33\n" in done.stdout

@@ -1,4 +1,6 @@
-"""`longtable mcp` to a real client of the official SDK, over a process's standard input and output."""
+"""`longtable mcp` to a real client of the official SDK, over a process's standard input and
+output.
+"""
 
 import asyncio
 import json
@@ -26,7 +28,10 @@ def home(tmp_path: Path) -> Home:
 
 def with_server(home: Home, work: Callable[[Client], Awaitable[Result]], *options: str) -> Result:
     command = StdioServerParameters(
-        command=sys.executable, args=["-m", "longtable.app.cli", "mcp", *options], env=home.environment(), cwd=str(home.folder)
+        command=sys.executable,
+        args=["-m", "longtable.app.cli", "mcp", *options],
+        env=home.environment(),
+        cwd=str(home.folder),
     )
 
     async def run() -> Result:
@@ -39,7 +44,9 @@ def with_server(home: Home, work: Callable[[Client], Awaitable[Result]], *option
 def text_of(answer: CallToolResult) -> Any:
     [content] = answer.content
     assert isinstance(content, TextContent)
-    return json.loads(content.text.partition(": ")[2] if content.text.startswith("Error") else content.text)
+    return json.loads(
+        content.text.partition(": ")[2] if content.text.startswith("Error") else content.text
+    )
 
 
 def test_a_client_asks_goes_on_looks_at_tables_and_runs_sql(home: Home) -> None:
@@ -53,13 +60,28 @@ def test_a_client_asks_goes_on_looks_at_tables_and_runs_sql(home: Home) -> None:
         rows = await client.call_tool("run_sql", {"sql": "SELECT max(amount) FROM orders"})
         refused = await client.call_tool("run_sql", {"sql": "DROP TABLE orders"})
         pairs = await client.call_tool(
-            "run_sql", {"sql": "SELECT count(*) FROM orders a, orders b, orders c, orders d, orders e, orders f"}
+            "run_sql",
+            {
+                "sql": (
+                    "SELECT count(*) FROM orders a, orders b, orders c, orders d, orders e,"
+                    " orders f"
+                )
+            },
         )
         empty = await client.call_tool("ask", {"question": " "})
         return tools, first, second, tables, shape, found, rows, refused, pairs, empty
 
-    tools, first, second, tables, shape, found, rows, refused, pairs, empty = with_server(home, work, "--thread", "m")
-    assert set(tools) == {"ask", "list_tables", "describe_tables", "find_values", "run_sql", "new_conversation"}
+    tools, first, second, tables, shape, found, rows, refused, pairs, empty = with_server(
+        home, work, "--thread", "m"
+    )
+    assert set(tools) == {
+        "ask",
+        "list_tables",
+        "describe_tables",
+        "find_values",
+        "run_sql",
+        "new_conversation",
+    }
     assert all(tool.title and "user sees" not in tool.description for tool in tools.values())
     assert all(tool.annotations.read_only_hint for tool in tools.values())
     assert "30" in text_of(first)["answer"]
@@ -76,7 +98,9 @@ def test_a_client_asks_goes_on_looks_at_tables_and_runs_sql(home: Home) -> None:
     assert "How many orders" in home.run("threads", "show", "m").stdout
 
 
-def test_a_client_gets_rows_by_page_a_structured_answer_progress_and_a_new_conversation(home: Home) -> None:
+def test_a_client_gets_rows_by_page_a_structured_answer_progress_and_a_new_conversation(
+    home: Home,
+) -> None:
     told: list[str | None] = []
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
@@ -84,9 +108,15 @@ def test_a_client_gets_rows_by_page_a_structured_answer_progress_and_a_new_conve
         told.append(message)
 
     async def work(client: Client) -> tuple[Any, ...]:
-        asked = await client.call_tool("ask", {"question": "How many orders are there?"}, progress_callback=note)
-        page = await client.call_tool("run_sql", {"sql": "SELECT id FROM orders ORDER BY id", "rows": 3, "offset": 5})
-        beyond = await client.call_tool("run_sql", {"sql": "SELECT id FROM orders", "offset": 1_001})
+        asked = await client.call_tool(
+            "ask", {"question": "How many orders are there?"}, progress_callback=note
+        )
+        page = await client.call_tool(
+            "run_sql", {"sql": "SELECT id FROM orders ORDER BY id", "rows": 3, "offset": 5}
+        )
+        beyond = await client.call_tool(
+            "run_sql", {"sql": "SELECT id FROM orders", "offset": 1_001}
+        )
         wrong = await client.call_tool("run_sql", {"sql": "SELECT id FROM orders", "rows": 0})
         fresh = await client.call_tool("new_conversation", {})
         lost = await client.call_tool("ask", {"question": "and in 2013?"})
@@ -98,7 +128,8 @@ def test_a_client_gets_rows_by_page_a_structured_answer_progress_and_a_new_conve
     assert (asked.structured_content["rows"], asked.structured_content["row_count"]) == ([[30]], 1)
     assert any("orders" in str(message) for message in told)
     assert (text_of(page)["row_count"], text_of(page)["shown"]) == (30, 3)
-    assert (text_of(page)["offset"], text_of(page)["rows"]) == (5, [[6], [7], [8]])  # ids begin at 1
+    # Ids begin at 1.
+    assert (text_of(page)["offset"], text_of(page)["rows"]) == (5, [[6], [7], [8]])
     assert {name: text_of(beyond)[name] for name in ("row_count", "offset", "shown", "rows")} == {
         "row_count": 30,
         "offset": 1_001,
@@ -106,7 +137,8 @@ def test_a_client_gets_rows_by_page_a_structured_answer_progress_and_a_new_conve
         "rows": [],
     }
     assert wrong.is_error
-    assert "I am the built-in analyst" in lost.structured_content["answer"]  # which it says once a conversation
+    # Which it says once a conversation.
+    assert "I am the built-in analyst" in lost.structured_content["answer"]
     assert "human: How many orders" not in home.run("threads", "show", fresh.content[0].text).stdout
 
 
@@ -118,13 +150,19 @@ def test_what_a_client_asks_is_summarised_by_the_conversations_model(home: Home)
             for n in range(8):
                 await client.call_tool("ask", {"question": f"question {n}"})
 
-        file = f"[model]\nname = 'gpt-4o-mini'\nbase_url = '{models.base_url}'\n[compaction]\npreset = 'rolling_chat'\n"
+        file = (
+            f"[model]\nname = 'gpt-4o-mini'\nbase_url = '{models.base_url}'\n[compaction]\npreset ="
+            " 'rolling_chat'\n"
+        )
         (home.folder / "longtable.toml").write_text(file)
         with_server(home, work, "--config", "longtable.toml")
         assert len([request for request in models.requests if not request.is_for_summary]) == 8
         written = [request for request in models.requests if request.is_for_summary]
     assert written
-    assert all(request.tool_names == [] and request.body["max_completion_tokens"] > 0 for request in written)
+    assert all(
+        request.tool_names == [] and request.body["max_completion_tokens"] > 0
+        for request in written
+    )
 
 
 @pytest.mark.parametrize("option", ["--private", "--json", "--approve-sql=always"])
@@ -138,8 +176,12 @@ def test_it_does_not_start_with_what_it_cannot_honour(home: Home, option: str) -
 def test_no_masked_value_goes_out_by_its_place_or_in_the_name_of_a_type(home: Home) -> None:
     file, policy = home.folder / "people.duckdb", home.folder / "policy.toml"
     with duckdb.connect(file) as connection:
-        connection.execute("CREATE TABLE customers (id INTEGER, email VARCHAR, mood ENUM('canary.two', 'ok'))")
-        connection.execute("INSERT INTO customers VALUES (1, 'canary.one@example.com', 'canary.two')")
+        connection.execute(
+            "CREATE TABLE customers (id INTEGER, email VARCHAR, mood ENUM('canary.two', 'ok'))"
+        )
+        connection.execute(
+            "INSERT INTO customers VALUES (1, 'canary.one@example.com', 'canary.two')"
+        )
     policy.write_text("columns.masked = ['customers.email', 'customers.mood']\n")
     asked = (
         "SELECT id, #2 FROM customers",

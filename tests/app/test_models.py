@@ -47,7 +47,9 @@ def test_a_name_that_cannot_be_opened_says_what_to_do(name: str, said: str) -> N
         open_model(name)
 
 
-def test_provider_and_name_with_a_key_open_the_providers_model(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_provider_and_name_with_a_key_open_the_providers_model(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-mine")
     model = open_model("openai:gpt-4o-mini")
     assert isinstance(model, ChatOpenAI)
@@ -84,5 +86,8 @@ def test_endpoint_gets_name_and_key_and_streams_usage(
 
 def test_label_names_no_password() -> None:
     given = {"model": "m", "base_url": "http://me:secret@localhost:1/v1", "summarizer": "small"}
-    assert model_label(load_settings(given, environment={})) == "m at localhost (summaries: small at localhost)"
+    assert (
+        model_label(load_settings(given, environment={}))
+        == "m at localhost (summaries: small at localhost)"
+    )
     assert model_label(load_settings(environment={})) == "built-in analyst"

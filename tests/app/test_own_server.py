@@ -1,4 +1,6 @@
-"""The recipe of docs/servers.md under a real uvicorn: a client that goes away in mid-answer loses nothing."""
+"""The recipe of docs/servers.md under a real uvicorn: a client that goes away in mid-answer loses
+nothing.
+"""
 
 import re
 import socket
@@ -46,18 +48,35 @@ SECONDS = 1.5
 def serving(tmp_path: Path, *, finish: bool) -> Iterator[str]:
     pytest.importorskip("fastapi")
     pytest.importorskip("uvicorn")
-    [recipe] = [block for block in re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL) if "FastAPI" in block]
+    [recipe] = [
+        block
+        for block in re.findall(
+            r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL
+        )
+        if "FastAPI" in block
+    ]
     imported = "from longtable.analyst.model import BuiltInAnalyst\n"
     assert imported in recipe
     assert FINISH in recipe
     (tmp_path / "server.py").write_text(
-        recipe.replace(imported, SLOW).replace(FINISH, FINISH if finish else FINISH.replace("finish", "cancel"))
+        recipe.replace(imported, SLOW).replace(
+            FINISH, FINISH if finish else FINISH.replace("finish", "cancel")
+        )
     )
     make(tmp_path, "sqlite")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "uvicorn", "server:app", "--port", str(port), "--log-level", "warning"]
+    command = [
+        sys.executable,
+        "-m",
+        "uvicorn",
+        "server:app",
+        "--port",
+        str(port),
+        "--log-level",
+        "warning",
+    ]
     with subprocess.Popen(command, cwd=tmp_path) as server:
         try:
             for _ in range(400):
@@ -75,7 +94,10 @@ def test_a_client_that_goes_away_in_mid_answer_finds_it_at_the_next_read_only_wh
     finish: bool, tmp_path: Path
 ) -> None:
     asked = {"question": "Count to eight.", "message_id": "a"}
-    with serving(tmp_path, finish=finish) as url, httpx.Client(trust_env=False, timeout=20) as client:
+    with (
+        serving(tmp_path, finish=finish) as url,
+        httpx.Client(trust_env=False, timeout=20) as client,
+    ):
         with client.stream("POST", url, params=asked) as answer:
             assert answer.headers["content-type"].startswith("text/event-stream")
             token = next(line for line in answer.iter_lines() if '"token"' in line)
@@ -84,7 +106,8 @@ def test_a_client_that_goes_away_in_mid_answer_finds_it_at_the_next_read_only_wh
         while len(history := client.get(url).json()) < 2 and time.monotonic() < end:
             time.sleep(0.1)
         assert history == ["Count to eight.", ANSWER][: 2 if finish else 1]
-        assert ANSWER in client.post(url, params=asked).text  # the answer that it has; else its turn goes on
+        # The answer that it has; else its turn goes on.
+        assert ANSWER in client.post(url, params=asked).text
         assert client.get(url).json() == ["Count to eight.", ANSWER]
 
 

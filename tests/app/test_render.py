@@ -14,8 +14,20 @@ from longtable.app.commands import COMMANDS, Commands
 from longtable.app.screen import ConsoleScreen
 from longtable.app.terminal import clean, clean_line, json_line, language_of
 from longtable.app.translations import ADVICE, WORDS, say
-from longtable.base.errors import ConfigError, InputError, LongtableError, MessageTooLongError, ProviderRateLimitedError
-from longtable.base.events import ContextCompressed, ContextUsage, MessagesRetired, QueryFinished, Recall
+from longtable.base.errors import (
+    ConfigError,
+    InputError,
+    LongtableError,
+    MessageTooLongError,
+    ProviderRateLimitedError,
+)
+from longtable.base.events import (
+    ContextCompressed,
+    ContextUsage,
+    MessagesRetired,
+    QueryFinished,
+    Recall,
+)
 from longtable.memory.pins import Pin
 from longtable.memory.topics import Topic
 from longtable.tools.catalog import Catalog, Column, Table
@@ -90,7 +102,10 @@ def test_json_line_round_trips_and_holds_no_raw_control() -> None:
     line.encode()
 
 
-@pytest.mark.parametrize(("text", "language"), [("how many?", "en"), ("有多少 orders?", "zh"), ("", "en"), ("café", "en")])
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [("how many?", "en"), ("有多少 orders?", "zh"), ("", "en"), ("café", "en")],
+)
 def test_language_follows_the_script(text: str, language: str) -> None:
     assert language_of(text) == language
 
@@ -123,7 +138,10 @@ def test_lookups_are_one_quiet_line() -> None:
         ("describe_tables", {"names": ["a", "b"]}),
         ("find_values", {"text": ["x\x1b[1m"], "limit": 8}),
     ]
-    assert drawn(render.lookups(calls, 12)).strip() == "list_tables · describe_tables a, b · find_values x␛[1m 8: 12 ms"
+    assert (
+        drawn(render.lookups(calls, 12)).strip()
+        == "list_tables · describe_tables a, b · find_values x␛[1m 8: 12 ms"
+    )
 
 
 def test_result_shows_twenty_rows_and_counts_the_rest() -> None:
@@ -150,9 +168,14 @@ def test_one_column_wider_than_the_screen_is_folded_not_lost() -> None:
     assert drawn(render.first_rows(event, 30, "en"), 30).count("word") == 11
 
 
-@pytest.mark.parametrize(("rows", "said"), [(1, "1 row, 3 ms"), (2, "2 rows, 3 ms"), (21, "... 1 more row ("), (22, "... 2 more rows (")])
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [(1, "1 row, 3 ms"), (2, "2 rows, 3 ms"), (21, "... 1 more row ("), (22, "... 2 more rows (")],
+)
 def test_one_row_is_one_row(rows: int, said: str) -> None:
-    assert said in drawn(render.query_finished(finished(["n"], [[n] for n in range(rows)]), 80, "en"))
+    assert said in drawn(
+        render.query_finished(finished(["n"], [[n] for n in range(rows)]), 80, "en")
+    )
 
 
 def test_one_column_left_out_is_one_column() -> None:
@@ -254,14 +277,25 @@ USUAL = ContextCompressed(
         ),
     ],
 )
-def test_a_compaction_says_who_wrote_it_what_it_cost_and_why_not_the_model(changes: dict[str, Any], en: str, zh: str) -> None:
+def test_a_compaction_says_who_wrote_it_what_it_cost_and_why_not_the_model(
+    changes: dict[str, Any], en: str, zh: str
+) -> None:
     event = cast("ContextCompressed", {**USUAL, "input": 5_100, "output": 600, **changes})
     assert en in render.compressed(event, "en").plain
     assert zh in render.compressed(event, "zh").plain
 
 
 def test_a_compaction_that_no_model_was_asked_for_says_nothing_of_models() -> None:
-    event = cast("ContextCompressed", {**USUAL, "input": 0, "output": 0, "writer": "code", "why_by_code": "no model writes summaries here"})
+    event = cast(
+        "ContextCompressed",
+        {
+            **USUAL,
+            "input": 0,
+            "output": 0,
+            "writer": "code",
+            "why_by_code": "no model writes summaries here",
+        },
+    )
     assert "\n" not in render.compressed(event, "en").plain
 
 
@@ -269,10 +303,18 @@ def test_a_compaction_that_no_model_was_asked_for_says_nothing_of_models() -> No
     ("changes", "en", "zh"),
     [
         ({}, "(1 message, model, 3 ms)", "（1 条消息，模型，3 毫秒）"),
-        ({"strategy": "topics"}, "(1 message, topics, model, 3 ms)", "（1 条消息，topics，模型，3 毫秒）"),
+        (
+            {"strategy": "topics"},
+            "(1 message, topics, model, 3 ms)",
+            "（1 条消息，topics，模型，3 毫秒）",
+        ),
         ({"rebuilt": True}, "model, made from the originals, 3 ms", "模型，由原文重做，3 毫秒"),
         ({"ahead": True}, "model, for the next turn, 3 ms", "模型，为下一轮准备，3 毫秒"),
-        ({"coverage": 0.999}, "model, 99 % of the text read, 3 ms", "模型，读了 99 % 的原文，3 毫秒"),
+        (
+            {"coverage": 0.999},
+            "model, 99 % of the text read, 3 ms",
+            "模型，读了 99 % 的原文，3 毫秒",
+        ),
     ],
 )
 def test_a_compaction_says_what_was_unusual(changes: dict[str, Any], en: str, zh: str) -> None:
@@ -284,7 +326,11 @@ def test_a_compaction_says_what_was_unusual(changes: dict[str, Any], en: str, zh
 @pytest.mark.parametrize(
     ("count", "en", "zh"),
     [
-        (1, "1 message moved to the archive (1,234 in all; /history shows it)", "1 条消息已移入存档（共 1,234 条；/history 仍可查看）"),
+        (
+            1,
+            "1 message moved to the archive (1,234 in all; /history shows it)",
+            "1 条消息已移入存档（共 1,234 条；/history 仍可查看）",
+        ),
         (
             20,
             "20 messages moved to the archive (1,234 in all; /history shows them)",
@@ -303,7 +349,12 @@ def test_messages_that_retire_are_told(count: int, en: str, zh: str) -> None:
     [
         (0, [], "recalled nothing on “a b␛”", "没有找到关于“a b␛”的消息"),
         (1, [7], "recalled 1 message on “a b␛” (turn 7)", "找回 1 条关于“a b␛”的消息（第 7 轮）"),
-        (3, [1, 2], "recalled 3 messages on “a b␛” (turn 1, 2)", "找回 3 条关于“a b␛”的消息（第 1, 2 轮）"),
+        (
+            3,
+            [1, 2],
+            "recalled 3 messages on “a b␛” (turn 1, 2)",
+            "找回 3 条关于“a b␛”的消息（第 1, 2 轮）",
+        ),
     ],
 )
 def test_a_recall_is_told(found: int, turns: list[int], en: str, zh: str) -> None:
@@ -349,13 +400,35 @@ def test_every_command_has_a_line_of_help(name: str) -> None:
     ("error", "language", "sentence", "hint"),
     [
         (ConfigError("set X to Y"), "en", "A setting or an argument does not fit.", "set X to Y"),
-        (ConfigError("set X to Y"), "zh", "有一项设置或参数不合适。", "请检查选项、参数和环境变量（set X to Y）"),
-        (MessageTooLongError(size=9, limit=8), "en", "The message has 9 characters, the limit is 8: please shorten it.", ""),
-        (ProviderRateLimitedError("wait", retry_after=7), "en", "The model's provider is busy: try again in 7 s.", "wait"),
-        (KeyError("secret"), "en", "Something went wrong inside longtable.", "KeyError; run again with --debug for the details"),
+        (
+            ConfigError("set X to Y"),
+            "zh",
+            "有一项设置或参数不合适。",
+            "请检查选项、参数和环境变量（set X to Y）",
+        ),
+        (
+            MessageTooLongError(size=9, limit=8),
+            "en",
+            "The message has 9 characters, the limit is 8: please shorten it.",
+            "",
+        ),
+        (
+            ProviderRateLimitedError("wait", retry_after=7),
+            "en",
+            "The model's provider is busy: try again in 7 s.",
+            "wait",
+        ),
+        (
+            KeyError("secret"),
+            "en",
+            "Something went wrong inside longtable.",
+            "KeyError; run again with --debug for the details",
+        ),
     ],
 )
-def test_error_is_a_sentence_and_a_hint(error: Exception, language: str, sentence: str, hint: str) -> None:
+def test_error_is_a_sentence_and_a_hint(
+    error: Exception, language: str, sentence: str, hint: str
+) -> None:
     assert render.error_texts(error, language) == (sentence, hint)
 
 
@@ -364,10 +437,16 @@ def test_error_is_a_sentence_and_a_hint(error: Exception, language: str, sentenc
     [
         (ConfigError("set X to Y"), "en", ["Error: set X to Y"]),
         (ConfigError("set X to Y"), "zh", ["错误: 请检查选项、参数和环境变量（set X to Y）"]),
-        (ProviderRateLimitedError("wait", retry_after=7), "en", ["Error: wait", "The model's provider is busy: try again in 7 s."]),
+        (
+            ProviderRateLimitedError("wait", retry_after=7),
+            "en",
+            ["Error: wait", "The model's provider is busy: try again in 7 s."],
+        ),
     ],
 )
-def test_a_wrong_setting_is_told_in_its_own_words_alone(error: Exception, language: str, lines: list[str]) -> None:
+def test_a_wrong_setting_is_told_in_its_own_words_alone(
+    error: Exception, language: str, lines: list[str]
+) -> None:
     assert drawn(render.error(error, language)).splitlines() == lines
 
 
@@ -376,13 +455,24 @@ SEEN = {LongtableError.__module__, UnknownResultError.__module__}
 
 
 def errors_of(base: type[LongtableError]) -> set[type[LongtableError]]:
-    return {base, *(each for kind in base.__subclasses__() for each in errors_of(kind) if each.__module__ in SEEN)}
+    return {
+        base,
+        *(
+            each
+            for kind in base.__subclasses__()
+            for each in errors_of(kind)
+            if each.__module__ in SEEN
+        ),
+    }
 
 
 def test_every_error_says_in_chinese_what_to_do() -> None:
-    told = {error.code for error in errors_of(LongtableError) if not issubclass(error, InputError)} | {InputError.code}
+    told = {
+        error.code for error in errors_of(LongtableError) if not issubclass(error, InputError)
+    } | {InputError.code}
     assert told == set(ADVICE)
-    assert all(not re.search(r"[,;:.!?]", advice) for advice in ADVICE.values())  # its marks are Chinese
+    # Its marks are Chinese.
+    assert all(not re.search(r"[,;:.!?]", advice) for advice in ADVICE.values())
 
 
 def test_links_in_an_answer_make_no_hyperlink_escape() -> None:
@@ -407,7 +497,9 @@ def test_unknown_language_reads_english() -> None:
 
 def test_reasoning_is_hidden_until_asked_for_and_then_stands_apart_from_the_answer() -> None:
     def shown(*, reasoning: bool, terminal: bool) -> str:
-        console = Console(file=io.StringIO(), width=80, markup=False, force_terminal=terminal, color_system=None)
+        console = Console(
+            file=io.StringIO(), width=80, markup=False, force_terminal=terminal, color_system=None
+        )
         screen = ConsoleScreen(console, console)
         screen.reasoning = reasoning
         for piece in ("First I ", "look\x1b[5m."):

@@ -25,7 +25,9 @@ def home(tmp_path: Path) -> Home:
 @pytest.fixture
 def store(tmp_path: Path) -> ResultStore:
     made = ResultStore(tmp_path / "results", clock=lambda: datetime.now(UTC))
-    made.put("t", columns=["id", "name", "x"], types=["INT", "TEXT", "ANY"], rows=CELLS, sql="SELECT 1")
+    made.put(
+        "t", columns=["id", "name", "x"], types=["INT", "TEXT", "ANY"], rows=CELLS, sql="SELECT 1"
+    )
     return made
 
 
@@ -34,7 +36,10 @@ def test_a_result_is_shown_and_written_in_a_later_chat(home: Home) -> None:
     [query] = [event for event in events if event["type"] == "query_finished"]
     assert query["handle"] == "r1"
     table, file = home.folder / "out.parquet", home.folder / "out file.csv"
-    lines = f"/result r1\n/result r1 {file}\n/result R1 {table}\n/result r1 {file}\n/result r9\n/result\n"
+    lines = (
+        f"/result r1\n/result r1 {file}\n/result R1 {table}\n/result r1 {file}\n/result"
+        " r9\n/result\n"
+    )
     done = home.run("chat", "--thread", "t1", stdin=lines.encode())
     assert "customer 29" in done.stdout
     assert "(30 rows) is written to" in done.stdout
@@ -72,7 +77,9 @@ def test_a_result_that_could_not_be_kept_is_told_with_the_reason(home: Home) -> 
 
 def test_a_store_in_memory_leaves_no_results_behind(home: Home, tmp_path: Path) -> None:
     (temporary := tmp_path / "tmp").mkdir()
-    done = home.run("ask", "How many orders are there?", "--store", "memory://", "--json", TMPDIR=str(temporary))
+    done = home.run(
+        "ask", "How many orders are there?", "--store", "memory://", "--json", TMPDIR=str(temporary)
+    )
     assert '"handle": "r1"' in done.stdout or '"handle":"r1"' in done.stdout
     assert list(temporary.iterdir()) == []
 
@@ -80,22 +87,41 @@ def test_a_store_in_memory_leaves_no_results_behind(home: Home, tmp_path: Path) 
 def test_csv_holds_every_cell_as_text(store: ResultStore, tmp_path: Path) -> None:
     assert save_result(store, "t", "r1", tmp_path / "a.csv")[0] == 3
     with (tmp_path / "a.csv").open(encoding="utf-8", newline="") as opened:
-        assert list(csv.reader(opened))[1:3] == [["1", 'tea, "green"', ""], ["2", "茶\nline", "1.5"]]
+        assert list(csv.reader(opened))[1:3] == [
+            ["1", 'tea, "green"', ""],
+            ["2", "茶\nline", "1.5"],
+        ]
 
 
-def test_csv_cells_that_a_spreadsheet_would_run_are_counted_and_quoted_on_request(store: ResultStore, tmp_path: Path) -> None:
+def test_csv_cells_that_a_spreadsheet_would_run_are_counted_and_quoted_on_request(
+    store: ResultStore, tmp_path: Path
+) -> None:
     rows = [("=1+1", -1), ("@SUM(A1)", 2), ("-5 degrees", None), ("\t=1", 3), ("tea = green", 4)]
-    handle = store.put("t", columns=["=head", "n"], types=["TEXT", "INTEGER"], rows=rows, sql="SELECT 3")
+    handle = store.put(
+        "t", columns=["=head", "n"], types=["TEXT", "INTEGER"], rows=rows, sql="SELECT 3"
+    )
     assert save_result(store, "t", handle, tmp_path / "plain.csv") == (5, 5)
     assert save_result(store, "t", handle, tmp_path / "quoted.csv", quote_formulas=True) == (5, 0)
     with (tmp_path / "quoted.csv").open(encoding="utf-8", newline="") as opened:
         read = list(csv.reader(opened))
-    assert [row[0] for row in read] == ["'=head", "'=1+1", "'@SUM(A1)", "'-5 degrees", "'\t=1", "tea = green"]
+    assert [row[0] for row in read] == [
+        "'=head",
+        "'=1+1",
+        "'@SUM(A1)",
+        "'-5 degrees",
+        "'\t=1",
+        "tea = green",
+    ]
     assert [row[1] for row in read] == ["n", "-1", "2", "", "3", "4"]
 
 
-@pytest.mark.parametrize(("name", "said"), [("a.txt", "must end in"), ("no/where/a.csv", "cannot be written"), (".csv", "must end in")])
-def test_a_file_that_cannot_be_written_is_said(store: ResultStore, tmp_path: Path, name: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("a.txt", "must end in"), ("no/where/a.csv", "cannot be written"), (".csv", "must end in")],
+)
+def test_a_file_that_cannot_be_written_is_said(
+    store: ResultStore, tmp_path: Path, name: str, said: str
+) -> None:
     with pytest.raises(ConfigError, match=said):
         save_result(store, "t", "r1", tmp_path / name)
 
@@ -105,17 +131,38 @@ def test_results_lie_beside_the_store_and_a_password_names_no_folder(tmp_path: P
     assert results_folder("memory://") is None
 
 
-def test_an_excel_file_holds_text_where_a_cell_looks_like_a_formula(store: ResultStore, tmp_path: Path) -> None:
+def test_an_excel_file_holds_text_where_a_cell_looks_like_a_formula(
+    store: ResultStore, tmp_path: Path
+) -> None:
     hostile = ["=1+1", "+1", "-1+cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "\x00\x07ok", "茶"]
-    rows = [(text, 7, datetime(2024, 5, 1, 12, 30), datetime(2024, 5, 1, tzinfo=UTC), None, 2**60, True) for text in hostile]
+    rows = [
+        (text, 7, datetime(2024, 5, 1, 12, 30), datetime(2024, 5, 1, tzinfo=UTC), None, 2**60, True)
+        for text in hostile
+    ]
     columns = ["=head", "n", "at", "zoned", "none", "big", "yes"]
     handle = store.put("t", columns=columns, types=["ANY"] * 7, rows=rows, sql="SELECT 2")
     assert save_result(store, "t", handle, tmp_path / "out.xlsx") == (len(hostile), 0)
     sheet = load_workbook(tmp_path / "out.xlsx").worksheets[0]
     read = [[(cell.value, cell.data_type) for cell in row] for row in sheet.iter_rows()]
     assert all(kind != "f" for row in read for _, kind in row)
-    assert [row[0][0] for row in read] == ["=head", "=1+1", "+1", "-1+cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "ok", "茶"]
-    assert [value for value, _ in read[1][1:]] == [7, datetime(2024, 5, 1, 12, 30), "2024-05-01T00:00:00+00:00", None, str(2**60), True]
+    assert [row[0][0] for row in read] == [
+        "=head",
+        "=1+1",
+        "+1",
+        "-1+cmd|' /C calc'!A0",
+        "@SUM(A1)",
+        "\t=1",
+        "ok",
+        "茶",
+    ]
+    assert [value for value, _ in read[1][1:]] == [
+        7,
+        datetime(2024, 5, 1, 12, 30),
+        "2024-05-01T00:00:00+00:00",
+        None,
+        str(2**60),
+        True,
+    ]
 
 
 def test_result_and_audit_write_what_a_thread_asked_and_got(home: Home) -> None:
@@ -123,7 +170,10 @@ def test_result_and_audit_write_what_a_thread_asked_and_got(home: Home) -> None:
     done = home.run("result", "r1", "--thread", "t1", "--csv")
     assert len(list(csv.reader(done.stdout.splitlines()))) == 31
     file = home.folder / "out.xlsx"
-    assert "(30 rows) is written to" in home.run("result", "R1", "--thread", "t1", "--xlsx", "-o", str(file)).stdout
+    assert (
+        "(30 rows) is written to"
+        in home.run("result", "R1", "--thread", "t1", "--xlsx", "-o", str(file)).stdout
+    )
     assert load_workbook(file).worksheets[0].max_row == 31
     assert "customer 29" in home.run("result", "r1", "--thread", "t1").stdout
     for args, said in (
@@ -135,11 +185,20 @@ def test_result_and_audit_write_what_a_thread_asked_and_got(home: Home) -> None:
         refused = home.run("result", *args)
         assert (refused.returncode, said in refused.stderr) == (1, True), refused.stderr
     [entry] = [json.loads(line) for line in home.run("audit", "--json").stdout.splitlines()]
-    assert (entry["thread"], entry["verdict"], entry["rows"], entry["tables"], entry["handle"]) == ("t1", "run", 30, "orders", "r1")
+    assert (entry["thread"], entry["verdict"], entry["rows"], entry["tables"], entry["handle"]) == (
+        "t1",
+        "run",
+        30,
+        "orders",
+        "r1",
+    )
     assert "orders.customer" in entry["columns"]
     heading, line = csv.reader(home.run("audit", "--thread", "t1", "--csv").stdout.splitlines())
     assert dict(zip(heading, line, strict=True))["ran"] == entry["ran"]
     assert "orders" in home.run("audit").stdout
     assert home.run("audit", "--thread", "t9").returncode == 1
     both = home.run("audit", "--csv", "--json")
-    assert (both.returncode, json.loads(both.stdout)["hint"]) == (1, "choose --csv or --json, not both")
+    assert (both.returncode, json.loads(both.stdout)["hint"]) == (
+        1,
+        "choose --csv or --json, not both",
+    )

@@ -1,4 +1,6 @@
-"""A server's routes as a client of it uses them: over HTTP and the SDK, each thread its owner's only."""
+"""A server's routes as a client of it uses them: over HTTP and the SDK, each thread its owner's
+only.
+"""
 
 import asyncio
 import json
@@ -24,7 +26,9 @@ ANN, BOB = {"x-longtable-owner": "ann"}, {"x-longtable-owner": "bob"}
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running(tmp_path_factory.mktemp("server"), {"scripted": "tests.support.served:graph"}) as url:
+    with running(
+        tmp_path_factory.mktemp("server"), {"scripted": "tests.support.served:graph"}
+    ) as url:
         yield url
 
 
@@ -57,27 +61,60 @@ def test_threads_are_listed_searched_renamed_and_moved_by_their_owner(server: st
     assert listed["next"] is None
     page = get(server, "threads", mine, limit=1)
     assert ([thread["thread_id"] for thread in page["threads"]], page["next"]) == ([second], 1)
-    assert [thread["thread_id"] for thread in get(server, "threads", mine, limit=1, offset=1)["threads"]] == [first]
-    assert {hit["thread_id"] for hit in get(server, "search", mine, q="herons")["hits"]} == {first, second}
+    assert [
+        thread["thread_id"] for thread in get(server, "threads", mine, limit=1, offset=1)["threads"]
+    ] == [first]
+    assert {hit["thread_id"] for hit in get(server, "search", mine, q="herons")["hits"]} == {
+        first,
+        second,
+    }
     assert get(server, "search", BOB, q="herons") == {"hits": [], "next": None}
     place = f"{server}/longtable/threads/{first}"
-    changed = httpx.patch(place, headers=mine, json={"title": "鹭 \n birds", "project": "vögel"}, timeout=60)
-    assert (changed.status_code, changed.json()["title"], changed.json()["project"]) == (200, "鹭 birds", "vögel")
-    assert [thread["thread_id"] for thread in get(server, "threads", mine, project="vögel")["threads"]] == [first]
+    changed = httpx.patch(
+        place, headers=mine, json={"title": "鹭 \n birds", "project": "vögel"}, timeout=60
+    )
+    assert (changed.status_code, changed.json()["title"], changed.json()["project"]) == (
+        200,
+        "鹭 birds",
+        "vögel",
+    )
+    assert [
+        thread["thread_id"] for thread in get(server, "threads", mine, project="vögel")["threads"]
+    ] == [first]
     assert get(server, "projects", mine)["projects"] == [
         {"project": "", "threads": 1, "updated": listed["threads"][0]["updated"]},
         {"project": "vögel", "threads": 1, "updated": listed["threads"][1]["updated"]},
     ]
-    for body in ("", "[]", "{", "{}", '{"title": 3}', '{"owner": "bob"}', '{"title": " "}', '{"project": " a"}', "[" * 100_000):
-        assert httpx.patch(place, headers=mine, content=body, timeout=60).status_code == 400, body[:20]
-    for fields in ({"title": " ", "project": "half"}, {"title": "half", "project": " a"}):  # both or none
+    for body in (
+        "",
+        "[]",
+        "{",
+        "{}",
+        '{"title": 3}',
+        '{"owner": "bob"}',
+        '{"title": " "}',
+        '{"project": " a"}',
+        "[" * 100_000,
+    ):
+        assert httpx.patch(place, headers=mine, content=body, timeout=60).status_code == 400, body[
+            :20
+        ]
+    for fields in ({"title": " ", "project": "half"}, {"title": "half", "project": " a"}):
+        # Both or none.
         assert httpx.patch(place, headers=mine, json=fields, timeout=60).status_code == 400
-    assert [(each["title"], each["project"]) for each in get(server, "threads", mine)["threads"]][1] == ("鹭 birds", "vögel")
+    assert [(each["title"], each["project"]) for each in get(server, "threads", mine)["threads"]][
+        1
+    ] == ("鹭 birds", "vögel")
     assert httpx.patch(place, headers=BOB, json={"title": "his"}, timeout=60).status_code == 404
 
 
 def test_a_thread_is_read_and_exported_whole_by_its_owner_only(server: str) -> None:
-    thread_id = talk(server, "How many orders are there?", "Draw a bar chart of the price by id of all orders.", graph="longtable")
+    thread_id = talk(
+        server,
+        "How many orders are there?",
+        "Draw a bar chart of the price by id of all orders.",
+        graph="longtable",
+    )
     place = f"threads/{thread_id}"
     history = get(server, f"{place}/history", limit=2)
     assert [message["number"] for message in history["messages"]] == [1, 2]
@@ -94,7 +131,12 @@ def test_a_thread_is_read_and_exported_whole_by_its_owner_only(server: str) -> N
     assert page.headers["content-security-policy"].startswith("default-src 'none'")
     assert page.text.startswith("<!")
     for wrong in ({"form": "pdf"}, {"language": "xx"}, {"form": ""}):
-        assert httpx.get(f"{server}/longtable/{place}/export", headers=ANN, params=wrong, timeout=60).status_code == 400
+        assert (
+            httpx.get(
+                f"{server}/longtable/{place}/export", headers=ANN, params=wrong, timeout=60
+            ).status_code
+            == 400
+        )
 
 
 def test_a_result_is_drawn_as_a_chart(server: str) -> None:
@@ -104,16 +146,27 @@ def test_a_result_is_drawn_as_a_chart(server: str) -> None:
     without = get(server, f"threads/{thread_id}/results/r1.svg")  # no answer of the thread drew one
     assert (without.headers["content-type"], without.text[:4]) == ("image/svg+xml", "<svg")
     for handle in ("r99", "nonsense", "%2e%2e%2fr1"):
-        assert httpx.get(f"{server}/longtable/threads/{thread_id}/results/{handle}.svg", headers=ANN, timeout=60).status_code == 404
+        assert (
+            httpx.get(
+                f"{server}/longtable/threads/{thread_id}/results/{handle}.svg",
+                headers=ANN,
+                timeout=60,
+            ).status_code
+            == 404
+        )
 
 
 def requests_of(thread_id: str) -> list[tuple[str, str]]:
-    """Return method and path of every route that the application has, a thread's with this id and its first result."""
+    """Return method and path of every route that the application has, a thread's with this id and
+    its first result.
+    """
     names = {"thread_id": thread_id, "handle": "r1", "topic_id": "t1", "key": "k.json"}
     routes = [route for route in app.routes if isinstance(route, APIRoute)]
     assert len(routes) >= 21
     return [
-        (method, re.sub(r"{(\w+)(:path)?}", lambda name: names[name[1]], route.path)) for route in routes for method in route.methods or ()
+        (method, re.sub(r"{(\w+)(:path)?}", lambda name: names[name[1]], route.path))
+        for route in routes
+        for method in route.methods or ()
     ]
 
 
@@ -123,26 +176,61 @@ def test_each_route_refuses_a_thread_of_another_owner_and_lists_nothing_of_it(se
     for method, path in requests_of(thread_id):
         found = []
         for headers in owners if method == "GET" else owners[:2]:
-            answer = httpx.request(method, server + path, headers=headers, params={"q": "orders"}, content='{"title": "x"}', timeout=60)
+            answer = httpx.request(
+                method,
+                server + path,
+                headers=headers,
+                params={"q": "orders"},
+                content='{"title": "x"}',
+                timeout=60,
+            )
             error = answer.json()["error"]["code"] if answer.status_code >= 400 else ""
-            found.append(error == "thread_not_found" if thread_id in path else thread_id not in answer.text)
+            found.append(
+                error == "thread_not_found" if thread_id in path else thread_id not in answer.text
+            )
             assert answer.status_code in (200, 404), (method, path, answer.text)
-        assert found == [True, True, False][: len(found)] or path.endswith(("/projects", "/usage")), (method, path, found)
+        assert found == [True, True, False][: len(found)] or path.endswith(
+            ("/projects", "/usage")
+        ), (method, path, found)
     assert get(server, f"threads/{thread_id}/history", owners[2])["total"] > 1
 
 
-def test_every_route_with_pages_refuses_one_that_cannot_be_and_says_what_is_wanted(server: str) -> None:
+def test_every_route_with_pages_refuses_one_that_cannot_be_and_says_what_is_wanted(
+    server: str,
+) -> None:
     thread_id = talk(server, "How many orders are there?", graph="longtable")
     paged = 0
     for method, path in requests_of(thread_id):
-        answer = httpx.request(method, server + path, headers=ANN, timeout=60) if method == "GET" else None
-        if answer is None or answer.headers["content-type"] != "application/json" or "next" not in answer.json():
+        answer = (
+            httpx.request(method, server + path, headers=ANN, timeout=60)
+            if method == "GET"
+            else None
+        )
+        if (
+            answer is None
+            or answer.headers["content-type"] != "application/json"
+            or "next" not in answer.json()
+        ):
             continue
         paged += 1
         for name, least, most in (("limit", 1, 1_000), ("offset", 0, 1_000_000)):
-            for wrong in ("-1", "1000001", "9" * 400, "x", "1.5", "٣", "", "1e3", *(["0", "1001"] if name == "limit" else [])):
+            for wrong in (
+                "-1",
+                "1000001",
+                "9" * 400,
+                "x",
+                "1.5",
+                "٣",
+                "",
+                "1e3",
+                *(["0", "1001"] if name == "limit" else []),
+            ):
                 refused = httpx.get(server + path, headers=ANN, params={name: wrong}, timeout=60)
-                assert (refused.status_code, refused.json()["error"]["code"]) == (400, "config"), (path, name, wrong)
+                assert (refused.status_code, refused.json()["error"]["code"]) == (400, "config"), (
+                    path,
+                    name,
+                    wrong,
+                )
                 assert refused.json()["error"]["message"] == f"{name}= must be {least} … {most}."
         last = get(server, path.removeprefix("/longtable/"), offset=1_001, q="orders")
         assert (last["next"], next(iter(last.values()))) == (None, []), path
@@ -162,8 +250,20 @@ def test_an_id_that_names_no_thread_finds_none(server: str) -> None:
         str(uuid.uuid4()),
     ]
     for wrong in ids:
-        for method, path in (("GET", "/history"), ("GET", "/usage"), ("DELETE", ""), ("PATCH", ""), ("POST", "/compact")):
-            answer = httpx.request(method, f"{server}/longtable/threads/{wrong}{path}", headers=ANN, content='{"title": "x"}', timeout=60)
+        for method, path in (
+            ("GET", "/history"),
+            ("GET", "/usage"),
+            ("DELETE", ""),
+            ("PATCH", ""),
+            ("POST", "/compact"),
+        ):
+            answer = httpx.request(
+                method,
+                f"{server}/longtable/threads/{wrong}{path}",
+                headers=ANN,
+                content='{"title": "x"}',
+                timeout=60,
+            )
             assert answer.status_code in (404, 405), (method, wrong[:60], answer.text)
     assert get(server, f"threads/{thread_id}/history")["total"] == 2
 
@@ -177,7 +277,10 @@ def test_a_thread_is_neither_deleted_nor_renamed_while_its_turn_runs(server: str
             await asyncio.sleep(0.05)
         place = f"{server}/longtable/threads/{thread_id}"
         async with httpx.AsyncClient(headers=ANN, timeout=60) as http:
-            codes = [(await http.delete(place)).status_code, (await http.patch(place, json={"title": "x"})).status_code]
+            codes = [
+                (await http.delete(place)).status_code,
+                (await http.patch(place, json={"title": "x"})).status_code,
+            ]
             codes.append((await http.delete(place, headers=BOB)).status_code)
             await client.runs.cancel(thread_id, run["run_id"], wait=True)
             return [*codes, (await http.delete(place)).status_code]
@@ -194,12 +297,37 @@ def test_usage_is_added_up_over_all_threads_of_an_owner_deleted_ones_too(server:
     [hour] = get(server, "usage", mine, by="hour,month")["usage"]
     assert hour["hour"].startswith(hour["month"])
     assert get(server, "usage", mine, by="day", to="2020-01-01")["usage"] == []
-    assert get(server, f"threads/{thread_id}/usage", mine, **{"by": "day", "from": "2020-01", "to": "2999-01-01"})["usage"][0]["calls"] == 2
-    assert httpx.delete(f"{server}/longtable/threads/{thread_id}", headers=mine, timeout=60).status_code == 204
+    assert (
+        get(
+            server,
+            f"threads/{thread_id}/usage",
+            mine,
+            **{"by": "day", "from": "2020-01", "to": "2999-01-01"},
+        )["usage"][0]["calls"]
+        == 2
+    )
+    assert (
+        httpx.delete(
+            f"{server}/longtable/threads/{thread_id}", headers=mine, timeout=60
+        ).status_code
+        == 204
+    )
     assert get(server, "usage", mine, by="project")["usage"] == by_project
     assert get(server, "usage", BOB, by="project", **{"from": "2020-01"})["usage"] == []
-    for wrong in ({"from": "2026-02-30"}, {"to": "x"}, {"from": "2026-02", "to": "2026-01"}, {"by": "week"}, {"by": ""}, {"from": "\x00"}):
-        assert httpx.get(f"{server}/longtable/usage", headers=mine, params=wrong, timeout=60).status_code == 400, wrong
+    for wrong in (
+        {"from": "2026-02-30"},
+        {"to": "x"},
+        {"from": "2026-02", "to": "2026-01"},
+        {"by": "week"},
+        {"by": ""},
+        {"from": "\x00"},
+    ):
+        assert (
+            httpx.get(
+                f"{server}/longtable/usage", headers=mine, params=wrong, timeout=60
+            ).status_code
+            == 400
+        ), wrong
 
 
 def test_a_thread_takes_no_turn_from_another_project_until_it_is_moved(server: str) -> None:
@@ -208,10 +336,17 @@ def test_a_thread_takes_no_turn_from_another_project_until_it_is_moved(server: s
     async def work(client: LangGraphClient) -> list[Any]:
         async def turn() -> Any:
             context: Any = {"owner": "ann", "project": "south", "model_limit": 8_000}
-            return await client.runs.wait(thread_id, "scripted", input=said("two"), context=context, raise_error=False)
+            return await client.runs.wait(
+                thread_id, "scripted", input=said("two"), context=context, raise_error=False
+            )
 
         before = await turn()
-        httpx.patch(f"{server}/longtable/threads/{thread_id}", headers=ANN, json={"project": "south"}, timeout=60).raise_for_status()
+        httpx.patch(
+            f"{server}/longtable/threads/{thread_id}",
+            headers=ANN,
+            json={"project": "south"},
+            timeout=60,
+        ).raise_for_status()
         return [before["__error__"]["error"], len((await turn())["messages"])]
 
     assert with_client(server, work) == ["ThreadNotFoundError", 4]
@@ -221,12 +356,18 @@ def test_title_and_project_stand_in_the_threads_metadata(server: str) -> None:
     thread_id = talk(server, "How many orders are there?", graph="longtable", project="metadata")
 
     async def found(client: LangGraphClient, **metadata: str) -> list[str]:
-        return [str(thread["thread_id"]) for thread in await client.threads.search(metadata=metadata)]
+        return [
+            str(thread["thread_id"]) for thread in await client.threads.search(metadata=metadata)
+        ]
 
     async def work(client: LangGraphClient) -> None:
-        assert await found(client, project="metadata", title="How many orders are there?") == [thread_id]
+        assert await found(client, project="metadata", title="How many orders are there?") == [
+            thread_id
+        ]
         fields = {"title": "Orders", "project": "moved"}
-        httpx.patch(f"{server}/longtable/threads/{thread_id}", headers=ANN, json=fields, timeout=60).raise_for_status()
+        httpx.patch(
+            f"{server}/longtable/threads/{thread_id}", headers=ANN, json=fields, timeout=60
+        ).raise_for_status()
         assert await found(client, **fields) == [thread_id]
         assert await found(client, project="metadata") == []
         metadata: Any = (await client.threads.get(thread_id))["metadata"]
@@ -244,7 +385,9 @@ def test_our_errors_are_answered_in_an_application_of_ones_own() -> None:
         raise ThreadBusyError("monday")
 
     async def ask() -> httpx.Response:
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(own), base_url="http://own") as client:
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(own), base_url="http://own"
+        ) as client:
             return await client.get("/turn", headers={"accept-language": "zh-CN"})
 
     answer = asyncio.run(ask())
@@ -268,33 +411,62 @@ def test_an_edit_of_a_message_holds_or_is_refused(server: str) -> None:
     async def work(client: LangGraphClient) -> Any:
         values: Any = (await client.threads.get_state(thread_id))["values"]
         first, answer = values["messages"][:2]
-        await client.threads.update_state(thread_id, {"messages": [{**first, "content": "edited"}]})  # as Studio sends it
-        await client.threads.update_state(thread_id, {"messages": [{"role": "assistant", "id": answer["id"], "content": "bare"}]})
+        # As Studio sends it.
+        await client.threads.update_state(thread_id, {"messages": [{**first, "content": "edited"}]})
+        await client.threads.update_state(
+            thread_id, {"messages": [{"role": "assistant", "id": answer["id"], "content": "bare"}]}
+        )
         with pytest.raises(ConflictError) as refused:
-            await client.threads.update_state(thread_id, {"messages": [{"type": "ai", "id": first["id"], "content": "no answer"}]})
+            await client.threads.update_state(
+                thread_id, {"messages": [{"type": "ai", "id": first["id"], "content": "no answer"}]}
+            )
         assert refused.value.body["error"]["code"] == "edit_refused"  # type: ignore[index]  # the SDK types it as an object
         context: Any = {"owner": "ann", "model_limit": 8_000}
-        after: Any = await client.runs.wait(thread_id, "scripted", input=said("three"), context=context)
+        after: Any = await client.runs.wait(
+            thread_id, "scripted", input=said("three"), context=context
+        )
         return [message["content"] for message in after["messages"]]
 
-    assert with_client(server, work) == ["edited", "bare", "two", "one / two", "three", "edited / two / three"]
-    assert [message["turn"] for message in get(server, f"threads/{thread_id}/history")["messages"]] == [1, 1, 2, 2, 3, 3]
+    assert with_client(server, work) == [
+        "edited",
+        "bare",
+        "two",
+        "one / two",
+        "three",
+        "edited / two / three",
+    ]
+    assert [
+        message["turn"] for message in get(server, f"threads/{thread_id}/history")["messages"]
+    ] == [1, 1, 2, 2, 3, 3]
 
 
-def test_an_answer_links_its_chart_and_its_rows_for_browsers_and_no_model_is_sent_the_links(server: str) -> None:
+def test_an_answer_links_its_chart_and_its_rows_for_browsers_and_no_model_is_sent_the_links(
+    server: str,
+) -> None:
     question = "Draw a bar chart of the price by id of all orders."
     thread_id = talk(server, question, "How many orders are there?", graph="longtable")
 
     async def work(client: LangGraphClient) -> Any:
         context: Any = {"owner": "ann", "model_limit": 8_000}
-        return await client.runs.wait(thread_id, "longtable", input=said("And the maximum price?"), context=context)
+        return await client.runs.wait(
+            thread_id, "longtable", input=said("And the maximum price?"), context=context
+        )
 
     messages = with_client(server, work)["messages"]
-    answers = [message["content"] for message in messages if message["type"] == "ai" and message["content"]]
+    answers = [
+        message["content"] for message in messages if message["type"] == "ai" and message["content"]
+    ]
     links = [re.findall(r"(!?)\[(r\d+)(?:\.csv)?\]\((\S+)\)", answer) for answer in answers]
-    assert [[(drawn, handle) for drawn, handle, _ in each] for each in links] == [[("!", "r1"), ("", "r1")], [("", "r2")], [("", "r3")]]
+    assert [[(drawn, handle) for drawn, handle, _ in each] for each in links] == [
+        [("!", "r1"), ("", "r1")],
+        [("", "r2")],
+        [("", "r3")],
+    ]
     for drawn, handle, address in links[0]:
-        assert address == f"{server}/longtable/threads/{thread_id}/results/{handle}.{'svg' if drawn else 'csv'}"
+        assert (
+            address
+            == f"{server}/longtable/threads/{thread_id}/results/{handle}.{'svg' if drawn else 'csv'}"
+        )
         shown = httpx.get(address, headers=ANN, timeout=60)
         assert shown.text.startswith("<svg" if drawn else "id,price")
         assert httpx.get(address, headers=BOB, timeout=60).status_code == 404

@@ -1,6 +1,8 @@
-"""The command line where a shell closed its streams, where they take few characters, and where they cannot be written.
+"""The command line where a shell closed its streams, where they take few characters, and where they
+cannot be written.
 
-Each case starts a fresh interpreter, which takes two seconds: one case for each way the program writes.
+Each case starts a fresh interpreter, which takes two seconds: one case for each way the program
+writes.
 """
 
 import json
@@ -26,7 +28,9 @@ def shell(home: Home, line: str, **env: str) -> subprocess.CompletedProcess[byte
     """Run a line of shell in which `longtable` is the program."""
     text = line.replace("longtable", shlex.quote(str(PROGRAM)))
     command = ["/bin/sh", "-c", text]
-    done = subprocess.run(command, env=home.environment(**env), capture_output=True, timeout=SECONDS, check=False)
+    done = subprocess.run(
+        command, env=home.environment(**env), capture_output=True, timeout=SECONDS, check=False
+    )
     assert b"Traceback" not in done.stdout + done.stderr, done.stderr.decode()
     assert b"went wrong" not in done.stdout + done.stderr, done.stderr.decode()
     assert b"Exception ignored" not in done.stderr, done.stderr.decode()
@@ -67,7 +71,9 @@ def test_an_error_is_shown_in_an_encoding_of_few_characters(home: Home) -> None:
 def test_json_loses_no_character_in_any_encoding(home: Home) -> None:
     done = shell(home, "longtable ask '有多少 orders？ 🙂' --json", PYTHONIOENCODING="ascii")
     events = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [event["text"] for event in events if event["type"] == "question"] == ["有多少 orders？ 🙂"]
+    assert [event["text"] for event in events if event["type"] == "question"] == [
+        "有多少 orders？ 🙂"
+    ]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
@@ -84,7 +90,9 @@ def test_json_loses_no_character_in_any_encoding(home: Home) -> None:
 def test_output_that_cannot_be_written_is_one_line_and_a_failure(home: Home, line: str) -> None:
     done = shell(home, f"{line} > /dev/full")
     assert done.returncode == 1
-    assert done.stderr.decode().splitlines() == ["Error: The output cannot be written: No space left on device."]
+    assert done.stderr.decode().splitlines() == [
+        "Error: The output cannot be written: No space left on device."
+    ]
 
 
 @pytest.mark.parametrize(

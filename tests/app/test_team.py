@@ -1,4 +1,6 @@
-"""A team in the programs: settings, the terminal, Studio's graph; started as a person starts them."""
+"""A team in the programs: settings, the terminal, Studio's graph; started as a person starts
+them.
+"""
 
 import json
 import re
@@ -40,11 +42,17 @@ def test_each_voice_of_a_chat_begins_with_its_name_and_its_cost_is_told_first(ho
     lines = done.stdout.splitlines()
     names = [line for line in lines if re.fullmatch(r"\w+:", line)]
     assert names[:3] == ["Analyst:", "Checker:", "Reviewer:"]
-    cost = next(place for place, line in enumerate(lines) if line.startswith("Team (workflow): tokens of each next call: analyst "))
+    cost = next(
+        place
+        for place, line in enumerate(lines)
+        if line.startswith("Team (workflow): tokens of each next call: analyst ")
+    )
     assert lines[cost].endswith("The turn makes at most 24 model calls.")
     assert cost < lines.index("Analyst:") < lines.index("Checker:") < lines.index("Reviewer:")
     assert "There are" in "".join(lines[lines.index("Analyst:") : lines.index("Checker:")])
-    assert "I checked r1 again and found nothing wrong" in "".join(lines[lines.index("Checker:") : lines.index("Reviewer:")])
+    assert "I checked r1 again and found nothing wrong" in "".join(
+        lines[lines.index("Checker:") : lines.index("Reviewer:")]
+    )
     assert "Nobody here is called @bob; the team is analyst, checker, reviewer." in lines
 
 
@@ -57,7 +65,11 @@ def test_a_chinese_question_is_checked_and_judged_in_chinese(home: Home) -> None
 def test_json_names_the_voice_of_each_event(home: Home) -> None:
     done = home.run("ask", "How many orders are there?", "--team", "--json")
     events = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [event["voice"] for event in events if event["type"] == "voice_started"] == ["analyst", "checker", "reviewer"]
+    assert [event["voice"] for event in events if event["type"] == "voice_started"] == [
+        "analyst",
+        "checker",
+        "reviewer",
+    ]
     assert [event["voice"] for event in events if event["type"] == "query_finished"] == ["analyst"]
     assert [said["name"] for said in events[-1]["voices"]] == ["Analyst", "Checker", "Reviewer"]
 
@@ -65,8 +77,12 @@ def test_json_names_the_voice_of_each_event(home: Home) -> None:
 def test_the_team_of_a_file_answers_on_threads_of_its_projects(home: Home) -> None:
     (file := home.folder / "longtable.toml").write_text(TEAM)
     for project, voices in (("audit", ["ana", "checker"]), ("sales", [])):
-        with open_with_settings(home.shop, config=str(file), project=project, store="memory://") as conversation:
-            assert [said["voice"] for said in conversation.ask("How many orders are there?").voices] == voices
+        with open_with_settings(
+            home.shop, config=str(file), project=project, store="memory://"
+        ) as conversation:
+            assert [
+                said["voice"] for said in conversation.ask("How many orders are there?").voices
+            ] == voices
 
 
 def test_config_prints_the_team_and_where_it_comes_from(home: Home) -> None:
@@ -90,10 +106,22 @@ def test_a_team_that_cannot_be_is_refused_before_the_first_turn(home: Home) -> N
 
 
 def test_usage_and_audit_say_which_voice_it_was(home: Home) -> None:
-    assert home.run("ask", "How many orders are there?", "--team", "--thread", "orders").returncode == 0
-    used = [json.loads(line) for line in home.run("usage", "--by", "voice", "--json").stdout.splitlines()]
+    assert (
+        home.run("ask", "How many orders are there?", "--team", "--thread", "orders").returncode
+        == 0
+    )
+    used = [
+        json.loads(line)
+        for line in home.run("usage", "--by", "voice", "--json").stdout.splitlines()
+    ]
     assert [row["voice"] for row in used] == ["analyst", "checker", "reviewer"]
     assert all(row["input"] > 0 for row in used)
-    asked = [json.loads(line) for line in home.run("audit", "--thread", "orders", "--json").stdout.splitlines()]
-    assert [*dict.fromkeys((row["voice"], row["tool"]) for row in asked)] == [("analyst", "run_sql"), ("checker", "check_sql")]
+    asked = [
+        json.loads(line)
+        for line in home.run("audit", "--thread", "orders", "--json").stdout.splitlines()
+    ]
+    assert [*dict.fromkeys((row["voice"], row["tool"]) for row in asked)] == [
+        ("analyst", "run_sql"),
+        ("checker", "check_sql"),
+    ]
     assert "checker" in home.run("audit", "--thread", "orders").stdout

@@ -35,11 +35,17 @@ class Terminal:
     def __init__(self, home: Home, *args: str, **env: str) -> None:
         self.end, inside = pty.openpty()
         given = home.environment(TERM="xterm-256color", COLUMNS="120", LINES="40", **env)
-        # A suite started in the background of a shell has SIGINT ignored, and so would its children; no handler is inherited.
+        # A suite started in the background of a shell has SIGINT ignored, and so would its
+        # children; no handler is inherited.
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             self.process = subprocess.Popen(
-                [PROGRAM, "chat", *args], stdin=inside, stdout=inside, stderr=inside, env=given, start_new_session=True
+                [PROGRAM, "chat", *args],
+                stdin=inside,
+                stdout=inside,
+                stderr=inside,
+                env=given,
+                start_new_session=True,
             )
         finally:
             signal.signal(signal.SIGINT, before)
@@ -67,12 +73,16 @@ class Terminal:
         os.write(self.end, text.encode() if isinstance(text, str) else text)
 
     def leave(self) -> None:
-        """Type Ctrl-D once the prompt has taken the terminal over: what comes before is no Ctrl-D to it."""
+        """Type Ctrl-D once the prompt has taken the terminal over: what comes before is no Ctrl-D
+        to it.
+        """
         time.sleep(0.3)
         self.type("\x04")
 
     def interrupt(self) -> None:
-        """Send what Ctrl-C sends, a moment later: between showing a prompt and reading, a signal waits for the next key."""
+        """Send what Ctrl-C sends, a moment later: between showing a prompt and reading, a signal
+        waits for the next key.
+        """
         time.sleep(0.3)
         self.process.send_signal(signal.SIGINT)
 
@@ -95,7 +105,9 @@ def using(server: ModelServer) -> list[str]:
     return ["--model", "gpt-4o-mini", "--base-url", server.base_url]
 
 
-def test_ctrl_c_cancels_an_answer_or_a_query_and_the_next_turn_works(home: Home, server: ModelServer) -> None:
+def test_ctrl_c_cancels_an_answer_or_a_query_and_the_next_turn_works(
+    home: Home, server: ModelServer
+) -> None:
     hold = threading.Event()
     server.script(
         say("slow words that never end", hold=hold),
@@ -126,13 +138,21 @@ def test_ctrl_c_cancels_an_answer_or_a_query_and_the_next_turn_works(home: Home,
     assert asked == ["hello", "count for ever", "你好"]
 
 
-def test_ask_waits_for_the_turn_of_another_process_and_then_asks(home: Home, server: ModelServer) -> None:
+def test_ask_waits_for_the_turn_of_another_process_and_then_asks(
+    home: Home, server: ModelServer
+) -> None:
     hold = threading.Event()
     server.script(say("the first answer", hold=hold), say("the second answer"))
 
     def ask(text: str) -> subprocess.Popen[str]:
         given: list[str | Path] = [PROGRAM, "ask", text, "--thread", "t", *using(server)]
-        return subprocess.Popen(given, env=home.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return subprocess.Popen(
+            given,
+            env=home.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
 
     with ask("one") as first, ask_later(server, lambda: ask("two")) as second:
         assert first.stdout is not None
@@ -148,7 +168,9 @@ def test_ask_waits_for_the_turn_of_another_process_and_then_asks(home: Home, ser
     assert (first.returncode, second.returncode) == (0, 0)
 
 
-def ask_later(server: ModelServer, begin: Callable[[], subprocess.Popen[str]]) -> subprocess.Popen[str]:
+def ask_later(
+    server: ModelServer, begin: Callable[[], subprocess.Popen[str]]
+) -> subprocess.Popen[str]:
     deadline = time.monotonic() + SECONDS
     while not server.requests:
         assert time.monotonic() < deadline
@@ -156,8 +178,12 @@ def ask_later(server: ModelServer, begin: Callable[[], subprocess.Popen[str]]) -
     return begin()
 
 
-def test_every_byte_typed_is_text_in_any_locale_and_half_a_character_keeps_no_enter(home: Home, server: ModelServer) -> None:
-    """Readline takes bytes over 127 for keys with Meta in the locale C, unless it is told not to."""
+def test_every_byte_typed_is_text_in_any_locale_and_half_a_character_keeps_no_enter(
+    home: Home, server: ModelServer
+) -> None:
+    """Readline takes bytes over 127 for keys with Meta in the locale C, unless it is told not
+    to.
+    """
     server.script(say("fine"), say("fine again"))
     with Terminal(home, *using(server), LC_ALL="C") as chat:
         chat.expect("Ctrl-D leaves")
@@ -172,7 +198,9 @@ def test_every_byte_typed_is_text_in_any_locale_and_half_a_character_keeps_no_en
         chat.expect("fine again")
         chat.type("/quit\n")
         assert chat.close() == 0
-    assert [message["content"] for message in server.requests[1].messages if message["role"] == "user"] == ["有多少？", "你好"]
+    assert [
+        message["content"] for message in server.requests[1].messages if message["role"] == "user"
+    ] == ["有多少？", "你好"]
 
 
 def test_a_second_ctrl_c_at_the_prompt_leaves_also_where_the_suite_ignores_it(home: Home) -> None:
@@ -192,7 +220,9 @@ def test_a_second_ctrl_c_at_the_prompt_leaves_also_where_the_suite_ignores_it(ho
         assert chat.close() == 0
 
 
-def test_a_killed_turn_is_finished_when_the_thread_is_opened_again(home: Home, server: ModelServer) -> None:
+def test_a_killed_turn_is_finished_when_the_thread_is_opened_again(
+    home: Home, server: ModelServer
+) -> None:
     hold = threading.Event()
     server.script(say("half an answer", hold=hold), say("the whole answer"), say("and the next"))
     with Terminal(home, "--thread", "t", *using(server)) as chat:
@@ -206,12 +236,19 @@ def test_a_killed_turn_is_finished_when_the_thread_is_opened_again(home: Home, s
     told, _, rest = done.stdout.partition("The last turn has not ended yet")
     assert told
     assert "the whole answer" in rest.partition("and the next")[0]
-    users = [message["content"] for message in server.requests[2].messages if message["role"] == "user"]
+    users = [
+        message["content"] for message in server.requests[2].messages if message["role"] == "user"
+    ]
     assert users == ["the question", "next question"]
 
 
-def test_terminal_draws_markdown_tables_and_the_gauge_without_foreign_escapes(home: Home, server: ModelServer) -> None:
-    server.script(call("run_sql", sql="SELECT customer FROM orders WHERE id = 30"), say("**bold** [link](http://x/\x1b]0;t\x07) end"))
+def test_terminal_draws_markdown_tables_and_the_gauge_without_foreign_escapes(
+    home: Home, server: ModelServer
+) -> None:
+    server.script(
+        call("run_sql", sql="SELECT customer FROM orders WHERE id = 30"),
+        say("**bold** [link](http://x/\x1b]0;t\x07) end"),
+    )
     with Terminal(home, *using(server)) as chat:
         chat.expect("Ctrl-D leaves")
         chat.type("who\n")

@@ -43,13 +43,31 @@ def test_threads_are_listed_with_and_without_the_word_list(home: Home) -> None:
     assert sorted(ids(home)) == sorted(ids(home, "list")) == ["a", "b"]
     assert ids(home, "--thread", "a") == ["a"]
     assert ids(home, "list", "--text", "how many") == ["a"]
-    assert len({*ids(home, "list", "--limit", "1"), *ids(home, "list", "--limit", "1", "--page", "2")}) == 2
+    assert (
+        len({*ids(home, "list", "--limit", "1"), *ids(home, "list", "--limit", "1", "--page", "2")})
+        == 2
+    )
     assert "How many orders" in home.run("threads", "list").stdout
-    assert home.run("ask", "How many orders are there?", "--thread", "a", "--project", "north").returncode == 0
+    assert (
+        home.run(
+            "ask", "How many orders are there?", "--thread", "a", "--project", "north"
+        ).returncode
+        == 0
+    )
     assert ids(home, "list", "--project", "north") == ["a"]
-    assert home.run("ask", "How many orders are there?", "--thread", "a", "--project", "south").returncode == 1
+    assert (
+        home.run(
+            "ask", "How many orders are there?", "--thread", "a", "--project", "south"
+        ).returncode
+        == 1
+    )
     assert home.run("threads", "move", "a", "south").returncode == 0
-    assert home.run("ask", "How many orders are there?", "--thread", "a", "--project", "south").returncode == 0
+    assert (
+        home.run(
+            "ask", "How many orders are there?", "--thread", "a", "--project", "south"
+        ).returncode
+        == 0
+    )
     assert home.run("threads", "move", "a", "north").returncode == 0
     assert ids(home, "list", "--owner", "ann") == ids(home, "list", "--all-owners")
 
@@ -58,7 +76,10 @@ def test_show_search_rename_and_usage(home: Home) -> None:
     shown = home.events("threads", "show", "a")
     assert [line["turn"] for line in shown if line["role"] == "human"] == [1, 2]
     assert "How many orders" in home.run("threads", "show", "a").stdout
-    assert ("a", 2) in {(line["thread_id"], line["turn"]) for line in home.events("threads", "search", "which tables")}
+    assert ("a", 2) in {
+        (line["thread_id"], line["turn"])
+        for line in home.events("threads", "search", "which tables")
+    }
     assert "Nothing was found" in home.run("threads", "search", "submarine").stdout
     assert "没有找到" in home.run("threads", "search", "潜水艇", LANG="zh_CN.UTF-8").stdout
     assert home.run("threads", "rename", "a", "Orders \x1b[31m").returncode == 0
@@ -84,12 +105,19 @@ def test_fork_export_delete_and_import(home: Home) -> None:
     assert "already exists" in again.stderr
     assert home.run("threads", "export", "f").stdout == file.read_text()
     assert "```sql" in home.run("threads", "export", "f", "--format", "markdown").stdout
-    assert home.run("threads", "export", "f", "--format", "html").stdout.startswith("<!DOCTYPE html>")
+    assert home.run("threads", "export", "f", "--format", "html").stdout.startswith(
+        "<!DOCTYPE html>"
+    )
     assert home.run("threads", "delete", "f", "--yes").returncode == 0
     assert home.run("threads", "show", "f").returncode == 1
     assert home.run("threads", "import", str(file)).returncode == 0
     assert home.run("threads", "export", "f").stdout == file.read_text()
-    assert home.run("threads", "import", "-", "--as", "g", stdin=b"\xef\xbb\xbf" + file.read_bytes()).returncode == 0
+    assert (
+        home.run(
+            "threads", "import", "-", "--as", "g", stdin=b"\xef\xbb\xbf" + file.read_bytes()
+        ).returncode
+        == 0
+    )
     assert sorted(ids(home)) == ["a", "b", "f", "g"]
 
 
@@ -98,8 +126,8 @@ def test_fork_export_delete_and_import(home: Home) -> None:
     [
         (["show", "nobody"], "no such conversation"),
         (["delete", "nobody", "--yes"], "no such conversation"),
-        (["delete", "a"], "say --yes"),
-        (["prune", "--older-than", "0d"], "say --yes"),
+        (["delete", "a"], "add --yes"),
+        (["prune", "--older-than", "0d"], "add --yes"),
         (["prune", "--older-than", "soon"], "as in 90d"),
         (["fork", "a", "--turn", "9"], "no such turn"),
         (["fork", "a", "--turn", "1", "--as", "b"], "of this id already"),
@@ -111,7 +139,9 @@ def test_fork_export_delete_and_import(home: Home) -> None:
         (["export", "a", "-o", "/nowhere/at/all"], "cannot be used"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence_and_changes_nothing(asked: Home, args: list[str], says: str) -> None:
+def test_what_cannot_be_done_is_one_sentence_and_changes_nothing(
+    asked: Home, args: list[str], says: str
+) -> None:
     args = [str(asked.folder / arg) if arg == "shop.db" else arg for arg in args]
     done = asked.run("threads", *args)
     assert done.returncode == 1
@@ -122,7 +152,12 @@ def test_what_cannot_be_done_is_one_sentence_and_changes_nothing(asked: Home, ar
 def test_a_damaged_thread_is_named_and_the_others_are_shown(home: Home) -> None:
     file = Path(home.store.removeprefix("sqlite:///"))
     damage(file, "checkpoints", "thread_id = 'a'", column="checkpoint")
-    for args in (["threads", "show", "a"], ["threads", "export", "a"], ["threads", "rename", "a", "new"], ["ask", "hi", "--thread", "a"]):
+    for args in (
+        ["threads", "show", "a"],
+        ["threads", "export", "a"],
+        ["threads", "rename", "a", "new"],
+        ["ask", "hi", "--thread", "a"],
+    ):
         done = home.run(*args)
         assert done.returncode == 1
         assert "'a' is damaged" in " ".join(done.stderr.split())
@@ -146,7 +181,10 @@ def test_a_damaged_thread_is_named_and_the_others_are_shown(home: Home) -> None:
 def test_a_delete_that_the_store_refuses_keeps_the_results(home: Home) -> None:
     file = Path(home.store.removeprefix("sqlite:///"))
     with closing(sqlite3.connect(file)) as connection:
-        connection.execute("CREATE TRIGGER refuse BEFORE DELETE ON checkpoints BEGIN SELECT RAISE(ABORT, 'refused'); END")
+        connection.execute(
+            "CREATE TRIGGER refuse BEFORE DELETE ON checkpoints BEGIN SELECT RAISE(ABORT,"
+            " 'refused'); END"
+        )
     before = sorted(file.with_name(f"{file.name}.results").rglob("*.parquet"))
     assert before
     assert home.run("threads", "delete", "a", "--yes").returncode == 1
@@ -154,15 +192,28 @@ def test_a_delete_that_the_store_refuses_keeps_the_results(home: Home) -> None:
 
 
 def test_commands_to_type_next_quote_the_thread(home: Home) -> None:
-    assert "longtable chat --thread 'a copy'" in home.run("threads", "fork", "a", "--as", "a copy").stdout
-    damage(Path(home.store.removeprefix("sqlite:///")), "checkpoints", "thread_id = 'a copy'", column="checkpoint")
+    assert (
+        "longtable chat --thread 'a copy'"
+        in home.run("threads", "fork", "a", "--as", "a copy").stdout
+    )
+    damage(
+        Path(home.store.removeprefix("sqlite:///")),
+        "checkpoints",
+        "thread_id = 'a copy'",
+        column="checkpoint",
+    )
     assert "longtable threads fork 'a copy'" in home.run("usage").stderr
 
 
 def test_prune_deletes_or_reduces(home: Home) -> None:
-    assert "No thread is that old" in home.run("threads", "prune", "--older-than", "90d", "--yes").stdout
+    assert (
+        "No thread is that old"
+        in home.run("threads", "prune", "--older-than", "90d", "--yes").stdout
+    )
     before = home.run("threads", "export", "a").stdout
-    assert "2" in home.run("threads", "prune", "--older-than", "0h", "--keep-archive", "--yes").stdout
+    assert (
+        "2" in home.run("threads", "prune", "--older-than", "0h", "--keep-archive", "--yes").stdout
+    )
     assert home.run("threads", "export", "a").stdout == before
     assert home.run("threads", "prune", "--older-than", "0h", "--yes", "--json").returncode == 0
     assert ids(home) == []
@@ -180,7 +231,11 @@ def test_a_store_named_before_the_command_is_the_one_that_is_changed(home: Home)
 def test_deleting_asks_in_a_terminal(home: Home, typed: bytes, left: list[str]) -> None:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [PROGRAM, "threads", "delete", "a"], stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=home.environment()
+        [PROGRAM, "threads", "delete", "a"],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=home.environment(),
     )
     os.close(theirs)
     os.write(ours, typed)
@@ -192,7 +247,18 @@ def test_deleting_asks_in_a_terminal(home: Home, typed: bytes, left: list[str]) 
 
 
 def test_every_command_has_help(home: Home) -> None:
-    for command in ("list", "show", "search", "rename", "move", "fork", "export", "import", "delete", "prune"):
+    for command in (
+        "list",
+        "show",
+        "search",
+        "rename",
+        "move",
+        "fork",
+        "export",
+        "import",
+        "delete",
+        "prune",
+    ):
         assert "--store" in home.run("threads", command, "--help", COLUMNS="200").stdout
     assert "--by" in home.run("usage", "--help", COLUMNS="200").stdout
     assert json.loads(home.run("threads", "--json", "--thread", "a").stdout)["turns"] == 2
@@ -207,7 +273,9 @@ def test_usage_shows_what_the_tokens_cost_by_the_users_table(home: Home) -> None
     assert (failed.returncode, "none.toml" in failed.stderr) == (1, True)
 
 
-def test_what_is_compacted_is_written_to_files_that_are_listed_and_go_with_the_thread(home: Home) -> None:
+def test_what_is_compacted_is_written_to_files_that_are_listed_and_go_with_the_thread(
+    home: Home,
+) -> None:
     asked = b"How many orders are there?\n" * 9 + b"/compact\n"
     told = home.events("chat", "--thread", "c", "--archive-on-compact", stdin=asked)
     [key] = [event["archive"] for event in told if event["type"] == "context_compressed"]
@@ -222,11 +290,26 @@ def test_what_is_compacted_is_written_to_files_that_are_listed_and_go_with_the_t
 
 
 def test_with_a_key_nothing_of_a_turn_stays_on_the_disk_in_plain_text(home: Home) -> None:
-    secret: Any = {"LONGTABLE_STORE": f"sqlite:///{home.folder}/sealed/threads.db", "LONGTABLE_STORE_KEY": "correct horse battery staple"}
+    secret: Any = {
+        "LONGTABLE_STORE": f"sqlite:///{home.folder}/sealed/threads.db",
+        "LONGTABLE_STORE_KEY": "correct horse battery staple",
+    }
     (home.folder / "sealed").mkdir()
     asked = b"List the customers\n/result r1\n" * 5 + b"/compact\n"
-    told = home.events("chat", "--thread", "s", "--archive-on-compact", stdin=asked, **secret, TMPDIR=str(home.folder / "sealed"))
+    told = home.events(
+        "chat",
+        "--thread",
+        "s",
+        "--archive-on-compact",
+        stdin=asked,
+        **secret,
+        TMPDIR=str(home.folder / "sealed"),
+    )
     assert [event["row_count"] for event in told if event["type"] == "query_finished"][:1] == [30]
     files = [path for path in (home.folder / "sealed").rglob("*") if path.is_file()]
-    assert [path.name for path in files if b"customer 7" in path.read_bytes() or path.suffix == ".parquet"] == []
+    assert [
+        path.name
+        for path in files
+        if b"customer 7" in path.read_bytes() or path.suffix == ".parquet"
+    ] == []
     assert "in plain text" in home.run("result", "r1", "--thread", "s", **secret).stderr

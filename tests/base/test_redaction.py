@@ -10,7 +10,9 @@ from tests.support.errors import CLASSES, INSIDE, PEM, SECRETS, made
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
-def test_no_error_repeats_a_secret_and_a_person_reads_nothing_from_inside(cls: type[LongtableError]) -> None:
+def test_no_error_repeats_a_secret_and_a_person_reads_nothing_from_inside(
+    cls: type[LongtableError],
+) -> None:
     error = made(cls)
     assert not [secret for secret in SECRETS if secret in str(error)]
     assert not [secret for secret in SECRETS if secret in repr(error)]
@@ -31,7 +33,10 @@ def test_no_error_repeats_a_secret_and_a_person_reads_nothing_from_inside(cls: t
         "https://TAIL@git.example/x",
         "host=db password='first TAIL' dbname=x",
         "password = TAIL",
-        "PGPASSWORD=TAIL OPENAI_API_KEY=TAIL LONGTABLE_STORE_KEY=TAIL aws_secret_access_key=TAIL client_secret=TAIL",
+        (
+            "PGPASSWORD=TAIL OPENAI_API_KEY=TAIL LONGTABLE_STORE_KEY=TAIL"
+            " aws_secret_access_key=TAIL client_secret=TAIL"
+        ),
         "x-api-key: TAIL",
         "{'x-api-key': 'TAIL', \"refresh_token\": \"TAIL\"}",
         "Incorrect API key provided: TAIL. You can find it",
@@ -44,7 +49,9 @@ def test_a_secret_is_recognised_by_its_form(text: str) -> None:
     assert "9f8e7d6c5b4a" not in redacted(text.replace("TAIL", "9f8e7d6c5b4a"))
 
 
-@pytest.mark.parametrize("unit", ["://", "a:", "a-", "_", "api_key: ", "eyJ", f"-----{PEM}-----", "secret "])
+@pytest.mark.parametrize(
+    "unit", ["://", "a:", "a-", "_", "api_key: ", "eyJ", f"-----{PEM}-----", "secret "]
+)
 def test_a_hostile_text_is_read_in_linear_time(unit: str) -> None:
     def seconds(length: int) -> float:
         started = time.process_time()
@@ -52,7 +59,8 @@ def test_a_hostile_text_is_read_in_linear_time(unit: str) -> None:
         return time.process_time() - started
 
     seconds(1_000)
-    assert seconds(80_000) < 16 * max(seconds(10_000), 0.004)  # eight times the text; quadratic would be 64
+    # Eight times the text; quadratic would be 64.
+    assert seconds(80_000) < 16 * max(seconds(10_000), 0.004)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""Awaited twins: what a cancelled caller began comes to its end first, and forked processes have threads of their own."""
+"""Awaited twins: what a cancelled caller began comes to its end first, and forked processes have
+threads of their own.
+"""
 
 import asyncio
 import threading
@@ -93,7 +95,10 @@ def test_work_that_is_written_once_runs_without_an_event_loop_and_on_one() -> No
         async def awaited() -> str:
             return "awaited"
 
-        return [await how.call(lambda: "blocking", awaited), await how.call(lambda: threading.current_thread().name)]
+        return [
+            await how.call(lambda: "blocking", awaited),
+            await how.call(lambda: threading.current_thread().name),
+        ]
 
     assert complete(work(SYNC)) == ["blocking", threading.current_thread().name]
     first, thread = asyncio.run(work(ASYNC))

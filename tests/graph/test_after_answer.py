@@ -1,4 +1,6 @@
-"""A turn ends with its answer: a summary made ahead goes on in the background, and is whole or not there at all."""
+"""A turn ends with its answer: a summary made ahead goes on in the background, and is whole or not
+there at all.
+"""
 
 import asyncio
 import subprocess
@@ -20,7 +22,13 @@ from longtable.graph import Conversation, build_graph, open_persistence
 from longtable.graph.locks import locks_of
 from longtable.graph.persistence import Persistence
 from tests.support.asker import CONTEXT, QUESTION
-from tests.support.model_server import ChatRequest, ModelServer, Reply, answer_or_summary, open_model_server
+from tests.support.model_server import (
+    ChatRequest,
+    ModelServer,
+    Reply,
+    answer_or_summary,
+    open_model_server,
+)
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 30.0
@@ -66,7 +74,9 @@ def url(tmp_path: Path) -> str:
 
 def conversation(held: HeldServer, kept: Persistence | None = None, **more: Any) -> Conversation:
     saver, store = (kept.checkpointer, kept.store) if kept else (InMemorySaver(), None)
-    graph = build_graph(model=held.server.chat_model(), recall=False).compile(checkpointer=saver, store=store)
+    graph = build_graph(model=held.server.chat_model(), recall=False).compile(
+        checkpointer=saver, store=store
+    )
     return Conversation(graph, "t", context=CONTEXT, **more)
 
 
@@ -96,8 +106,19 @@ def has_memory(request: ChatRequest) -> bool:
 
 @contextmanager
 def asking(url: str, held: HeldServer, *numbers: int) -> Iterator["subprocess.Popen[str]"]:
-    command = [sys.executable, "-W", "error", "-m", "tests.support.asker", url, held.server.base_url, *map(str, numbers)]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        "-m",
+        "tests.support.asker",
+        url,
+        held.server.base_url,
+        *map(str, numbers),
+    ]
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     try:
         yield process
     finally:
@@ -119,10 +140,14 @@ def test_an_answer_does_not_wait_for_the_summary_and_the_next_turn_does(held: He
     assert events[0]["ahead"]
     assert has_memory(held.turns[n])
     assert held.summaries == compactions(talk) >= 1
-    assert [message.text for message in talk.history() if message.type == "human"] == [QUESTION.format(n=each) for each in range(n + 1)]
+    assert [message.text for message in talk.history() if message.type == "human"] == [
+        QUESTION.format(n=each) for each in range(n + 1)
+    ]
 
 
-def test_what_is_made_after_an_answer_overtakes_no_run_of_the_bare_graph(held: HeldServer, url: str) -> None:
+def test_what_is_made_after_an_answer_overtakes_no_run_of_the_bare_graph(
+    held: HeldServer, url: str
+) -> None:
     asked, answer = threading.Event(), threading.Event()
     with open_persistence(url) as kept, ThreadPoolExecutor() as pool:
         talk = conversation(held, kept)
@@ -158,7 +183,9 @@ def test_who_takes_no_busy_thread_waits_for_the_summary_alone(held: HeldServer) 
     assert has_memory(held.turns[n])
 
 
-def test_awaited_answers_do_not_wait_for_the_summary_and_leave_no_work_on_the_loop(held: HeldServer, url: str) -> None:
+def test_awaited_answers_do_not_wait_for_the_summary_and_leave_no_work_on_the_loop(
+    held: HeldServer, url: str
+) -> None:
     async def run(kept: Persistence) -> int:
         talk = conversation(held, kept)
         for n in range(20):
@@ -175,7 +202,9 @@ def test_awaited_answers_do_not_wait_for_the_summary_and_leave_no_work_on_the_lo
         assert compactions(conversation(held, kept)) >= 1
 
 
-def test_a_store_that_is_closed_drops_the_summary_after_two_seconds(held: HeldServer, url: str) -> None:
+def test_a_store_that_is_closed_drops_the_summary_after_two_seconds(
+    held: HeldServer, url: str
+) -> None:
     with open_persistence(url) as kept:
         talk = conversation(held, kept)
         n = ask_until_summary(talk, held)
@@ -193,7 +222,9 @@ def test_a_store_that_is_closed_drops_the_summary_after_two_seconds(held: HeldSe
         assert len(talk.history()) == 2 * n + 2
 
 
-def test_a_store_that_is_closed_waits_for_a_summary_that_is_nearly_there(held: HeldServer, url: str) -> None:
+def test_a_store_that_is_closed_waits_for_a_summary_that_is_nearly_there(
+    held: HeldServer, url: str
+) -> None:
     with open_persistence(url) as kept:
         ask_until_summary(conversation(held, kept), held)
         threading.Timer(0.5, held.release.set).start()
@@ -202,12 +233,15 @@ def test_a_store_that_is_closed_waits_for_a_summary_that_is_nearly_there(held: H
 
 
 @pytest.mark.parametrize("closed", [True, False])
-def test_a_process_ends_within_seconds_of_its_last_answer(held: HeldServer, url: str, *, closed: bool) -> None:
+def test_a_process_ends_within_seconds_of_its_last_answer(
+    held: HeldServer, url: str, *, closed: bool
+) -> None:
     with asking(url if closed else "none", held, 0) as process:
         assert held.asked.wait(SECONDS)
         start = time.monotonic()
         out, err = process.communicate(timeout=SECONDS)
-        assert 1 < time.monotonic() - start < SECONDS / 2  # far less where the machine is idle; the summary is held for longer
+        # Far less where the machine is idle; the summary is held for longer.
+        assert 1 < time.monotonic() - start < SECONDS / 2
     assert (out.split()[-1], err, process.returncode) == ("closed", "", 0)
 
 
@@ -230,7 +264,9 @@ def test_a_killed_process_loses_nothing_and_another_goes_on(held: HeldServer, ur
         assert compactions(conversation(held, kept)) >= 1
 
 
-def test_a_turn_in_another_process_waits_for_the_summary_and_sees_it(held: HeldServer, url: str) -> None:
+def test_a_turn_in_another_process_waits_for_the_summary_and_sees_it(
+    held: HeldServer, url: str
+) -> None:
     with open_persistence(url, lease_seconds=1) as kept:
         talk = conversation(held, kept)
         n = ask_until_summary(talk, held)
@@ -244,7 +280,9 @@ def test_a_turn_in_another_process_waits_for_the_summary_and_sees_it(held: HeldS
         assert len(talk.history()) == 2 * n + 2
 
 
-def test_in_a_bare_graph_and_over_a_saver_of_an_event_loop_it_stays_in_the_run(held: HeldServer, tmp_path: Path) -> None:
+def test_in_a_bare_graph_and_over_a_saver_of_an_event_loop_it_stays_in_the_run(
+    held: HeldServer, tmp_path: Path
+) -> None:
     held.release.set()
     talk = conversation(held)
     for n in range(9):
@@ -255,7 +293,9 @@ def test_in_a_bare_graph_and_over_a_saver_of_an_event_loop_it_stays_in_the_run(h
 
     async def run() -> int:
         async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "loop.db")) as saver:
-            graph = build_graph(model=held.server.chat_model(), recall=False).compile(checkpointer=saver)
+            graph = build_graph(model=held.server.chat_model(), recall=False).compile(
+                checkpointer=saver
+            )
             on_loop = Conversation(graph, "t", context=CONTEXT)
             for n in range(9):
                 await on_loop.aask(QUESTION.format(n=n))

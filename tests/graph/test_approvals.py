@@ -1,4 +1,6 @@
-"""Costly queries wait for a person: what is asked, what each decision does, and that nothing is asked, run or lost twice."""
+"""Costly queries wait for a person: what is asked, what each decision does, and that nothing is
+asked, run or lost twice.
+"""
 
 import asyncio
 import json
@@ -50,7 +52,13 @@ def edit(sql: str) -> dict[str, Any]:
 
 
 def calls(*queries: str) -> AIMessage:
-    return AIMessage("", tool_calls=[{"name": "run_sql", "args": {"sql": sql}, "id": f"c{i}"} for i, sql in enumerate(queries)])
+    return AIMessage(
+        "",
+        tool_calls=[
+            {"name": "run_sql", "args": {"sql": sql}, "id": f"c{i}"}
+            for i, sql in enumerate(queries)
+        ],
+    )
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +67,12 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
         yield opened
 
 
-def talk(database: Database, model: ScriptedModel, *, context: Context = CONTEXT, **more: Any) -> Conversation:
-    graph = build_graph(model=model, database=database, cost=LOW, **more).compile(checkpointer=InMemorySaver())
+def talk(
+    database: Database, model: ScriptedModel, *, context: Context = CONTEXT, **more: Any
+) -> Conversation:
+    graph = build_graph(model=model, database=database, cost=LOW, **more).compile(
+        checkpointer=InMemorySaver()
+    )
     return Conversation(graph, "t", context=context)
 
 
@@ -80,7 +92,9 @@ def test_a_cross_product_waits_and_a_plain_query_does_not(dialect: str, tmp_path
         assert asked["action_requests"] == [action]
         assert (action["name"], action["args"]) == ("run_sql", {"sql": COSTLY})
         assert "4,000,000" in action["description"]
-        assert asked["review_configs"] == [{"action_name": "run_sql", "allowed_decisions": ["approve", "edit", "reject"]}]
+        assert asked["review_configs"] == [
+            {"action_name": "run_sql", "allowed_decisions": ["approve", "edit", "reject"]}
+        ]
         answer = conversation.resume([APPROVE])
         assert (answer.text, answer.status) == ("done", "answered")
         assert [query.get("rows") for query in answer.queries] == [[[4_000_000]]]
@@ -92,10 +106,23 @@ def test_parallel_calls_are_one_question_and_each_gets_its_own_decision(database
     model = script(calls(COSTLY, CHEAP, other, f"{COSTLY} WHERE a.n > 1"), "done")
     conversation = talk(database, model)
     events = list(conversation.stream("all"))
-    assert not of_type([dict(e) for e in events], "query_started"), "nothing runs before the decision"
-    assert [action["args"]["sql"] for action in conversation.approvals()] == [COSTLY, other, f"{COSTLY} WHERE a.n > 1"]
-    answer = conversation.resume([APPROVE, {"type": "reject", "message": "too slow"}, edit("SELECT min(n) FROM numbers")])
-    assert sorted(query["status"] for query in answer.queries) == ["error", "success", "success", "success"]
+    assert not of_type([dict(e) for e in events], "query_started"), (
+        "nothing runs before the decision"
+    )
+    assert [action["args"]["sql"] for action in conversation.approvals()] == [
+        COSTLY,
+        other,
+        f"{COSTLY} WHERE a.n > 1",
+    ]
+    answer = conversation.resume(
+        [APPROVE, {"type": "reject", "message": "too slow"}, edit("SELECT min(n) FROM numbers")]
+    )
+    assert sorted(query["status"] for query in answer.queries) == [
+        "error",
+        "success",
+        "success",
+        "success",
+    ]
     first, second, rejected, edited = answers(conversation)
     assert (first["rows"], second["rows"], edited["rows"]) == ([[4_000_000]], [[2_000]], [[1]])
     assert edited["sql"] == "SELECT MIN(n) FROM numbers"
@@ -107,7 +134,11 @@ def test_parallel_calls_are_one_question_and_each_gets_its_own_decision(database
 
 def test_calls_that_share_an_id_are_decided_on_one_by_one(database: Database) -> None:
     twice = AIMessage(
-        "", tool_calls=[{"name": "run_sql", "args": {"sql": sql}, "id": "same"} for sql in (COSTLY, f"{COSTLY} WHERE a.n > 1")]
+        "",
+        tool_calls=[
+            {"name": "run_sql", "args": {"sql": sql}, "id": "same"}
+            for sql in (COSTLY, f"{COSTLY} WHERE a.n > 1")
+        ],
     )
     conversation = talk(database, script(twice, "done"))
     conversation.ask("go")
@@ -149,7 +180,9 @@ def test_a_decision_that_does_not_fit_changes_nothing(wrong: list[Any], database
         conversation.resume(wrong)
     assert conversation.graph.get_state(conversation.config).config == before.config
     with pytest.raises(WrongDecisionError):  # the bare graph, as Studio drives it
-        conversation.graph.invoke(Command(resume={"decisions": wrong}), conversation.config, context=CONTEXT)
+        conversation.graph.invoke(
+            Command(resume={"decisions": wrong}), conversation.config, context=CONTEXT
+        )
     assert len(conversation.approvals()) == 1
     assert conversation.resume([APPROVE]).text == "done"
 
@@ -165,38 +198,60 @@ def test_the_bare_graph_stops_with_the_interrupt_that_studio_draws(database: Dat
     assert out["messages"][-1].text == "done"
 
 
-@pytest.mark.parametrize(("mode", "sql", "asked"), [("never", COSTLY, False), ("always", CHEAP, True), ("costly", CHEAP, False)])
-def test_the_setting_says_which_queries_wait(mode: str, sql: str, asked: bool, database: Database) -> None:
-    conversation = talk(database, script(calls(sql), "done"), context=CONTEXT.replace(approve_sql=mode))
+@pytest.mark.parametrize(
+    ("mode", "sql", "asked"),
+    [("never", COSTLY, False), ("always", CHEAP, True), ("costly", CHEAP, False)],
+)
+def test_the_setting_says_which_queries_wait(
+    mode: str, sql: str, asked: bool, database: Database
+) -> None:
+    conversation = talk(
+        database, script(calls(sql), "done"), context=CONTEXT.replace(approve_sql=mode)
+    )
     assert (conversation.ask("go").status == "approval_requested") is asked
 
 
 def test_what_a_wall_refuses_is_not_asked_about(database: Database) -> None:
-    conversation = talk(database, script(calls("DROP TABLE numbers"), "no"), context=CONTEXT.replace(approve_sql="always"))
+    conversation = talk(
+        database,
+        script(calls("DROP TABLE numbers"), "no"),
+        context=CONTEXT.replace(approve_sql="always"),
+    )
     assert conversation.ask("go").status == "answered"
 
 
-def test_a_query_that_cannot_be_planned_now_waits_all_the_same_when_every_query_does(tmp_path: Path) -> None:
+def test_a_query_that_cannot_be_planned_now_waits_all_the_same_when_every_query_does(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "locked.db"
     other = sqlite3.connect(path, isolation_level=None)
     other.executescript("CREATE TABLE t (x); INSERT INTO t VALUES (1);")
     with Database.open(f"sqlite:///{path}", busy_seconds=0.01) as database:
         database.catalog()
         other.execute("BEGIN EXCLUSIVE")
-        conversation = talk(database, script(calls("SELECT x FROM t"), "done"), context=CONTEXT.replace(approve_sql="always"))
+        conversation = talk(
+            database,
+            script(calls("SELECT x FROM t"), "done"),
+            context=CONTEXT.replace(approve_sql="always"),
+        )
         assert conversation.ask("go").status == "approval_requested"
         other.close()
         conversation.resume([APPROVE])
         assert answers(conversation)[0]["rows"] == [[1]]
 
 
-PLANNED_FOR_EVER = "SELECT length(replace(replace(repeat('x', 9000), 'x', repeat('y', 900)), 'y', repeat('z', 900)))"
+PLANNED_FOR_EVER = (
+    "SELECT length(replace(replace(repeat('x', 9000), 'x', repeat('y', 900)), 'y', repeat('z',"
+    " 900)))"
+)
 """DuckDB computes it while it plans: 6 GB that no interrupt stops."""
 
 
 def test_a_query_whose_plan_is_killed_waits_for_a_person(tmp_path: Path) -> None:
     limits = QueryLimits(seconds=0.5, memory_bytes=200_000_000)
-    with Database.open(str(make(tmp_path, "duckdb")), limits=limits, isolation="process") as database:
+    with Database.open(
+        str(make(tmp_path, "duckdb")), limits=limits, isolation="process"
+    ) as database:
         conversation = talk(database, script(calls(PLANNED_FOR_EVER), "done"))
         assert conversation.ask("go").status == "approval_requested"
         [action] = conversation.approvals()
@@ -229,7 +284,9 @@ class Unplanned:
     ],
     ids=repr,
 )
-def test_what_cannot_be_planned_counts_as_costly_and_what_cannot_run_does_not(error: LongtableError, asked: bool) -> None:
+def test_what_cannot_be_planned_counts_as_costly_and_what_cannot_run_does_not(
+    error: LongtableError, asked: bool
+) -> None:
     gate = Gate(cast("Database", Unplanned(error)), LOW)
     assert bool(gate.pending(calls(CHEAP).tool_calls, mode="costly", language="en")) is asked
 
@@ -256,7 +313,9 @@ def test_another_message_instead_of_a_decision_rejects_and_goes_on(database: Dat
         conversation.resume([APPROVE])
 
 
-def test_a_message_that_is_refused_in_place_of_a_decision_leaves_the_thread_usable(database: Database) -> None:
+def test_a_message_that_is_refused_in_place_of_a_decision_leaves_the_thread_usable(
+    database: Database,
+) -> None:
     conversation = talk(database, script(calls(COSTLY), "done"))
     conversation.ask("go")
     with pytest.raises(EmptyMessageError):
@@ -269,22 +328,42 @@ def test_a_run_killed_after_the_decision_keeps_it(tmp_path: Path, database: Data
     url = f"sqlite:///{tmp_path / 'threads.db'}"
     with open_persistence(url) as kept:
         graph = build_graph(model=script(calls(COSTLY, COSTLY)), database=database, cost=LOW)
-        conversation = Conversation(graph.compile(checkpointer=kept.checkpointer, store=kept.store), "t", context=CONTEXT)
+        conversation = Conversation(
+            graph.compile(checkpointer=kept.checkpointer, store=kept.store), "t", context=CONTEXT
+        )
         conversation.ask("go")
-        decided: Any = Command(resume={"decisions": [APPROVE, {"type": "reject", "message": "once is enough"}]})
-        conversation.graph.invoke(decided, conversation.config, context=CONTEXT, interrupt_after=["approve"], durability="sync")
+        decided: Any = Command(
+            resume={"decisions": [APPROVE, {"type": "reject", "message": "once is enough"}]}
+        )
+        conversation.graph.invoke(
+            decided,
+            conversation.config,
+            context=CONTEXT,
+            interrupt_after=["approve"],
+            durability="sync",
+        )
     with open_persistence(url) as kept:
         graph = build_graph(model=script("done"), database=database, cost=LOW)
-        conversation = Conversation(graph.compile(checkpointer=kept.checkpointer, store=kept.store), "t", context=CONTEXT)
+        conversation = Conversation(
+            graph.compile(checkpointer=kept.checkpointer, store=kept.store), "t", context=CONTEXT
+        )
         assert conversation.approvals() == []
         assert [dict(event) for event in conversation.stream()][-1]["text"] == "done"
         assert ["rows" in answer for answer in answers(conversation)] == [True, False]
 
 
-def test_the_audit_tells_what_waits_and_what_was_decided(tmp_path: Path, database: Database) -> None:
+def test_the_audit_tells_what_waits_and_what_was_decided(
+    tmp_path: Path, database: Database
+) -> None:
     with open_persistence("memory://") as kept:
-        graph = build_graph(model=script(calls(COSTLY), "no", calls(COSTLY), "hello", calls(COSTLY), "yes"), database=database, cost=LOW)
-        conversation = Conversation(graph.compile(checkpointer=kept.checkpointer, store=kept.store), "t", context=CONTEXT)
+        graph = build_graph(
+            model=script(calls(COSTLY), "no", calls(COSTLY), "hello", calls(COSTLY), "yes"),
+            database=database,
+            cost=LOW,
+        )
+        conversation = Conversation(
+            graph.compile(checkpointer=kept.checkpointer, store=kept.store), "t", context=CONTEXT
+        )
         conversation.ask("one")
         assert [entry.verdict for entry in conversation.audit()] == ["waiting"]
         conversation.resume([{"type": "reject"}])
@@ -293,12 +372,20 @@ def test_the_audit_tells_what_waits_and_what_was_decided(tmp_path: Path, databas
         conversation.ask("three")
         conversation.resume([edit(CHEAP)])
         told = [(entry.verdict, entry.asked, entry.ran) for entry in conversation.audit()]
-        assert told == [("rejected", COSTLY, ""), ("rejected", COSTLY, ""), ("run", COSTLY, "SELECT COUNT(*) FROM numbers")]
+        assert told == [
+            ("rejected", COSTLY, ""),
+            ("rejected", COSTLY, ""),
+            ("run", COSTLY, "SELECT COUNT(*) FROM numbers"),
+        ]
 
 
-def test_the_question_outlives_the_process_and_its_decision_does_too(tmp_path: Path, database: Database) -> None:
+def test_the_question_outlives_the_process_and_its_decision_does_too(
+    tmp_path: Path, database: Database
+) -> None:
     def opened(kept: Any, model: ScriptedModel) -> Conversation:
-        graph = build_graph(model=model, database=database, cost=LOW).compile(checkpointer=kept.checkpointer, store=kept.store)
+        graph = build_graph(model=model, database=database, cost=LOW).compile(
+            checkpointer=kept.checkpointer, store=kept.store
+        )
         return Conversation(graph, "t", context=CONTEXT)
 
     url = f"sqlite:///{tmp_path / 'threads.db'}"
@@ -307,7 +394,10 @@ def test_the_question_outlives_the_process_and_its_decision_does_too(tmp_path: P
     with open_persistence(url) as kept:
         conversation = opened(kept, script("done"))
         again = [dict(event) for event in conversation.stream()]
-        assert [action["args"]["sql"] for action in of_type(again, "approval_requested")[0]["action_requests"]] == [COSTLY]
+        assert [
+            action["args"]["sql"]
+            for action in of_type(again, "approval_requested")[0]["action_requests"]
+        ] == [COSTLY]
         assert again[-1]["status"] == "approval_requested"
     with open_persistence(url) as kept:
         assert opened(kept, script("done")).resume([APPROVE]).text == "done"
@@ -334,7 +424,7 @@ def test_the_question_is_asked_in_the_language_of_the_conversation(database: Dat
     assert "查询" in conversation.approvals()[0]["description"]
 
 
-# -- tools that ask by themselves -----------------------------------------------------------------------------------
+# -- tools that ask by themselves ------------------------------------------------------------------
 
 RUNS: list[str] = []
 
@@ -353,7 +443,13 @@ def note(what: str) -> str:
 
 
 def several(*names: tuple[str, str]) -> AIMessage:
-    return AIMessage("", tool_calls=[{"name": name, "args": {"what": what}, "id": f"c{i}"} for i, (name, what) in enumerate(names)])
+    return AIMessage(
+        "",
+        tool_calls=[
+            {"name": name, "args": {"what": what}, "id": f"c{i}"}
+            for i, (name, what) in enumerate(names)
+        ],
+    )
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
@@ -361,7 +457,16 @@ def test_tools_that_interrupt_side_by_side_get_their_own_answers_and_their_sibli
     asynchronous: bool, database: Database
 ) -> None:
     RUNS.clear()
-    model = script(several(("ask_person", "name"), ("note", "a"), ("ask_person", "age"), ("ask_person", "town"), ("note", "b")), "done")
+    model = script(
+        several(
+            ("ask_person", "name"),
+            ("note", "a"),
+            ("ask_person", "age"),
+            ("ask_person", "town"),
+            ("note", "b"),
+        ),
+        "done",
+    )
     conversation = talk(database, model, tools=[ask_person, note])
 
     async def go() -> Any:
@@ -385,14 +490,28 @@ def test_tools_that_interrupt_side_by_side_get_their_own_answers_and_their_sibli
     answer = asyncio.run(go()) if asynchronous else walk()
     assert answer.text == "done"
     told = {m.tool_call_id: m.text for m in conversation.history() if isinstance(m, ToolMessage)}
-    assert told == {"c0": "name: Ada", "c1": "noted a", "c2": "age: 36", "c3": "town: Bern", "c4": "noted b"}
+    assert told == {
+        "c0": "name: Ada",
+        "c1": "noted a",
+        "c2": "age: 36",
+        "c3": "town: Bern",
+        "c4": "noted b",
+    }
     assert sorted(RUNS) == ["a", "b"]
     with pytest.raises(NothingAskedError):
         conversation.resume("again")
 
 
-def test_a_tool_that_asks_beside_a_costly_query_does_not_mix_the_answers(database: Database) -> None:
-    both = AIMessage("", tool_calls=[*several(("ask_person", "name")).tool_calls, *call("run_sql", "q", sql=COSTLY).tool_calls])
+def test_a_tool_that_asks_beside_a_costly_query_does_not_mix_the_answers(
+    database: Database,
+) -> None:
+    both = AIMessage(
+        "",
+        tool_calls=[
+            *several(("ask_person", "name")).tool_calls,
+            *call("run_sql", "q", sql=COSTLY).tool_calls,
+        ],
+    )
     conversation = talk(database, script(both, "done"), tools=[ask_person])
     assert conversation.ask("go").status == "approval_requested"
     assert conversation.resume([APPROVE]).status == "input_requested"
@@ -402,7 +521,7 @@ def test_a_tool_that_asks_beside_a_costly_query_does_not_mix_the_answers(databas
     assert json.loads(told["q"])["rows"] == [[4_000_000]]
 
 
-# -- repairs --------------------------------------------------------------------------------------------------------
+# -- repairs ---------------------------------------------------------------------------------------
 
 
 def failing(count: int) -> AIMessage:
@@ -410,7 +529,16 @@ def failing(count: int) -> AIMessage:
 
 
 def test_after_three_repairs_no_query_runs_and_the_last_error_is_told(database: Database) -> None:
-    model = script(failing(1), failing(1), failing(1), failing(1), calls(CHEAP), "It failed.", calls(CHEAP), "2000")
+    model = script(
+        failing(1),
+        failing(1),
+        failing(1),
+        failing(1),
+        calls(CHEAP),
+        "It failed.",
+        calls(CHEAP),
+        "2000",
+    )
     conversation = talk(database, model)
     conversation.ask("names")
     errors = [answer["error"] for answer in answers(conversation)]
@@ -419,7 +547,9 @@ def test_after_three_repairs_no_query_runs_and_the_last_error_is_told(database: 
     assert "No further try" in errors[3]["final"]
     assert errors[4]["class"] == "repairs_used_up"
     assert errors[3]["message"] in errors[4]["message"]
-    assert [query["status"] for query in conversation.ask("how many?").queries] == ["success"], "the next question begins anew"
+    assert [query["status"] for query in conversation.ask("how many?").queries] == ["success"], (
+        "the next question begins anew"
+    )
 
 
 def test_parallel_calls_do_not_get_around_the_limit(database: Database) -> None:
@@ -431,8 +561,15 @@ def test_parallel_calls_do_not_get_around_the_limit(database: Database) -> None:
 
 
 def test_a_repair_that_works_makes_room_for_the_calls_beside_it(database: Database) -> None:
-    conversation = talk(database, script(failing(1), calls(*[CHEAP] * 6), "done"), context=CONTEXT.replace(max_repairs=1))
-    assert [query["status"] for query in conversation.ask("names").queries] == ["error", *["success"] * 6]
+    conversation = talk(
+        database,
+        script(failing(1), calls(*[CHEAP] * 6), "done"),
+        context=CONTEXT.replace(max_repairs=1),
+    )
+    assert [query["status"] for query in conversation.ask("names").queries] == [
+        "error",
+        *["success"] * 6,
+    ]
 
 
 def test_the_limit_is_a_setting_and_outlives_a_restart(tmp_path: Path, database: Database) -> None:
@@ -440,13 +577,20 @@ def test_the_limit_is_a_setting_and_outlives_a_restart(tmp_path: Path, database:
     url = f"sqlite:///{tmp_path / 'threads.db'}"
 
     def opened(kept: Any, model: ScriptedModel) -> Conversation:
-        graph = build_graph(model=model, database=database).compile(checkpointer=kept.checkpointer, store=kept.store)
+        graph = build_graph(model=model, database=database).compile(
+            checkpointer=kept.checkpointer, store=kept.store
+        )
         return Conversation(graph, "t", context=context)
 
     with open_persistence(url) as kept:
         conversation = opened(kept, script(failing(1), failing(1)))
         graph, config = conversation.graph, conversation.config
-        graph.invoke({"messages": [HumanMessage("names")]}, config, context=context, interrupt_after=["run_tools"])
+        graph.invoke(
+            {"messages": [HumanMessage("names")]},
+            config,
+            context=context,
+            interrupt_after=["run_tools"],
+        )
     with open_persistence(url) as kept:
         conversation = opened(kept, script(failing(1)))
         conversation.resume()
@@ -463,7 +607,9 @@ def test_a_locked_database_uses_no_repair(tmp_path: Path) -> None:
         conversation = talk(database, script(*[calls("SELECT x FROM t")] * 6, "locked"))
         conversation.ask("x")
     other.close()
-    assert [answer["error"]["class"] for answer in answers(conversation)] == ["database_unavailable"] * 6
+    assert [answer["error"]["class"] for answer in answers(conversation)] == [
+        "database_unavailable"
+    ] * 6
 
 
 def test_a_query_that_waits_for_approval_is_parsed_once_for_all_its_checks(

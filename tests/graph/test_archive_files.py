@@ -1,4 +1,6 @@
-"""What is folded is written to a file first, whole and once; its key leads nowhere else, and it goes with its thread."""
+"""What is folded is written to a file first, whole and once; its key leads nowhere else, and it
+goes with its thread.
+"""
 
 import asyncio
 import json
@@ -13,7 +15,12 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
 
-from longtable.base.errors import PersistenceError, StoreKeyError, ThreadNotFoundError, UnknownArchiveError
+from longtable.base.errors import (
+    PersistenceError,
+    StoreKeyError,
+    ThreadNotFoundError,
+    UnknownArchiveError,
+)
 from longtable.base.store_keys import NODE
 from longtable.graph import (
     ArchiveFiles,
@@ -36,7 +43,9 @@ KEY = "correct horse battery staple"
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
-def conversation(files: ArchiveFiles, *, saver: Any = None, store: Any = None, thread_id: str = "t", **more: Any) -> Conversation:
+def conversation(
+    files: ArchiveFiles, *, saver: Any = None, store: Any = None, thread_id: str = "t", **more: Any
+) -> Conversation:
     """Return a conversation that archives what it folds."""
     made = thread(thread_id=thread_id, saver=saver, store=store, archive_on_compact=files, **more)
     made.archive = files
@@ -50,7 +59,9 @@ def folds(events: Events) -> Events:
 
 def one_file(files: ArchiveFiles, thread_id: str = "t") -> str:
     """Write a file of one message and return its key."""
-    return files.keep(thread_id, [Original(1, HumanMessage("secret", id="m1"))], compaction="c", time=NOON)
+    return files.keep(
+        thread_id, [Original(1, HumanMessage("secret", id="m1"))], compaction="c", time=NOON
+    )
 
 
 def test_each_compaction_leaves_a_file_with_the_originals_it_covers(tmp_path: Path) -> None:
@@ -62,9 +73,9 @@ def test_each_compaction_leaves_a_file_with_the_originals_it_covers(tmp_path: Pa
     assert [file.first for file in files] == [1, *(file.last + 1 for file in files[:-1])]
     for file in files:
         found = json.loads(talked.archive_file(file.key))
-        assert [decode_message(json.dumps(each["message"])) for each in found["messages"]] == talked.history(
-            start=file.first, limit=file.last - file.first + 1
-        )
+        assert [
+            decode_message(json.dumps(each["message"])) for each in found["messages"]
+        ] == talked.history(start=file.first, limit=file.last - file.first + 1)
         assert (found["thread_id"], found["first"], found["last"]) == ("t", file.first, file.last)
     assert not list(tmp_path.rglob("draft-*"))
 
@@ -115,7 +126,12 @@ def test_a_nodes_files_are_found_by_its_name(tmp_path: Path) -> None:
     files = ArchiveFiles(tmp_path / "archive")
     policy = CompactionPolicy(keep_rounds=1, min_messages=2)
     builder = StateGraph(MessagesState, context_schema=Context)
-    builder.add_node("analyst", as_node(build_graph(model=talker(), archive_on_compact=files, policy=policy), context=CONTEXT))
+    builder.add_node(
+        "analyst",
+        as_node(
+            build_graph(model=talker(), archive_on_compact=files, policy=policy), context=CONTEXT
+        ),
+    )
     builder.add_edge(START, "analyst")
     app = builder.compile(checkpointer=InMemorySaver(), store=InMemoryStore())
     for n in range(30):
@@ -129,7 +145,9 @@ def test_a_resumed_compaction_writes_its_file_once(tmp_path: Path) -> None:
     files = ArchiveFiles(tmp_path)
     key = one_file(files)
     assert one_file(files) == key
-    other = files.keep("t", [Original(1, HumanMessage("another branch", id="m2"))], compaction="d", time=NOON)
+    other = files.keep(
+        "t", [Original(1, HumanMessage("another branch", id="m2"))], compaction="d", time=NOON
+    )
     assert (key, other) == ("20261121T120000Z-1-1.json", "20261121T120000Z-1-1-2.json")
     assert "secret" in files.read("t", key)
 
@@ -191,8 +209,13 @@ def test_no_link_and_no_pipe_is_followed(tmp_path: Path) -> None:
     assert (tmp_path / "elsewhere" / key).is_file()
 
 
-@pytest.mark.parametrize("thread_id", ["..", "/etc", "a/../b", "CON", "a\0b", "Ünï 会话", ".", "", "x" * 5_000, "\ud800", "T"])
-def test_a_thread_of_any_name_has_a_folder_of_its_own_inside(tmp_path: Path, thread_id: str) -> None:
+@pytest.mark.parametrize(
+    "thread_id",
+    ["..", "/etc", "a/../b", "CON", "a\0b", "Ünï 会话", ".", "", "x" * 5_000, "\ud800", "T"],
+)
+def test_a_thread_of_any_name_has_a_folder_of_its_own_inside(
+    tmp_path: Path, thread_id: str
+) -> None:
     files = ArchiveFiles(tmp_path / "archive")
     one_file(files)
     key = one_file(files, thread_id)
@@ -235,13 +258,17 @@ def test_in_an_encrypted_store_no_plain_file_is_written(tmp_path: Path) -> None:
     with open_persistence(f"sqlite:///{tmp_path}/chat.db", key=KEY) as kept:
         for key in (None, KEY):
             files = ArchiveFiles(tmp_path / "archive", key=key)
-            talked = conversation(files, saver=kept.checkpointer, store=kept.store, thread_id=f"t{key}")
+            talked = conversation(
+                files, saver=kept.checkpointer, store=kept.store, thread_id=f"t{key}"
+            )
             told = folds(talk(talked, 12))
             reasons = {reason["code"] for event in told for reason in event["reasons"]}
             assert reasons == ({"archive_failed"} if key is None else set())
         [file, *_] = talked.archive_files()
         assert "answer to q0" in talked.archive_file(file.key)
-        assert b"answer to" not in b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+        assert b"answer to" not in b"".join(
+            path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()
+        )
         again = ArchiveFiles(tmp_path / "archive", key=KEY)
         assert again.read(f"t{KEY}", file.key) == talked.archive_file(file.key)
         for wrong in (None, "another key of some length"):
@@ -256,9 +283,20 @@ def test_files_go_with_their_thread_and_stay_where_the_archive_is_kept(tmp_path:
             talk(conversation(files, saver=kept.checkpointer, store=kept.store, thread_id=name), 12)
             one_file(files, NODE.join([name, "node"]))
         later = datetime.now(UTC) + timedelta(days=9)
-        assert len(prune_threads(kept, older_than=timedelta(1), now=later, keep_archive=True, archive=files)) == 3
+        assert (
+            len(
+                prune_threads(
+                    kept, older_than=timedelta(1), now=later, keep_archive=True, archive=files
+                )
+            )
+            == 3
+        )
         assert all(files.files(name) for name in ("one", "two", "three"))
-        Conversation(conversation(files, saver=kept.checkpointer, store=kept.store).graph, "one", archive=files).delete()
+        Conversation(
+            conversation(files, saver=kept.checkpointer, store=kept.store).graph,
+            "one",
+            archive=files,
+        ).delete()
         delete_thread(kept, "two", archive=files)
         assert len(prune_threads(kept, older_than=timedelta(1), now=later, archive=files)) == 1
         assert not list(tmp_path.rglob("*.json"))
@@ -267,4 +305,6 @@ def test_files_go_with_their_thread_and_stay_where_the_archive_is_kept(tmp_path:
 def test_a_folder_that_is_none_is_refused() -> None:
     with pytest.raises(ConfigError, match="archive_on_compact"):
         build_graph(model=talker(), archive_on_compact=3)  # type: ignore[arg-type]
-    build_graph(model=talker(), archive_on_compact="archive").compile(checkpointer=InMemorySaver(), store=InMemoryStore())
+    build_graph(model=talker(), archive_on_compact="archive").compile(
+        checkpointer=InMemorySaver(), store=InMemoryStore()
+    )

@@ -1,4 +1,6 @@
-"""Voices that do not hear each other are asked at once: what a person, a server and the transcript see of it."""
+"""Voices that do not hear each other are asked at once: what a person, a server and the transcript
+see of it.
+"""
 
 import asyncio
 import os
@@ -19,7 +21,17 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.types import interrupt
 
 from longtable.base.errors import ModelContextOverflowError, ProviderUnavailableError
-from longtable.graph import Context, Conversation, Database, FreeChat, Persona, Scene, Team, build_graph, open_persistence
+from longtable.graph import (
+    Context,
+    Conversation,
+    Database,
+    FreeChat,
+    Persona,
+    Scene,
+    Team,
+    build_graph,
+    open_persistence,
+)
 from longtable.tools.sql.verdict import CostThresholds
 from tests.graph.test_games import quiz_talk
 from tests.graph.test_team import ANALYST, CHECKER, of_type, sent_of, talk, who
@@ -47,7 +59,9 @@ def asked_of(request: ChatRequest) -> str:
 
 
 def meeting(parties: int = 3) -> Any:
-    """Return a server's step whose requests are answered once so many of them are there: with a tool call first, then in words."""
+    """Return a server's step whose requests are answered once so many of them are there: with a
+    tool call first, then in words.
+    """
     here = threading.Barrier(parties)
 
     def step(request: ChatRequest) -> Reply:
@@ -60,12 +74,16 @@ def meeting(parties: int = 3) -> Any:
 
 
 def over_http(server: ModelServer, team: Team, **more: Any) -> Conversation:
-    graph = build_graph(model=server.chat_model(), team=team, summarizer=False, **more).compile(InMemorySaver(), store=InMemoryStore())
+    graph = build_graph(model=server.chat_model(), team=team, summarizer=False, **more).compile(
+        InMemorySaver(), store=InMemoryStore()
+    )
     return Conversation(graph, "t", context=LIMIT.replace(max_retries=0))
 
 
 @pytest.mark.parametrize("on_loop", [False, True])
-def test_the_calls_of_all_voices_are_at_the_server_at_the_same_time(server: ModelServer, on_loop: bool) -> None:
+def test_the_calls_of_all_voices_are_at_the_server_at_the_same_time(
+    server: ModelServer, on_loop: bool
+) -> None:
     server.always(meeting())
     conversation = over_http(server, THREE)
     answer = asyncio.run(conversation.aask("Hello")) if on_loop else conversation.ask("Hello")
@@ -75,21 +93,27 @@ def test_the_calls_of_all_voices_are_at_the_server_at_the_same_time(server: Mode
         ("tester", "Tester has looked"),
     ]
     assert answer.text == "Tester has looked"
-    assert [message.name for message in conversation.history() if message.type == "ai"] == [name for name in NAMES for _ in (1, 2)]
+    assert [message.name for message in conversation.history() if message.type == "ai"] == [
+        name for name in NAMES for _ in (1, 2)
+    ]
     assert len(server.requests) == 6
 
 
 def test_more_voices_than_the_machine_has_cores_are_asked_at_once(server: ModelServer) -> None:
     server.always(meeting(12))
     answer = over_http(server, Team(*(Persona(f"p{number}") for number in range(12)))).ask("Hello")
-    assert [each["text"] for each in answer.voices] == [f"P{number} has looked" for number in range(12)]
+    assert [each["text"] for each in answer.voices] == [
+        f"P{number} has looked" for number in range(12)
+    ]
 
 
 def test_a_graph_without_a_checkpointer_asks_at_once_too(server: ModelServer) -> None:
     server.always(meeting())
     graph = build_graph(model=server.chat_model(), team=THREE, summarizer=False).compile()
     out = graph.invoke({"messages": [HumanMessage("Hello")]}, context=LIMIT)
-    assert [message.name for message in out["messages"] if message.type == "ai" and message.text] == NAMES
+    assert [
+        message.name for message in out["messages"] if message.type == "ai" and message.text
+    ] == NAMES
 
 
 class OneByOne(FreeChat):
@@ -114,7 +138,10 @@ def test_the_transcript_is_that_of_voices_asked_one_after_the_other() -> None:
         conversation = talk(say, Team(ANALYST, CHECKER, TESTER, mode=mode), tools=[look])
         for text in ("Hello", "@Chuck and @tester, again", "All of you"):
             conversation.ask(text)
-        return [(each.type, each.text, each.name, sorted(each.additional_kwargs["longtable"])) for each in conversation.history(limit=99)]
+        return [
+            (each.type, each.text, each.name, sorted(each.additional_kwargs["longtable"]))
+            for each in conversation.history(limit=99)
+        ]
 
     assert kept(FreeChat()) == kept(OneByOne())
 
@@ -140,8 +167,16 @@ def test_events_of_one_voice_stand_together_in_the_teams_order_and_bear_its_name
     events: list[Any] = list(talk(say, THREE).stream("Hello"))
     tokens = [(event["voice"], event["text"]) for event in of_type(events, "token")]
     assert tokens == [(name.lower(), text) for name in NAMES for text in (f"{name} ", "speaks")]
-    assert [event["voice"] for event in of_type(events, "voice_started")] == ["analyst", "checker", "tester"]
-    assert [event["voice"] for event in of_type(events, "context_usage")] == ["analyst", "checker", "tester"]
+    assert [event["voice"] for event in of_type(events, "voice_started")] == [
+        "analyst",
+        "checker",
+        "tester",
+    ]
+    assert [event["voice"] for event in of_type(events, "context_usage")] == [
+        "analyst",
+        "checker",
+        "tester",
+    ]
     spoken = [event["voice"] for event in events if "voice" in event]
     assert spoken == sorted(spoken)
 
@@ -210,10 +245,18 @@ with open_persistence(sys.argv[1]) as kept:
 
 
 @pytest.mark.parametrize("missing", ["Analyst", "Tester"])
-def test_after_a_kill_only_the_voice_that_is_missing_is_asked_and_all_are_told(missing: str, tmp_path: Path) -> None:
+def test_after_a_kill_only_the_voice_that_is_missing_is_asked_and_all_are_told(
+    missing: str, tmp_path: Path
+) -> None:
     url = f"sqlite:///{tmp_path / 'chat.db'}"
     root = Path(__file__).parents[2]
-    done = subprocess.run([sys.executable, "-c", KILLED, url, missing], cwd=root, env={**os.environ}, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, url, missing],
+        cwd=root,
+        env={**os.environ},
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == -signal.SIGKILL
     tried: list[str] = []
 
@@ -226,12 +269,18 @@ def test_after_a_kill_only_the_voice_that_is_missing_is_asked_and_all_are_told(m
         events: list[Any] = []
         events += conversation.stream()
         assert tried == [missing]
-        assert "".join(event["text"] for event in of_type(events, "token")) == "".join(f"{name} speaks" for name in NAMES)
-        assert [each["text"] for each in events[-1]["voices"]] == [f"{name} speaks" for name in NAMES]
+        assert "".join(event["text"] for event in of_type(events, "token")) == "".join(
+            f"{name} speaks" for name in NAMES
+        )
+        assert [each["text"] for each in events[-1]["voices"]] == [
+            f"{name} speaks" for name in NAMES
+        ]
         assert [message.name for message in conversation.history()] == [None, *NAMES]
 
 
-def test_approvals_of_several_voices_are_asked_one_after_the_other_and_none_is_lost(tmp_path: Path) -> None:
+def test_approvals_of_several_voices_are_asked_one_after_the_other_and_none_is_lost(
+    tmp_path: Path,
+) -> None:
     def say(name: str, messages: Sequence[BaseMessage]) -> AIMessage | str:
         if name != "Checker" and messages[-1].type != "tool":
             return call("run_sql", sql="SELECT count(*) FROM numbers a, numbers b")
@@ -249,7 +298,16 @@ def test_approvals_of_several_voices_are_asked_one_after_the_other_and_none_is_l
         assert (last.status, last.text) == ("answered", "Tester speaks")
         assert len(sent_of(conversation)) == 5
         messages = list(conversation.history(limit=99))
-        assert [message.name for message in messages] == [None, "Analyst", "run_sql", "Analyst", "Checker", "Tester", "run_sql", "Tester"]
+        assert [message.name for message in messages] == [
+            None,
+            "Analyst",
+            "run_sql",
+            "Analyst",
+            "Checker",
+            "Tester",
+            "run_sql",
+            "Tester",
+        ]
         assert_paired(messages)
 
 
@@ -263,13 +321,19 @@ def test_a_tool_that_asks_a_person_asks_when_it_is_its_voices_turn() -> None:
         return str(interrupt(what))
 
     def say(name: str, messages: Sequence[BaseMessage]) -> AIMessage | str:
-        return f"{name} heard {messages[-1].text}" if messages[-1].type == "tool" else call("confirm", what=f"{name}?")
+        return (
+            f"{name} heard {messages[-1].text}"
+            if messages[-1].type == "tool"
+            else call("confirm", what=f"{name}?")
+        )
 
     conversation = talk(say, Team(ANALYST, CHECKER), tools=[confirm])
     assert conversation.ask("Hello").status == "input_requested"
     assert conversation.resume("yes").status == "input_requested"
     assert [each["text"] for each in conversation.resume("no").voices] == ["Checker heard no"]
-    assert [message.text for message in conversation.history() if message.type == "ai" and message.text] == [
+    assert [
+        message.text for message in conversation.history() if message.type == "ai" and message.text
+    ] == [
         "Analyst heard yes",
         "Checker heard no",
     ]
@@ -280,10 +344,15 @@ def test_the_calls_of_a_turn_are_counted_over_all_voices_and_for_each() -> None:
     def say(name: str, messages: Sequence[BaseMessage]) -> AIMessage | str:
         return call("recall_history", query="orders")
 
-    conversation = talk(say, Team(ANALYST, CHECKER, TESTER, max_calls=7), context=LIMIT.replace(max_model_calls=3))
+    conversation = talk(
+        say, Team(ANALYST, CHECKER, TESTER, max_calls=7), context=LIMIT.replace(max_model_calls=3)
+    )
     answer = conversation.ask("Hello")
     assert [each["voice"] for each in answer.voices] == ["analyst", "checker", "tester"]
-    calls = Counter(request[0].text.partition("You are ")[2].partition(".")[0] for request in sent_of(conversation))
+    calls = Counter(
+        request[0].text.partition("You are ")[2].partition(".")[0]
+        for request in sent_of(conversation)
+    )
     assert calls.total() == 7
     assert max(calls.values()) <= 3
     few = talk(say, Team(ANALYST, CHECKER, TESTER, max_calls=2))
@@ -311,10 +380,16 @@ def test_a_round_of_a_quiz_asks_its_players_at_once_and_then_the_quizmaster() ->
     conversation.ask("Let us begin.")
     events: list[Any] = list(conversation.stream("I say 41."))
     started = of_type(events, "voice_started")
-    assert [(event["voice"], event.get("at_once", False)) for event in started] == [("ada", True), ("ben", True), ("quizmaster", False)]
+    assert [(event["voice"], event.get("at_once", False)) for event in started] == [
+        ("ada", True),
+        ("ben", True),
+        ("quizmaster", False),
+    ]
 
 
-def test_a_cancelled_turn_leaves_no_call_running_and_goes_on_with_resume(server: ModelServer) -> None:
+def test_a_cancelled_turn_leaves_no_call_running_and_goes_on_with_resume(
+    server: ModelServer,
+) -> None:
     hold = threading.Event()
     server.always(lambda request: model_server.say(f"{asked_of(request)} speaks", hold=hold))
     conversation = over_http(server, THREE)
@@ -332,7 +407,9 @@ def test_a_cancelled_turn_leaves_no_call_running_and_goes_on_with_resume(server:
 
     asyncio.run(cancelled())
     hold.set()
-    assert [each["text"] for each in conversation.resume().voices] == [f"{name} speaks" for name in NAMES]
+    assert [each["text"] for each in conversation.resume().voices] == [
+        f"{name} speaks" for name in NAMES
+    ]
 
 
 def test_what_voices_made_ahead_is_gone_when_another_turn_begins(tmp_path: Path) -> None:
@@ -342,7 +419,9 @@ def test_what_voices_made_ahead_is_gone_when_another_turn_begins(tmp_path: Path)
         return f"{name} speaks {len(messages)}"
 
     with Database.open(str(make(tmp_path, "sqlite"))) as database:
-        conversation = talk(say, Team(ANALYST, CHECKER), database=database, cost=CostThresholds(pairs=1_000_000))
+        conversation = talk(
+            say, Team(ANALYST, CHECKER), database=database, cost=CostThresholds(pairs=1_000_000)
+        )
         assert conversation.ask("wait").status == "approval_requested"
         answer = conversation.ask("Go on")
         assert [each["voice"] for each in answer.voices] == ["analyst", "checker"]
@@ -362,4 +441,9 @@ def test_a_message_that_comes_while_voices_answer_at_once_is_the_next_turn() -> 
     conversations[0].ask("Count the orders.")
     spoken = [(message.name, message.text) for message in conversations[0].history()]
     answers = [(name, f"{name} speaks") for name in NAMES]
-    assert spoken == [(None, "Count the orders."), *answers, (None, "Only for 2013, please."), *answers]
+    assert spoken == [
+        (None, "Count the orders."),
+        *answers,
+        (None, "Only for 2013, please."),
+        *answers,
+    ]

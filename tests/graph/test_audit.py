@@ -20,7 +20,15 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, interrupt
 
 from longtable.base.errors import ThreadNotFoundError
-from longtable.graph import ConfigError, Context, Conversation, Database, build_graph, delete_thread, open_persistence
+from longtable.graph import (
+    ConfigError,
+    Context,
+    Conversation,
+    Database,
+    build_graph,
+    delete_thread,
+    open_persistence,
+)
 from longtable.graph.reports import aaudit_of_threads, audit_of_threads
 from longtable.tools.engines.base import QueryLimits
 from longtable.tools.results import ResultStore
@@ -39,15 +47,28 @@ def shop(tmp_path: Path) -> Path:
     connection = sqlite3.connect(path)
     with connection:
         connection.execute("CREATE TABLE teas (id INTEGER PRIMARY KEY, name TEXT, price REAL)")
-        connection.executemany("INSERT INTO teas (name, price) VALUES (?, ?)", [(f"茶 {n}", n / 4) for n in range(9)])
+        connection.executemany(
+            "INSERT INTO teas (name, price) VALUES (?, ?)", [(f"茶 {n}", n / 4) for n in range(9)]
+        )
     connection.close()
     return path
 
 
-def talk(shop: Path, model: ScriptedModel, *, saver: Any = None, store: Any = None, context: Context = CONTEXT) -> Conversation:
+def talk(
+    shop: Path,
+    model: ScriptedModel,
+    *,
+    saver: Any = None,
+    store: Any = None,
+    context: Context = CONTEXT,
+) -> Conversation:
     database = Database.open(f"sqlite:///{shop}", limits=QueryLimits(seconds=5))
     graph = build_graph(model=model, database=database)
-    return Conversation(graph.compile(checkpointer=saver or InMemorySaver(), store=store or InMemoryStore()), "t", context=context)
+    return Conversation(
+        graph.compile(checkpointer=saver or InMemorySaver(), store=store or InMemoryStore()),
+        "t",
+        context=context,
+    )
 
 
 ASKED = (
@@ -60,7 +81,10 @@ ASKED = (
 
 
 def shown(conversation: Conversation) -> list[tuple[Any, ...]]:
-    return [(e.turn, e.verdict, e.rule, e.rows, e.tables, e.columns, e.runs) for e in conversation.audit()]
+    return [
+        (e.turn, e.verdict, e.rule, e.rows, e.tables, e.columns, e.runs)
+        for e in conversation.audit()
+    ]
 
 
 EXPECTED = [
@@ -73,12 +97,16 @@ EXPECTED = [
 
 @pytest.mark.parametrize("kept", ["sqlite", "postgres"])
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_every_query_is_written_down_however_it_ended(shop: Path, tmp_path: Path, kept: str, asynchronous: bool) -> None:
+def test_every_query_is_written_down_however_it_ended(
+    shop: Path, tmp_path: Path, kept: str, asynchronous: bool
+) -> None:
     url = f"sqlite:///{tmp_path / 'chat.db'}" if kept == "sqlite" else postgres_server().create()
 
     async def arun() -> None:
         async with open_persistence(url) as p:
-            await talk(shop, script(*ASKED, "There."), saver=p.checkpointer, store=p.store).aask("which?")
+            await talk(shop, script(*ASKED, "There."), saver=p.checkpointer, store=p.store).aask(
+                "which?"
+            )
 
     if asynchronous:
         asyncio.run(arun())
@@ -88,9 +116,17 @@ def test_every_query_is_written_down_however_it_ended(shop: Path, tmp_path: Path
             conversation.ask("which?")
         assert shown(conversation) == EXPECTED
         first, second, *_ = conversation.audit()
-        assert (first.asked, first.ran) == ("SELECT name FROM teas -- all\n WHERE price > 1", "SELECT name FROM teas WHERE price > 1")
+        assert (first.asked, first.ran) == (
+            "SELECT name FROM teas -- all\n WHERE price > 1",
+            "SELECT name FROM teas WHERE price > 1",
+        )
         assert (second.asked, second.ran) == ("DELETE FROM teas", "")
-        assert list(pd.DataFrame(conversation.audit())["verdict"]) == ["run", "refused", "refused", "failed"]
+        assert list(pd.DataFrame(conversation.audit())["verdict"]) == [
+            "run",
+            "refused",
+            "refused",
+            "failed",
+        ]
         conversation.delete()
         assert p.store.search(("longtable", "audit"), limit=10) == []
 
@@ -98,16 +134,23 @@ def test_every_query_is_written_down_however_it_ended(shop: Path, tmp_path: Path
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a signal")
 @pytest.mark.parametrize("stopped", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_text_that_cost_a_worker_is_not_parsed_again(shop: Path, stopped: signal.Signals) -> None:
-    database = Database.open(f"sqlite:///{shop}", limits=QueryLimits(seconds=1), isolation="process")
+    database = Database.open(
+        f"sqlite:///{shop}", limits=QueryLimits(seconds=1), isolation="process"
+    )
     workers = getattr(database, "_workers")  # noqa: B009  # its subclass is private
     sql = SLOW.replace("SELECT 1 UNION", "SELECT id FROM teas UNION")
     graph = build_graph(model=script(call("run_sql", sql=sql), "There."), database=database)
-    conversation = Conversation(graph.compile(checkpointer=InMemorySaver(), store=InMemoryStore()), "t", context=CONTEXT)
+    conversation = Conversation(
+        graph.compile(checkpointer=InMemorySaver(), store=InMemoryStore()), "t", context=CONTEXT
+    )
     database.catalog()
     for event in conversation.stream("how many?"):
         if event["type"] == "query_started":
             until = time.monotonic() + 5
-            while not (busy := [worker for worker in workers._workers if worker.busy]) and time.monotonic() < until:
+            while (
+                not (busy := [worker for worker in workers._workers if worker.busy])
+                and time.monotonic() < until
+            ):
                 time.sleep(0.01)
             os.kill(busy[0].process.pid, stopped)
     [entry] = conversation.audit()
@@ -118,7 +161,12 @@ def test_a_text_that_cost_a_worker_is_not_parsed_again(shop: Path, stopped: sign
 def test_a_cancelled_query_is_written_down_as_cancelled(shop: Path, tmp_path: Path) -> None:
     async def run() -> list[str]:
         async with open_persistence(f"sqlite:///{tmp_path / 'chat.db'}") as p:
-            conversation = talk(shop, script(call("run_sql", sql=SLOW), "There."), saver=p.checkpointer, store=p.store)
+            conversation = talk(
+                shop,
+                script(call("run_sql", sql=SLOW), "There."),
+                saver=p.checkpointer,
+                store=p.store,
+            )
             started = asyncio.Event()
 
             async def turn() -> None:
@@ -158,13 +206,19 @@ class Dying(ScriptedModel):
 
 
 def test_a_resumed_turn_has_its_query_once_and_a_replayed_one_counts_its_runs(shop: Path) -> None:
-    answers = iter([call("run_sql", sql="SELECT count(*) FROM teas"), AIMessage("Nine."), AIMessage("Nine.")])
+    answers = iter(
+        [call("run_sql", sql="SELECT count(*) FROM teas"), AIMessage("Nine."), AIMessage("Nine.")]
+    )
     conversation = talk(shop, Dying(say=lambda _: next(answers).model_copy(deep=True)))
     with pytest.raises(RuntimeError, match="gone"):
         conversation.ask("how many?")
     conversation.resume()
     assert shown(conversation) == [(1, "run", "", 1, ("teas",), (), 1)]
-    before = next(s for s in conversation.graph.get_state_history(conversation.config) if s.next == ("run_tools",))
+    before = next(
+        s
+        for s in conversation.graph.get_state_history(conversation.config)
+        if s.next == ("run_tools",)
+    )
     conversation.graph.invoke(None, before.config, context=CONTEXT)
     assert shown(conversation) == [(1, "run", "", 1, ("teas",), (), 2)]
 
@@ -181,7 +235,9 @@ class Failing(InMemoryStore):
 def test_a_store_that_fails_costs_no_answer_and_is_said(shop: Path) -> None:
     conversation = talk(shop, script(call("run_sql", sql="SELECT 1"), "One."), store=Failing())
     events = list(conversation.stream("one?"))
-    assert [event for event in events if event["type"] == "audit_failed"] == [{"type": "audit_failed", "calls": 1, "failure": "OSError"}]
+    assert [event for event in events if event["type"] == "audit_failed"] == [
+        {"type": "audit_failed", "calls": 1, "failure": "OSError"}
+    ]
     assert events[-1]["type"] == "answer"
     assert events[-1]["text"] == "One."
 
@@ -193,7 +249,13 @@ def test_no_owner_sees_the_sql_of_another(shop: Path, tmp_path: Path) -> None:
         mine = talk(shop, model, saver=p.checkpointer, store=p.store, context=ann)
         mine.ask("mine?")
         with pytest.raises(ThreadNotFoundError):
-            talk(shop, model, saver=p.checkpointer, store=p.store, context=CONTEXT.replace(owner="bob")).audit()
+            talk(
+                shop,
+                model,
+                saver=p.checkpointer,
+                store=p.store,
+                context=CONTEXT.replace(owner="bob"),
+            ).audit()
         assert audit_of_threads(p, owner="bob") == audit_of_threads(p) == []
         assert [entry.asked for _, entry in audit_of_threads(p, owner="ann")] == ["SELECT 'of ann'"]
         assert len(audit_of_threads(p, all_owners=True)) == 1
@@ -204,7 +266,10 @@ def test_no_owner_sees_the_sql_of_another(shop: Path, tmp_path: Path) -> None:
 
 
 def test_without_a_store_it_says_what_is_missing(shop: Path) -> None:
-    graph = build_graph(model=script(call("run_sql", sql="SELECT 1"), "One."), database=Database.open(f"sqlite:///{shop}"))
+    graph = build_graph(
+        model=script(call("run_sql", sql="SELECT 1"), "One."),
+        database=Database.open(f"sqlite:///{shop}"),
+    )
     conversation = Conversation(graph.compile(checkpointer=InMemorySaver()), "t", context=CONTEXT)
     assert conversation.ask("one?").text == "One."
     with pytest.raises(ConfigError, match="in a store"):
@@ -214,7 +279,9 @@ def test_without_a_store_it_says_what_is_missing(shop: Path) -> None:
 def test_sql_that_no_store_takes_as_it_is_is_written_all_the_same(shop: Path) -> None:
     sql = "SELECT '\x00 \ud83d' " + "x" * 60_000
     with open_persistence(postgres_server().create()) as p:
-        conversation = talk(shop, script(call("run_sql", sql=sql), "No."), saver=p.checkpointer, store=p.store)
+        conversation = talk(
+            shop, script(call("run_sql", sql=sql), "No."), saver=p.checkpointer, store=p.store
+        )
         conversation.ask("odd?")
         [entry] = conversation.audit()
     assert (entry.verdict, entry.rule, len(entry.asked)) == ("refused", "length", 50_000)
@@ -228,7 +295,10 @@ def confirm(what: str) -> str:
 
 @pytest.mark.parametrize(
     ("sql", "verdict", "ran", "tables"),
-    [("DELETE FROM teas", "refused", "", ()), ("SELECT json(name) FROM teas", "failed", "SELECT JSON(name) FROM teas", ("teas",))],
+    [
+        ("DELETE FROM teas", "refused", "", ()),
+        ("SELECT json(name) FROM teas", "failed", "SELECT JSON(name) FROM teas", ("teas",)),
+    ],
 )
 def test_of_a_query_that_a_person_changed_the_audit_tells_theirs_however_it_ends(
     shop: Path, sql: str, verdict: str, ran: str, tables: tuple[str, ...]
@@ -236,29 +306,49 @@ def test_of_a_query_that_a_person_changed_the_audit_tells_theirs_however_it_ends
     model = script(call("run_sql", sql="SELECT count(*) FROM teas a, teas b"), "done")
     with Database.open(f"sqlite:///{shop}") as database:
         graph = build_graph(model=model, database=database, cost=CostThresholds(pairs=10))
-        conversation = Conversation(graph.compile(checkpointer=InMemorySaver(), store=InMemoryStore()), "t", context=CONTEXT)
+        conversation = Conversation(
+            graph.compile(checkpointer=InMemorySaver(), store=InMemoryStore()), "t", context=CONTEXT
+        )
         conversation.ask("all")
-        conversation.resume([{"type": "edit", "edited_action": {"name": "run_sql", "args": {"sql": sql}}}])
+        conversation.resume(
+            [{"type": "edit", "edited_action": {"name": "run_sql", "args": {"sql": sql}}}]
+        )
         [entry] = conversation.audit()
-    assert (entry.verdict, entry.asked, entry.edited) == (verdict, "SELECT count(*) FROM teas a, teas b", sql)
+    assert (entry.verdict, entry.asked, entry.edited) == (
+        verdict,
+        "SELECT count(*) FROM teas a, teas b",
+        sql,
+    )
     assert (entry.ran, entry.tables) == (ran, tables)
 
 
 def test_what_waits_for_a_person_and_what_they_decide_is_written_down(shop: Path) -> None:
     pairs = "SELECT count(*) FROM teas a, teas b"
-    asked = [{"name": "run_sql", "args": {"sql": sql}, "id": f"c{n}"} for n, sql in enumerate([pairs, "SELECT 1", pairs, pairs])]
+    asked = [
+        {"name": "run_sql", "args": {"sql": sql}, "id": f"c{n}"}
+        for n, sql in enumerate([pairs, "SELECT 1", pairs, pairs])
+    ]
     sure = [{"name": "confirm", "args": {"what": what}, "id": f"d{what}"} for what in "ab"]
     beside = [*sure, {"name": "run_sql", "args": {"sql": "SELECT 2"}, "id": "d2"}]
     model = script(AIMessage("", tool_calls=asked), AIMessage("", tool_calls=beside), "done")
     with Database.open(f"sqlite:///{shop}") as database:
-        graph = build_graph(model=model, database=database, tools=[confirm], cost=CostThresholds(pairs=10))
-        conversation = Conversation(graph.compile(checkpointer=InMemorySaver(), store=InMemoryStore()), "t", context=CONTEXT)
+        graph = build_graph(
+            model=model, database=database, tools=[confirm], cost=CostThresholds(pairs=10)
+        )
+        conversation = Conversation(
+            graph.compile(checkpointer=InMemorySaver(), store=InMemoryStore()), "t", context=CONTEXT
+        )
         assert conversation.ask("all").status == "approval_requested"
         assert [entry.verdict for entry in conversation.audit()] == ["waiting"] * 3
         edited = {"type": "edit", "edited_action": {"name": "run_sql", "args": {"sql": "SELECT 3"}}}
         conversation.resume([{"type": "approve"}, {"type": "reject", "message": "no"}, edited])
-        assert [entry.edited for entry in sorted(conversation.audit(), key=lambda entry: entry.key)][:4] == ["", "", "", "SELECT 3"]
-        first = [(entry.key.partition(":")[2], entry.verdict, entry.asked, entry.ran, entry.runs) for entry in conversation.audit()][:4]
+        assert [
+            entry.edited for entry in sorted(conversation.audit(), key=lambda entry: entry.key)
+        ][:4] == ["", "", "", "SELECT 3"]
+        first = [
+            (entry.key.partition(":")[2], entry.verdict, entry.asked, entry.ran, entry.runs)
+            for entry in conversation.audit()
+        ][:4]
         ran = "SELECT COUNT(*) FROM teas AS a CROSS JOIN teas AS b"
         assert sorted(first) == [
             ("0", "run", pairs, ran, 1),
@@ -267,11 +357,17 @@ def test_what_waits_for_a_person_and_what_they_decide_is_written_down(shop: Path
             ("3", "run", pairs, "SELECT 3", 1),
         ]
         while state := conversation.graph.get_state(conversation.config).interrupts:
-            conversation.graph.invoke(Command(resume={state[0].id: "yes"}), conversation.config, context=CONTEXT)
-        assert [(entry.verdict, entry.ran, entry.runs) for entry in conversation.audit()][4:] == [("run", "SELECT 2", 1)]
+            conversation.graph.invoke(
+                Command(resume={state[0].id: "yes"}), conversation.config, context=CONTEXT
+            )
+        assert [(entry.verdict, entry.ran, entry.runs) for entry in conversation.audit()][4:] == [
+            ("run", "SELECT 2", 1)
+        ]
 
 
-def test_a_check_is_asked_for_like_a_query_and_each_of_its_queries_is_written_down(shop: Path, tmp_path: Path) -> None:
+def test_a_check_is_asked_for_like_a_query_and_each_of_its_queries_is_written_down(
+    shop: Path, tmp_path: Path
+) -> None:
     with Database.open(f"sqlite:///{shop}") as database:
         results = ResultStore(tmp_path / "results", clock=lambda: datetime(2026, 1, 1, tzinfo=UTC))
         model = script(
@@ -280,7 +376,9 @@ def test_a_check_is_asked_for_like_a_query_and_each_of_its_queries_is_written_do
             call("check_sql", sql="SELECT avg(price) FROM teas"),
             "There.",
         )
-        graph = build_graph(model=model, database=database, tools=[check_tool(database)], results=results)
+        graph = build_graph(
+            model=model, database=database, tools=[check_tool(database)], results=results
+        )
         app = graph.compile(InMemorySaver(), store=InMemoryStore())
         conversation = Conversation(app, "t", context=CONTEXT.replace(approve_sql="always"))
         assert conversation.ask("how many?").status == "approval_requested"

@@ -1,4 +1,6 @@
-"""Turns of one thread follow one another: sync, async, mixed, in one process and in several; or they are refused at once."""
+"""Turns of one thread follow one another: sync, async, mixed, in one process and in several; or
+they are refused at once.
+"""
 
 import asyncio
 import gc
@@ -35,13 +37,17 @@ def echo(messages: Sequence[BaseMessage]) -> AIMessage:
     return AIMessage(f"answer to {next(m.text for m in reversed(messages) if m.type == 'human')}")
 
 
-def graph_over(checkpointer: Any, store: Any = None, say: Callable[[Sequence[BaseMessage]], AIMessage] = echo) -> Graph:
+def graph_over(
+    checkpointer: Any, store: Any = None, say: Callable[[Sequence[BaseMessage]], AIMessage] = echo
+) -> Graph:
     return build_graph(model=ScriptedModel(say=say)).compile(checkpointer=checkpointer, store=store)
 
 
 def paired(texts: Sequence[str], asked: Sequence[str]) -> bool:
     """Tell whether each question stands once, with its answer right after it."""
-    return sorted(texts[::2]) == sorted(asked) and all(b == f"answer to {a}" for a, b in zip(texts[::2], texts[1::2], strict=True))
+    return sorted(texts[::2]) == sorted(asked) and all(
+        b == f"answer to {a}" for a, b in zip(texts[::2], texts[1::2], strict=True)
+    )
 
 
 @pytest.mark.parametrize("url", ["memory://", "sqlite:///{}/chat.db"])
@@ -50,7 +56,11 @@ def test_threads_of_a_process_queue_in_the_order_they_came(url: str, tmp_path: P
         graph = graph_over(kept.checkpointer, kept.store)
         asked = [f"m{n}" for n in range(12)]
         with ThreadPoolExecutor(6) as pool:
-            answers = list(pool.map(lambda text: Conversation(graph, "t", context=CONTEXT).ask(text).text, asked))
+            answers = list(
+                pool.map(
+                    lambda text: Conversation(graph, "t", context=CONTEXT).ask(text).text, asked
+                )
+            )
         assert answers == [f"answer to {text}" for text in asked]
         assert paired([m.text for m in Conversation(graph, "t", context=CONTEXT).history()], asked)
 
@@ -68,7 +78,10 @@ def test_tasks_of_a_loop_queue_and_a_cancelled_one_lets_go(tmp_path: Path) -> No
         async with open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept:
             graph = graph_over(kept.checkpointer, kept.store)
             asked = [f"m{n}" for n in range(8)]
-            tasks = [asyncio.create_task(Conversation(graph, "t", context=CONTEXT).aask(text)) for text in [*asked, "never"]]
+            tasks = [
+                asyncio.create_task(Conversation(graph, "t", context=CONTEXT).aask(text))
+                for text in [*asked, "never"]
+            ]
             await asyncio.sleep(0.01)
             tasks[-1].cancel()
             done = await asyncio.gather(*tasks, return_exceptions=True)
@@ -81,10 +94,17 @@ def test_tasks_of_a_loop_queue_and_a_cancelled_one_lets_go(tmp_path: Path) -> No
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("names", [["busy"] * 50, [f"busy-{n}" for n in range(50)]], ids=["one busy thread", "fifty"])
-def test_awaited_calls_that_wait_for_busy_threads_slow_no_other_turn(names: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "names", [["busy"] * 50, [f"busy-{n}" for n in range(50)]], ids=["one busy thread", "fifty"]
+)
+def test_awaited_calls_that_wait_for_busy_threads_slow_no_other_turn(
+    names: list[str], tmp_path: Path
+) -> None:
     async def run() -> None:
-        async with open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept, AsyncExitStack() as held:
+        async with (
+            open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept,
+            AsyncExitStack() as held,
+        ):
             graph = graph_over(kept.checkpointer, kept.store)
             other = Conversation(graph, "other", context=CONTEXT)
 
@@ -100,8 +120,13 @@ def test_awaited_calls_that_wait_for_busy_threads_slow_no_other_turn(names: list
             alone = await median()
             for name in set(names):
                 await Conversation(graph, name, context=CONTEXT).aask("hello")
-                await held.enter_async_context(locks_of(kept.checkpointer).alone(name, ASYNC, wait=False))
-            calls = [asyncio.create_task(Conversation(graph, name, context=CONTEXT).apin(f"rule {n}")) for n, name in enumerate(names)]
+                await held.enter_async_context(
+                    locks_of(kept.checkpointer).alone(name, ASYNC, wait=False)
+                )
+            calls = [
+                asyncio.create_task(Conversation(graph, name, context=CONTEXT).apin(f"rule {n}"))
+                for n, name in enumerate(names)
+            ]
             await asyncio.sleep(0.2)
             beside = await median()
             assert not any(call.done() for call in calls)
@@ -117,7 +142,9 @@ class SlowWriter(ScriptedModel):
 
     running: ClassVar[list[str]] = []
 
-    async def _agenerate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> Any:
+    async def _agenerate(
+        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> Any:
         self.running.append("call")
         try:
             await asyncio.sleep(30)
@@ -232,8 +259,12 @@ def test_a_turn_within_a_turn_is_refused_where_it_would_wait_for_itself() -> Non
     assert conversation.ask("after").status == "answered"
 
 
-@pytest.mark.parametrize("outer", ["stream in a loop", "stream around a loop", "astream", "another task"])
-def test_a_call_that_would_stop_the_turn_it_waits_for_is_refused_or_leaves_its_message(outer: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "outer", ["stream in a loop", "stream around a loop", "astream", "another task"]
+)
+def test_a_call_that_would_stop_the_turn_it_waits_for_is_refused_or_leaves_its_message(
+    outer: str, tmp_path: Path
+) -> None:
     with open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept:
         conversation = Conversation(graph_over(kept.checkpointer, kept.store), "t", context=CONTEXT)
 
@@ -300,14 +331,22 @@ def test_two_that_opened_the_same_file_take_turns(tmp_path: Path) -> None:
     with open_persistence(url) as one, open_persistence(url) as two:
         graphs = [graph_over(kept.checkpointer, kept.store) for kept in (one, two)]
         with ThreadPoolExecutor(4) as pool:
-            list(pool.map(lambda n: Conversation(graphs[n % 2], "t", context=CONTEXT).ask(asked[n]), range(12)))
+            list(
+                pool.map(
+                    lambda n: Conversation(graphs[n % 2], "t", context=CONTEXT).ask(asked[n]),
+                    range(12),
+                )
+            )
         assert paired([m.text for m in Conversation(graphs[0], "t").history()], asked)
         first = Conversation(graphs[0], "t", context=CONTEXT).stream("first")
         next(first)
         with pytest.raises(ThreadBusyError):
             Conversation(graphs[1], "t", context=CONTEXT, when_busy="reject").ask("second")
         first.close()  # type: ignore[attr-defined]
-        assert Conversation(graphs[1], "t", context=CONTEXT, when_busy="reject").ask("third").text == "answer to third"
+        assert (
+            Conversation(graphs[1], "t", context=CONTEXT, when_busy="reject").ask("third").text
+            == "answer to third"
+        )
 
 
 def lease_on(path: Path, now: list[float], seconds: float = 10.0) -> SqliteLease:
@@ -336,7 +375,9 @@ def test_a_lease_holds_until_it_is_released_or_lapses(tmp_path: Path) -> None:
     connection.close()
 
 
-def test_a_lease_from_before_the_clock_was_set_back_blocks_no_longer_than_any(tmp_path: Path) -> None:
+def test_a_lease_from_before_the_clock_was_set_back_blocks_no_longer_than_any(
+    tmp_path: Path,
+) -> None:
     now = [1_000_000.0]
     dead = lease_on(tmp_path / "chat.db", now)
     assert dead.take("t")
@@ -349,7 +390,10 @@ def test_a_lease_from_before_the_clock_was_set_back_blocks_no_longer_than_any(tm
 
 def test_a_lease_is_judged_by_its_own_length(tmp_path: Path) -> None:
     now = [1_000.0]
-    long, short = lease_on(tmp_path / "chat.db", now, 60.0), lease_on(tmp_path / "chat.db", now, 2.0)
+    long, short = (
+        lease_on(tmp_path / "chat.db", now, 60.0),
+        lease_on(tmp_path / "chat.db", now, 2.0),
+    )
     assert long.take("t")
     assert not short.take("t")
     now[0] += 59
@@ -377,9 +421,17 @@ def test_the_lease_of_a_killed_process_of_this_machine_is_free_at_once(tmp_path:
 
 @pytest.mark.parametrize(
     ("part", "value", "free"),
-    [(0, "same", False), (2, "another-boot", False), (3, "pid:[1]", False), (5, "17", True), (4, str(2**22 + 1), True)],
+    [
+        (0, "same", False),
+        (2, "another-boot", False),
+        (3, "pid:[1]", False),
+        (5, "17", True),
+        (4, str(2**22 + 1), True),
+    ],
 )
-def test_a_lease_is_taken_over_only_where_its_process_is_known_to_be_gone(part: int, value: str, free: bool, tmp_path: Path) -> None:
+def test_a_lease_is_taken_over_only_where_its_process_is_known_to_be_gone(
+    part: int, value: str, free: bool, tmp_path: Path
+) -> None:
     if not process_name(os.getpid()):
         pytest.skip("this machine does not say which it is")
     path = tmp_path / "chat.db"
@@ -403,10 +455,17 @@ def test_a_lease_of_an_earlier_version_holds(tmp_path: Path) -> None:
 
 
 def test_who_waits_for_another_turn_is_told(tmp_path: Path) -> None:
-    with open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept, open_persistence(f"sqlite:///{tmp_path}/chat.db") as others:
-        first = Conversation(graph_over(kept.checkpointer, kept.store), "t", context=CONTEXT).stream("first")
+    with (
+        open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept,
+        open_persistence(f"sqlite:///{tmp_path}/chat.db") as others,
+    ):
+        first = Conversation(
+            graph_over(kept.checkpointer, kept.store), "t", context=CONTEXT
+        ).stream("first")
         next(first)
-        second = Conversation(graph_over(others.checkpointer, others.store), "t", context=CONTEXT).stream("second")
+        second = Conversation(
+            graph_over(others.checkpointer, others.store), "t", context=CONTEXT
+        ).stream("second")
         assert next(second) == {"type": "thread_waiting", "thread_id": "t"}
         list(first)
         assert next(event for event in second if event["type"] == "answer")["status"] == "answered"
@@ -462,7 +521,9 @@ def test_a_lease_outlives_a_moment_in_which_its_file_cannot_be_read(tmp_path: Pa
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_leases_are_renewed_again_from_the_next_turn_on_where_renewing_had_failed(tmp_path: Path) -> None:
+def test_leases_are_renewed_again_from_the_next_turn_on_where_renewing_had_failed(
+    tmp_path: Path,
+) -> None:
     fails: list[bool] = []
 
     def clock() -> float:
@@ -515,7 +576,10 @@ def test_what_changes_a_whole_thread_takes_its_turn(url: str, tmp_path: Path) ->
         ):
             with pytest.raises(ThreadBusyError):
                 refused()
-        assert prune_threads(kept, older_than=timedelta(0), now=datetime.now(UTC) + timedelta(days=1)) == []
+        assert (
+            prune_threads(kept, older_than=timedelta(0), now=datetime.now(UTC) + timedelta(days=1))
+            == []
+        )
         assert [event["type"] for event in running][-1] == "answer"
         assert [m.text for m in conversation.history() if m.type == "human"] == ["first", "second"]
         with ThreadPoolExecutor(1) as pool:
@@ -524,4 +588,5 @@ def test_what_changes_a_whole_thread_takes_its_turn(url: str, tmp_path: Path) ->
             gone = pool.submit(Conversation(graph, "t", context=CONTEXT).delete)
             list(running)
             gone.result(30)
-        assert {item.namespace for item in kept.store.search(("longtable",))} <= {USAGE}  # what it took stays
+        # What it took stays.
+        assert {item.namespace for item in kept.store.search(("longtable",))} <= {USAGE}

@@ -1,4 +1,6 @@
-"""What the provider reports teaches the thread: its tokens for each one counted, its limit when an error names it."""
+"""What the provider reports teaches the thread: its tokens for each one counted, its limit when an
+error names it.
+"""
 
 from typing import Any
 
@@ -21,7 +23,10 @@ class TooLongError(Exception):
     status_code = 400
 
     def __init__(self, limit: int) -> None:
-        super().__init__(f"This model's maximum context length is {limit} tokens. However, your messages resulted in more tokens.")
+        super().__init__(
+            f"This model's maximum context length is {limit} tokens. However, your messages"
+            " resulted in more tokens."
+        )
 
 
 def reporting(factor: float) -> ScriptedModel:
@@ -40,7 +45,9 @@ def invoked(conversation: Conversation, turns: int) -> list[dict[str, Any]]:
     events: list[dict[str, Any]] = []
     for n in range(turns):
         given: Any = {"messages": [("user", f"q{n} " + "w " * 82)]}
-        events += conversation.graph.stream(given, conversation.config, context=CONTEXT, stream_mode="custom")
+        events += conversation.graph.stream(
+            given, conversation.config, context=CONTEXT, stream_mode="custom"
+        )
     return events
 
 
@@ -57,10 +64,19 @@ def test_a_provider_that_counts_more_makes_the_thread_compact_earlier() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "estimated"), [("gpt-4o", False), ("qwen-plus", False), ("claude-sonnet-4-5", True), ("gemini-2.5-pro", True), ("mine", True)]
+    ("model", "estimated"),
+    [
+        ("gpt-4o", False),
+        ("qwen-plus", False),
+        ("claude-sonnet-4-5", True),
+        ("gemini-2.5-pro", True),
+        ("mine", True),
+    ],
 )
 @pytest.mark.filterwarnings("ignore::longtable.memory.limits.EncodingFallbackWarning")
-def test_usage_says_that_it_estimates_wherever_another_tokenizer_counts(model: str, estimated: bool) -> None:
+def test_usage_says_that_it_estimates_wherever_another_tokenizer_counts(
+    model: str, estimated: bool
+) -> None:
     with open_model_server() as server:
         server.always(say("Hello."))
         conversation = thread(server.chat_model(model))
@@ -79,13 +95,21 @@ def test_what_was_learned_survives_a_restart_and_not_another_model() -> None:
     conversation = thread(reporting(1.5))
     invoked(conversation, 6)
     saver: Any = conversation.graph.checkpointer
-    again = Conversation(build_graph(model=reporting(1.5), recall=False).compile(checkpointer=saver), "t", context=CONTEXT)
+    again = Conversation(
+        build_graph(model=reporting(1.5), recall=False).compile(checkpointer=saver),
+        "t",
+        context=CONTEXT,
+    )
     assert invoked(again, 1)[0]["ratio"] > 1.3
 
     class Other(ScriptedModel):
         model_name: str = "other"
 
-    other = Conversation(build_graph(model=Other(say=reporting(0).say), recall=False).compile(checkpointer=saver), "t", context=CONTEXT)
+    other = Conversation(
+        build_graph(model=Other(say=reporting(0).say), recall=False).compile(checkpointer=saver),
+        "t",
+        context=CONTEXT,
+    )
     assert invoked(other, 1)[0]["ratio"] == 1
 
 

@@ -1,4 +1,6 @@
-"""One model call over real HTTP: the run's settings in the request, further tries, fallbacks, and who answered."""
+"""One model call over real HTTP: the run's settings in the request, further tries, fallbacks, and
+who answered.
+"""
 
 import asyncio
 import sys
@@ -21,7 +23,15 @@ from longtable.base.errors import (
     ProviderUnavailableError,
     UnknownModelError,
 )
-from longtable.graph import Context, Conversation, Price, build_graph, metadata_of, open_persistence, usage_of_threads
+from longtable.graph import (
+    Context,
+    Conversation,
+    Price,
+    build_graph,
+    metadata_of,
+    open_persistence,
+    usage_of_threads,
+)
 from longtable.memory.policy import rolling_chat
 from longtable.nodes.model.caller import call_settings
 from tests.support import threads
@@ -55,7 +65,11 @@ def other() -> Iterator[ModelServer]:
 
 
 def talk(model: Any, context: Context = CONTEXT, **settings: Any) -> Conversation:
-    return Conversation(build_graph(model=model, **settings).compile(checkpointer=InMemorySaver()), "t", context=context)
+    return Conversation(
+        build_graph(model=model, **settings).compile(checkpointer=InMemorySaver()),
+        "t",
+        context=context,
+    )
 
 
 @pytest.mark.parametrize(
@@ -65,18 +79,34 @@ def talk(model: Any, context: Context = CONTEXT, **settings: Any) -> Conversatio
         ("gpt-4o-mini", {"temperature": 0.2}, {"temperature": 0.2}),
         ("gpt-5", {"reasoning_effort": "low"}, {"reasoning_effort": "low"}),
         ("gpt-5", {"thinking": False}, {"reasoning_effort": "none"}),
-        ("qwen3-32b", {"thinking": False}, {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}}),
+        (
+            "qwen3-32b",
+            {"thinking": False},
+            {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}},
+        ),
         (
             "qwen3-32b",
             {"thinking": 900},
-            {"chat_template_kwargs": {"enable_thinking": True, "thinking": True}, "thinking_budget": 900},
+            {
+                "chat_template_kwargs": {"enable_thinking": True, "thinking": True},
+                "thinking_budget": 900,
+            },
         ),
     ],
 )
-def test_settings_of_a_run_stand_in_the_request(server: ModelServer, model: str, settings: dict[str, Any], sent: dict[str, Any]) -> None:
+def test_settings_of_a_run_stand_in_the_request(
+    server: ModelServer, model: str, settings: dict[str, Any], sent: dict[str, Any]
+) -> None:
     server.script(say("Hello."))
     talk(server.chat_model(model), CONTEXT.replace(**settings)).ask("Hi")
-    names = {"temperature", "reasoning_effort", "thinking", "thinking_budget", "chat_template_kwargs", "enable_thinking"}
+    names = {
+        "temperature",
+        "reasoning_effort",
+        "thinking",
+        "thinking_budget",
+        "chat_template_kwargs",
+        "enable_thinking",
+    }
     assert {name: value for name, value in server.requests[0].body.items() if name in names} == sent
 
 
@@ -84,32 +114,56 @@ def test_settings_of_a_run_stand_in_the_request(server: ModelServer, model: str,
     ("base_url", "model", "sent"),
     [
         ("https://api.deepseek.com/v1", "deepseek-v4-pro", {"thinking": {"type": "disabled"}}),
-        ("https://dashscope.aliyuncs.com/compatible-mode/v1", "qwen-plus", {"enable_thinking": False}),
-        ("http://127.0.0.1:1/v1", "deepseek-v3.2", {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}}),
+        (
+            "https://dashscope.aliyuncs.com/compatible-mode/v1",
+            "qwen-plus",
+            {"enable_thinking": False},
+        ),
+        (
+            "http://127.0.0.1:1/v1",
+            "deepseek-v3.2",
+            {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}},
+        ),
     ],
 )
-def test_thinking_is_turned_off_as_each_server_takes_it(server: ModelServer, base_url: str, model: str, sent: dict[str, Any]) -> None:
-    made = server.chat_model(model, extra_body={"top_k": 5}).model_copy(update={"openai_api_base": base_url})
+def test_thinking_is_turned_off_as_each_server_takes_it(
+    server: ModelServer, base_url: str, model: str, sent: dict[str, Any]
+) -> None:
+    made = server.chat_model(model, extra_body={"top_k": 5}).model_copy(
+        update={"openai_api_base": base_url}
+    )
     assert call_settings(Context(thinking=False), made) == {"extra_body": {"top_k": 5, **sent}}
 
 
 @pytest.mark.parametrize(
-    ("base_url", "model"), [("https://api.deepseek.com/v1", "deepseek-v4-pro"), ("https://api.openai.com/v1", "gpt-5")]
+    ("base_url", "model"),
+    [("https://api.deepseek.com/v1", "deepseek-v4-pro"), ("https://api.openai.com/v1", "gpt-5")],
 )
-def test_a_budget_that_no_server_takes_is_said(server: ModelServer, base_url: str, model: str) -> None:
+def test_a_budget_that_no_server_takes_is_said(
+    server: ModelServer, base_url: str, model: str
+) -> None:
     with pytest.raises(ConfigError, match="takes no number of tokens"):
-        call_settings(Context(thinking=100), server.chat_model(model).model_copy(update={"openai_api_base": base_url}))
+        call_settings(
+            Context(thinking=100),
+            server.chat_model(model).model_copy(update={"openai_api_base": base_url}),
+        )
 
 
 def test_anthropics_models_take_thinking_with_a_budget() -> None:
-    anthropic = pytest.importorskip("langchain_anthropic", reason="langchain-anthropic is not installed")
-    model = anthropic.ChatAnthropic(model_name="claude-sonnet-4-5", api_key=SecretStr("no-key"), timeout=None, stop=None)
+    anthropic = pytest.importorskip(
+        "langchain_anthropic", reason="langchain-anthropic is not installed"
+    )
+    model = anthropic.ChatAnthropic(
+        model_name="claude-sonnet-4-5", api_key=SecretStr("no-key"), timeout=None, stop=None
+    )
     thinking = {"type": "enabled", "budget_tokens": 2_000}
     assert call_settings(Context(thinking=2_000), model) == {"thinking": thinking}
 
 
 def test_a_setting_the_model_cannot_take_is_said() -> None:
-    with pytest.raises(ConfigError, match=r"Context\.thinking cannot be set for a run of ScriptedModel"):
+    with pytest.raises(
+        ConfigError, match=r"Context\.thinking cannot be set for a run of ScriptedModel"
+    ):
         talk(script("hi"), CONTEXT.replace(thinking=True)).ask("Hi")
     for name, value in {
         "temperature": 3,
@@ -119,7 +173,12 @@ def test_a_setting_the_model_cannot_take_is_said() -> None:
     }.items():
         with pytest.raises(ConfigError, match=f"Context.{name} must be"):
             Context().replace(**{name: value})
-    with pytest.raises(ConfigError, match="thinking must be a whole number from 1 to 10,000,000 or True, False or None, found 0"):
+    with pytest.raises(
+        ConfigError,
+        match=(
+            "thinking must be a whole number from 1 to 10,000,000 or True, False or None, found 0"
+        ),
+    ):
         Context(thinking=0)
 
 
@@ -134,7 +193,9 @@ def test_a_setting_the_model_cannot_take_is_said() -> None:
         (None, "other", None),
     ],
 )
-def test_a_summary_is_bounded_by_the_field_that_the_clients_class_has(field: str | None, name: str, least: int | None) -> None:
+def test_a_summary_is_bounded_by_the_field_that_the_clients_class_has(
+    field: str | None, name: str, least: int | None
+) -> None:
     bounds: list[int | None] = []
 
     class Client(ScriptedModel):
@@ -151,7 +212,10 @@ def test_a_summary_is_bounded_by_the_field_that_the_clients_class_has(field: str
     )
     threads.talk(threads.thread(summarizer=client), 14)
     assert bounds
-    assert all(bound is None if least is None else bound is not None and least < bound < least + 1_500 for bound in bounds)
+    assert all(
+        bound is None if least is None else bound is not None and least < bound < least + 1_500
+        for bound in bounds
+    )
     assert field is None or getattr(client, field) is None
 
 
@@ -159,15 +223,24 @@ def test_a_busy_provider_is_asked_again_after_the_time_it_names(server: ModelSer
     server.script(rate_limited(0.05), server_error(503), say("There."))
     started = time.monotonic()
     events = list(talk(server.chat_model(), CONTEXT.replace(max_retries=2)).stream("Hi"))
-    retries = [(event["code"], event["wait_s"], event["attempt"]) for event in events if event["type"] == "model_retry"]
+    retries = [
+        (event["code"], event["wait_s"], event["attempt"])
+        for event in events
+        if event["type"] == "model_retry"
+    ]
     assert retries == [("provider_rate_limited", 0.05, 1), ("provider_unavailable", 1.0, 2)]
     assert time.monotonic() - started >= 1
     assert events[-1]["type"] == "answer"
     assert len(server.requests) == 3
 
 
-@pytest.mark.parametrize(("fault", "error"), [(rate_limited(900), ProviderRateLimitedError), (unauthorized(), ProviderAuthError)])
-def test_no_further_try_where_it_cannot_help_or_takes_too_long(server: ModelServer, fault: Any, error: type[ProviderError]) -> None:
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [(rate_limited(900), ProviderRateLimitedError), (unauthorized(), ProviderAuthError)],
+)
+def test_no_further_try_where_it_cannot_help_or_takes_too_long(
+    server: ModelServer, fault: Any, error: type[ProviderError]
+) -> None:
     server.always(fault)
     with pytest.raises(error):
         talk(server.chat_model(), CONTEXT.replace(max_retries=3)).ask("Hi")
@@ -184,64 +257,99 @@ def test_a_call_waits_no_longer_than_the_run_says(server: ModelServer) -> None:
         talk(server.chat_model(), CONTEXT.replace(request_timeout=0.1)).ask("Hi")
 
 
-def test_a_run_chooses_among_the_operators_models_and_usage_is_told_by_model(server: ModelServer, other: ModelServer) -> None:
-    server.always(lambda request: say(f"{request.body['model']} says", input_tokens=1_000, output_tokens=10))
-    other.always(lambda request: say(f"{request.body['model']} says", input_tokens=2_000, output_tokens=20))
+def test_a_run_chooses_among_the_operators_models_and_usage_is_told_by_model(
+    server: ModelServer, other: ModelServer
+) -> None:
+    server.always(
+        lambda request: say(f"{request.body['model']} says", input_tokens=1_000, output_tokens=10)
+    )
+    other.always(
+        lambda request: say(f"{request.body['model']} says", input_tokens=2_000, output_tokens=20)
+    )
     models = {"small": other.chat_model("gpt-4")}
     with open_persistence("memory://") as persistence:
-        graph = build_graph(model=server.chat_model("gpt-4o"), models=models).compile(persistence.checkpointer, store=persistence.store)
+        graph = build_graph(model=server.chat_model("gpt-4o"), models=models).compile(
+            persistence.checkpointer, store=persistence.store
+        )
 
         def ask(name: str | None) -> tuple[str, int]:
             conversation = Conversation(graph, "t", context=Context(model=name))
-            return conversation.ask("Hi").text, graph.get_state(conversation.config).values["usage"]["limit"]
+            return (
+                conversation.ask("Hi").text,
+                graph.get_state(conversation.config).values["usage"]["limit"],
+            )
 
         said = [ask(None), ask("small"), ask(None)]
         assert said == [("gpt-4o says", 128_000), ("gpt-4 says", 8_192), ("gpt-4o says", 128_000)]
         prices = {"gpt-4": Price(input=1, output=0), "gpt-4o": Price(input=10, output=0)}
-        rows = {row.model: (row.calls, row.input, row.cost) for row in usage_of_threads(persistence, by=["model"], prices=prices)}
+        rows = {
+            row.model: (row.calls, row.input, row.cost)
+            for row in usage_of_threads(persistence, by=["model"], prices=prices)
+        }
         assert rows == {"gpt-4o": (2, 2_000, 0.02), "gpt-4": (1, 2_000, 0.002)}
 
 
-def test_a_model_that_the_operator_does_not_offer_is_refused_and_nothing_is_kept(server: ModelServer, other: ModelServer) -> None:
+def test_a_model_that_the_operator_does_not_offer_is_refused_and_nothing_is_kept(
+    server: ModelServer, other: ModelServer
+) -> None:
     conversation = talk(server.chat_model(), models={"small": other.chat_model()})
     with pytest.raises(UnknownModelError, match=r"operator's models \(small\), found 'large'"):
         Conversation(conversation.graph, "t", context=CONTEXT.replace(model="large")).ask("Hi")
     assert (conversation.history(), server.requests, other.requests) == ([], [], [])
 
 
-def test_a_chosen_model_writes_its_own_summaries_and_they_count_as_its(server: ModelServer, other: ModelServer) -> None:
+def test_a_chosen_model_writes_its_own_summaries_and_they_count_as_its(
+    server: ModelServer, other: ModelServer
+) -> None:
     server.always(answer_or_summary)
     other.always(answer_or_summary)
     policy = rolling_chat()
     context = Context(model="small", model_limit=16_000)
     with open_persistence("memory://") as persistence:
-        graph = build_graph(model=server.chat_model("gpt-4o"), models={"small": other.chat_model("gpt-4o-mini")}, policy=policy)
-        conversation = Conversation(graph.compile(persistence.checkpointer, store=persistence.store), "t", context=context)
+        graph = build_graph(
+            model=server.chat_model("gpt-4o"),
+            models={"small": other.chat_model("gpt-4o-mini")},
+            policy=policy,
+        )
+        conversation = Conversation(
+            graph.compile(persistence.checkpointer, store=persistence.store), "t", context=context
+        )
         for number in range(8):
             conversation.ask(f"Question {number}: " + "a word or two " * 20)
-        rows = {(row.model, row.purpose) for row in usage_of_threads(persistence, by=["model", "purpose"])}
+        rows = {
+            (row.model, row.purpose)
+            for row in usage_of_threads(persistence, by=["model", "purpose"])
+        }
     assert server.requests == []
     assert ("gpt-4o-mini", "summary") in rows
 
 
-def test_a_turn_that_waits_is_finished_by_the_model_it_was_counted_for(server: ModelServer, other: ModelServer) -> None:
+def test_a_turn_that_waits_is_finished_by_the_model_it_was_counted_for(
+    server: ModelServer, other: ModelServer
+) -> None:
     server.always(say("own"))
     other.script(server_error(500), say("chosen"))
-    first = talk(server.chat_model(), CONTEXT.replace(model="small"), models={"small": other.chat_model()})
+    first = talk(
+        server.chat_model(), CONTEXT.replace(model="small"), models={"small": other.chat_model()}
+    )
     with pytest.raises(ProviderUnavailableError):
         first.ask("Hi")
     assert Conversation(first.graph, "t", context=CONTEXT).resume().text == "chosen"
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), "120", 1e20])
-def test_seconds_that_no_summary_can_be_given_are_refused_when_built(server: ModelServer, seconds: Any) -> None:
+def test_seconds_that_no_summary_can_be_given_are_refused_when_built(
+    server: ModelServer, seconds: Any
+) -> None:
     with pytest.raises(ConfigError, match="summary_seconds must be over 0"):
         build_graph(model=server.chat_model(), summary_seconds=seconds)
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 @pytest.mark.parametrize("fault", [unauthorized(), server_error(500), rate_limited(None)])
-def test_a_fallback_answers_and_is_named(server: ModelServer, other: ModelServer, fault: Any, asynchronous: bool) -> None:
+def test_a_fallback_answers_and_is_named(
+    server: ModelServer, other: ModelServer, fault: Any, asynchronous: bool
+) -> None:
     server.always(fault)
     other.script(say("From the other."))
     conversation = talk(server.chat_model("gpt-4o"), fallbacks=[other.chat_model("gpt-4o-mini")])
@@ -260,14 +368,20 @@ def test_a_fallback_answers_and_is_named(server: ModelServer, other: ModelServer
     assert other.requests[0].tool_names == server.requests[0].tool_names
 
 
-def test_where_a_part_of_the_answer_has_come_no_other_model_answers(server: ModelServer, other: ModelServer) -> None:
+def test_where_a_part_of_the_answer_has_come_no_other_model_answers(
+    server: ModelServer, other: ModelServer
+) -> None:
     server.always(Reply(text="The answer is 42.", breaks="drop"))
     with pytest.raises(ProviderUnavailableError):
-        talk(server.chat_model(), CONTEXT.replace(max_retries=3), fallbacks=[other.chat_model()]).ask("Hi")
+        talk(
+            server.chat_model(), CONTEXT.replace(max_retries=3), fallbacks=[other.chat_model()]
+        ).ask("Hi")
     assert (len(server.requests), len(other.requests)) == (1, 0)
 
 
-def test_an_overflow_compacts_and_goes_to_no_fallback(server: ModelServer, other: ModelServer) -> None:
+def test_an_overflow_compacts_and_goes_to_no_fallback(
+    server: ModelServer, other: ModelServer
+) -> None:
     server.script(context_overflow(limit=12_000), say("Shorter."))
     answer = talk(server.chat_model(), fallbacks=[other.chat_model()]).ask("Hi")
     assert (answer.text, len(other.requests)) == ("Shorter.", 0)

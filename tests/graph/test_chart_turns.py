@@ -1,4 +1,6 @@
-"""Charts in a turn: a result behind a handle, a spec or a wish, an event with the checked spec; no rows in the thread."""
+"""Charts in a turn: a result behind a handle, a spec or a wish, an event with the checked spec; no
+rows in the thread.
+"""
 
 import asyncio
 import json
@@ -21,7 +23,13 @@ from tests.support.models import ScriptedModel, call, script
 
 CONTEXT = Context(model_limit=16_000)
 SQL = "SELECT month, sum(amount) AS total FROM sales GROUP BY month ORDER BY month"
-LINE = {"mark": "line", "encoding": {"x": {"field": "month", "type": "ordinal"}, "y": {"field": "total", "type": "quantitative"}}}
+LINE = {
+    "mark": "line",
+    "encoding": {
+        "x": {"field": "month", "type": "ordinal"},
+        "y": {"field": "total", "type": "quantitative"},
+    },
+}
 
 Talk = Callable[..., tuple[Conversation, ScriptedModel]]
 
@@ -31,14 +39,26 @@ def talk(tmp_path: Path) -> Talk:
     connection = sqlite3.connect(tmp_path / "shop.db")
     with connection:
         connection.execute("CREATE TABLE sales (month TEXT, amount REAL)")
-        connection.executemany("INSERT INTO sales VALUES (?, ?)", [(f"2025-{n % 12 + 1:02}", float(n)) for n in range(240)])
+        connection.executemany(
+            "INSERT INTO sales VALUES (?, ?)",
+            [(f"2025-{n % 12 + 1:02}", float(n)) for n in range(240)],
+        )
     connection.close()
     store = ResultStore(tmp_path / "results", clock=lambda: datetime.now(UTC))
 
     def talk(*said: AIMessage | str, kept: bool = True) -> tuple[Conversation, ScriptedModel]:
         model, results = script(*said), store if kept else None
-        graph = build_graph(model=model, database=Database.open(f"sqlite:///{tmp_path / 'shop.db'}"), results=results)
-        return Conversation(graph.compile(checkpointer=InMemorySaver()), "t", context=CONTEXT, results=results), model
+        graph = build_graph(
+            model=model,
+            database=Database.open(f"sqlite:///{tmp_path / 'shop.db'}"),
+            results=results,
+        )
+        return (
+            Conversation(
+                graph.compile(checkpointer=InMemorySaver()), "t", context=CONTEXT, results=results
+            ),
+            model,
+        )
 
     return talk
 
@@ -52,21 +72,29 @@ def charts(conversation: Conversation, *, asynchronous: bool = False) -> list[An
 
 
 def newest(model: ScriptedModel) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads([message for message in model.sent[-1] if isinstance(message, ToolMessage)][-1].text)
+    answer: dict[str, Any] = json.loads(
+        [message for message in model.sent[-1] if isinstance(message, ToolMessage)][-1].text
+    )
     return answer
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 @pytest.mark.parametrize("asked", [{"spec": LINE}, {"wish": "line by month"}])
-def test_a_chart_is_told_by_spec_and_handle_and_drawn_from_them(talk: Talk, asked: dict[str, Any], asynchronous: bool) -> None:
-    conversation, model = talk(call("run_sql", sql=SQL), call("show_chart", "call_2", handle="r1", **asked), "There.")
+def test_a_chart_is_told_by_spec_and_handle_and_drawn_from_them(
+    talk: Talk, asked: dict[str, Any], asynchronous: bool
+) -> None:
+    conversation, model = talk(
+        call("run_sql", sql=SQL), call("show_chart", "call_2", handle="r1", **asked), "There."
+    )
     [event] = charts(conversation, asynchronous=asynchronous)
     assert event["handle"] == "r1"
     assert newest(model)["spec"] == event["spec"]
     assert newest(model)["points"] == 12
     assert "data" not in event["spec"]
     chart = conversation.chart(event["handle"], event["spec"])
-    assert [row["total"] for row in chart.rows] == [row[1] for row in conversation.result("r1").rows]
+    assert [row["total"] for row in chart.rows] == [
+        row[1] for row in conversation.result("r1").rows
+    ]
     assert chart.png().startswith(b"\x89PNG")
     bundle = chart._repr_mimebundle_()
     assert bundle["image/svg+xml"].startswith("<svg")
@@ -77,20 +105,37 @@ def test_a_chart_is_told_by_spec_and_handle_and_drawn_from_them(talk: Talk, aske
     ("asked", "code", "said"),
     [
         ({"handle": "r9"}, "unknown_result", "r1"),
-        ({"handle": "r1", "spec": {"mark": "line", "encoding": {"x": {"field": "mnth"}}}}, "chart_spec", "month"),
-        ({"handle": "r1", "spec": {**LINE, "data": {"url": "http://127.0.0.1/x"}, "title": "t" * 9_000}}, "chart_spec", ""),
+        (
+            {"handle": "r1", "spec": {"mark": "line", "encoding": {"x": {"field": "mnth"}}}},
+            "chart_spec",
+            "month",
+        ),
+        (
+            {
+                "handle": "r1",
+                "spec": {**LINE, "data": {"url": "http://127.0.0.1/x"}, "title": "t" * 9_000},
+            },
+            "chart_spec",
+            "",
+        ),
         ({"spec": LINE}, "bad_arguments", "handle"),
     ],
 )
-def test_a_chart_that_cannot_be_is_a_typed_answer_and_no_event(talk: Talk, asked: dict[str, Any], code: str, said: str) -> None:
-    conversation, model = talk(call("run_sql", sql=SQL), call("show_chart", "call_2", **asked), "No chart.")
+def test_a_chart_that_cannot_be_is_a_typed_answer_and_no_event(
+    talk: Talk, asked: dict[str, Any], code: str, said: str
+) -> None:
+    conversation, model = talk(
+        call("run_sql", sql=SQL), call("show_chart", "call_2", **asked), "No chart."
+    )
     assert charts(conversation) == []
     assert newest(model)["error"]["class"] == code
     assert said in newest(model)["error"]["message"]
 
 
 def test_without_a_store_there_is_no_chart_tool(talk: Talk) -> None:
-    conversation, model = talk(call("run_sql", sql=SQL), call("show_chart", "call_2", handle="r1"), "No chart.", kept=False)
+    conversation, model = talk(
+        call("run_sql", sql=SQL), call("show_chart", "call_2", handle="r1"), "No chart.", kept=False
+    )
     assert charts(conversation) == []
     assert newest(model)["error"]["class"] == "unknown_tool"
 
@@ -107,9 +152,15 @@ def test_a_caller_draws_what_it_wishes(talk: Talk) -> None:
 EVIL = "</svg><script>alert(1)</script> *a* &amp; <img src=http://x onerror=1>"
 
 
-def test_an_export_for_people_has_the_charts_drawn_and_nothing_in_them_is_markup(talk: Talk) -> None:
+def test_an_export_for_people_has_the_charts_drawn_and_nothing_in_them_is_markup(
+    talk: Talk,
+) -> None:
     sql = f"SELECT '{EVIL}' || char(10, 10, 8238) AS name, 3 AS n UNION ALL SELECT 'b', 5"
-    bar = {"title": EVIL, "mark": "bar", "encoding": {"y": {"field": "name"}, "x": {"field": "n"}, "color": {"field": "n"}}}
+    bar = {
+        "title": EVIL,
+        "mark": "bar",
+        "encoding": {"y": {"field": "name"}, "x": {"field": "n"}, "color": {"field": "n"}},
+    }
     said = [
         call("run_sql", sql=sql),
         call("show_chart", "call_2", handle="r1", spec=bar),
@@ -122,7 +173,10 @@ def test_an_export_for_people_has_the_charts_drawn_and_nothing_in_them_is_markup
     for written in (page, MarkdownIt("commonmark", {"html": True}).enable("table").render(text)):
         assert written.count("<svg ") == 2
         assert "&lt;script&gt;" in written
-        assert not re.search(r"<(script|img|image|a|foreignObject|em)\b|\son\w+=\"|\u202e", written.partition("<h1")[2])
+        assert not re.search(
+            r"<(script|img|image|a|foreignObject|em)\b|\son\w+=\"|\u202e",
+            written.partition("<h1")[2],
+        )
         ids = re.findall(r'\sid="([^"]+)"', written)
         assert ids
         assert len(ids) == len(set(ids))
@@ -150,8 +204,13 @@ def test_an_export_for_people_has_the_charts_drawn_and_nothing_in_them_is_markup
     ],
 )
 def test_a_drawing_that_runs_links_or_loads_is_not_put_into_a_document(inner: str) -> None:
-    svg = '<svg xmlns="http://www.w3.org/2000/svg"><g id="a" style="background: url(http://x)" clip-path="url(#a)">{}</g></svg>'
+    svg = (
+        '<svg xmlns="http://www.w3.org/2000/svg"><g id="a" style="background: url(http://x)"'
+        ' clip-path="url(#a)">{}</g></svg>'
+    )
     assert embedded_svg(svg.format(inner), "p") is None
-    assert embedded_svg(svg.format("<text>\n\n*b*</text>"), "p") == (
-        '<svg xmlns="http://www.w3.org/2000/svg"><g id="p-1" clip-path="url(#p-1)"><text>  *b*</text></g></svg>'
+    assert (
+        embedded_svg(svg.format("<text>\n\n*b*</text>"), "p")
+        == '<svg xmlns="http://www.w3.org/2000/svg"><g id="p-1" clip-path="url(#p-1)"><text> '
+        " *b*</text></g></svg>"
     )

@@ -1,4 +1,6 @@
-"""Figures of an answer are held against the results of its turn: what is invented is flagged, nothing else is."""
+"""Figures of an answer are held against the results of its turn: what is invented is flagged,
+nothing else is.
+"""
 
 import asyncio
 import json
@@ -30,18 +32,31 @@ def shop(tmp_path: Path) -> str:
     connection = sqlite3.connect(tmp_path / "shop.db")
     with connection:
         connection.execute("CREATE TABLE teas (id INTEGER PRIMARY KEY, price REAL)")
-        connection.executemany("INSERT INTO teas (price) VALUES (?)", [(n * 37.25,) for n in range(1, 101)])
+        connection.executemany(
+            "INSERT INTO teas (price) VALUES (?)", [(n * 37.25,) for n in range(1, 101)]
+        )
     connection.close()
     return f"sqlite:///{tmp_path / 'shop.db'}"
 
 
 @pytest.fixture
 def talk(shop: str, tmp_path: Path) -> Callable[..., Conversation]:
-    def talk(*said: AIMessage | str, kept: bool = True, check: str = "flag", model: ScriptedModel | None = None) -> Conversation:
-        results = ResultStore(tmp_path / "results", clock=lambda: datetime.now(UTC)) if kept else None
-        graph = build_graph(model=model or script(*said), database=Database.open(shop), results=results)
+    def talk(
+        *said: AIMessage | str,
+        kept: bool = True,
+        check: str = "flag",
+        model: ScriptedModel | None = None,
+    ) -> Conversation:
+        results = (
+            ResultStore(tmp_path / "results", clock=lambda: datetime.now(UTC)) if kept else None
+        )
+        graph = build_graph(
+            model=model or script(*said), database=Database.open(shop), results=results
+        )
         context = CONTEXT.replace(check_numbers=check)
-        return Conversation(graph.compile(checkpointer=InMemorySaver()), "t", context=context, results=results)
+        return Conversation(
+            graph.compile(checkpointer=InMemorySaver()), "t", context=context, results=results
+        )
 
     return talk
 
@@ -67,7 +82,9 @@ def test_an_invented_figure_is_flagged_in_record_event_and_answer(
     assert values_of(conversation)["turn"].get("unsupported_numbers", []) == flagged
 
 
-def test_the_event_comes_after_the_tokens_and_before_the_answer(talk: Callable[..., Conversation]) -> None:
+def test_the_event_comes_after_the_tokens_and_before_the_answer(
+    talk: Callable[..., Conversation],
+) -> None:
     async def kinds() -> list[str]:
         conversation = talk(call("run_sql", sql=SOME), "It costs 918.33.")
         return [event["type"] async for event in conversation.astream("What does it cost?")]
@@ -77,13 +94,29 @@ def test_the_event_comes_after_the_tokens_and_before_the_answer(talk: Callable[.
     assert told[-3] == "token"
 
 
-def test_rows_that_are_neither_shown_nor_kept_flag_nothing(talk: Callable[..., Conversation]) -> None:
-    assert talk(call("run_sql", sql=ALL), "One costs 918.33.", kept=False).ask("What?").unsupported_numbers == []
-    assert talk(call("run_sql", sql=SOME), "One costs 918.33.", kept=False).ask("What?").unsupported_numbers == ["918.33"]
+def test_rows_that_are_neither_shown_nor_kept_flag_nothing(
+    talk: Callable[..., Conversation],
+) -> None:
+    assert (
+        talk(call("run_sql", sql=ALL), "One costs 918.33.", kept=False)
+        .ask("What?")
+        .unsupported_numbers
+        == []
+    )
+    assert talk(call("run_sql", sql=SOME), "One costs 918.33.", kept=False).ask(
+        "What?"
+    ).unsupported_numbers == ["918.33"]
 
 
-def test_it_can_be_turned_off_and_other_values_are_refused(talk: Callable[..., Conversation]) -> None:
-    assert talk(call("run_sql", sql=SOME), "One costs 918.33.", check="off").ask("What?").unsupported_numbers == []
+def test_it_can_be_turned_off_and_other_values_are_refused(
+    talk: Callable[..., Conversation],
+) -> None:
+    assert (
+        talk(call("run_sql", sql=SOME), "One costs 918.33.", check="off")
+        .ask("What?")
+        .unsupported_numbers
+        == []
+    )
     with pytest.raises(ConfigError, match=r"Context\.check_numbers must be 'off' or 'flag'"):
         CONTEXT.replace(check_numbers="repair")
 
@@ -93,18 +126,28 @@ def test_a_turn_without_a_result_is_not_checked(talk: Callable[..., Conversation
     assert talk(call("list_tables"), "There are 918 tables.").ask("hello").unsupported_numbers == []
 
 
-def test_figures_after_queries_that_all_failed_are_made_up_but_for_what_the_errors_say(talk: Callable[..., Conversation]) -> None:
+def test_figures_after_queries_that_all_failed_are_made_up_but_for_what_the_errors_say(
+    talk: Callable[..., Conversation],
+) -> None:
     failing = call("run_sql", sql="SELECT nme FROM teas")
     assert talk(failing, "There are 918 of them.").ask("How many?").unsupported_numbers == ["918"]
-    assert talk(failing, "I tried 1 query; it failed at line 1, column 8.").ask("How many?").unsupported_numbers == []
+    assert (
+        talk(failing, "I tried 1 query; it failed at line 1, column 8.")
+        .ask("How many?")
+        .unsupported_numbers
+        == []
+    )
 
 
-def test_what_was_said_and_found_before_may_be_repeated_and_compared(talk: Callable[..., Conversation]) -> None:
+def test_what_was_said_and_found_before_may_be_repeated_and_compared(
+    talk: Callable[..., Conversation],
+) -> None:
     conversation = talk(
         call("run_sql", sql="SELECT sum(price) AS total FROM teas"),
         "Together 188,112.5.",
         call("run_sql", "call_2", sql="SELECT max(price) AS top FROM teas"),
-        "The dearest is 3,725 of 188,112.5; the others cost 184,387.5 together, and 77.77 I made up.",
+        "The dearest is 3,725 of 188,112.5; the others cost 184,387.5 together, and 77.77 I"
+        " made up.",
     )
     assert conversation.ask("How much in all?").unsupported_numbers == []
     assert conversation.ask("And the dearest?").unsupported_numbers == ["77.77"]
@@ -118,14 +161,20 @@ def test_a_flag_is_the_turns_own(talk: Callable[..., Conversation]) -> None:
 
 
 def test_fetched_rows_vouch_too(talk: Callable[..., Conversation]) -> None:
-    fetch = call("fetch_result", "call_2", sql="SELECT round(avg(price) * 1.19, 3) AS gross FROM r1")
-    conversation = talk(call("run_sql", sql=ALL), "There.", fetch, "With tax they cost 2238.539 on average.")
+    fetch = call(
+        "fetch_result", "call_2", sql="SELECT round(avg(price) * 1.19, 3) AS gross FROM r1"
+    )
+    conversation = talk(
+        call("run_sql", sql=ALL), "There.", fetch, "With tax they cost 2238.539 on average."
+    )
     conversation.ask("Prices?")
     answer = conversation.ask("With tax?")
     assert answer.unsupported_numbers == []
 
 
-def test_a_check_that_fails_is_told_and_fails_no_turn(talk: Callable[..., Conversation], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_that_fails_is_told_and_fails_no_turn(
+    talk: Callable[..., Conversation], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(*_: object) -> list[str]:
         raise RuntimeError("out of numbers")
 
@@ -140,7 +189,9 @@ INVENTED, MENDED = "The cheapest costs 41.90.", "The cheapest costs 37.25."
 
 
 @pytest.mark.parametrize("name", ["*.parquet", "meta.json"])
-def test_a_result_that_is_damaged_on_the_disk_costs_no_turn(name: str, talk: Callable[..., Conversation], tmp_path: Path) -> None:
+def test_a_result_that_is_damaged_on_the_disk_costs_no_turn(
+    name: str, talk: Callable[..., Conversation], tmp_path: Path
+) -> None:
     def say(sent: Sequence[BaseMessage]) -> AIMessage:
         if sent[-1].type == "human":
             return call("run_sql", sql=ALL)
@@ -164,8 +215,16 @@ def test_the_numbers_of_an_earlier_message_are_read_once_a_process() -> None:
     earlier, later = {"longtable": {"turn": 1}}, {"longtable": {"turn": 9}}
     rows = json.dumps([[f"City {n}", n * 7.5] for n in range(300)])
     messages: list[BaseMessage] = [
-        ToolMessage(f'{{"columns": ["city", "n"], "rows": {rows}, "row_count": 300}}', tool_call_id="a", additional_kwargs=earlier),
-        ToolMessage('{"columns": ["n"], "rows": [[3]], "row_count": 1}', tool_call_id="b", additional_kwargs=later),
+        ToolMessage(
+            f'{{"columns": ["city", "n"], "rows": {rows}, "row_count": 300}}',
+            tool_call_id="a",
+            additional_kwargs=earlier,
+        ),
+        ToolMessage(
+            '{"columns": ["n"], "rows": [[3]], "row_count": 1}',
+            tool_call_id="b",
+            additional_kwargs=later,
+        ),
         AIMessage("They are 2,242.5 and 41.9.", additional_kwargs=later),
     ]
     for _ in range(3):  # each turn loads the messages anew

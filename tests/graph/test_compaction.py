@@ -1,4 +1,6 @@
-"""Folding through the graph: never over, nothing lost, once, private, and never at the cost of the user's turn."""
+"""Folding through the graph: never over, nothing lost, once, private, and never at the cost of the
+user's turn.
+"""
 
 import asyncio
 import sqlite3
@@ -14,7 +16,14 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.base.errors import ConfigError
-from longtable.graph import CompactionPolicy, Context, Conversation, Database, build_graph, next_view
+from longtable.graph import (
+    CompactionPolicy,
+    Context,
+    Conversation,
+    Database,
+    build_graph,
+    next_view,
+)
 from longtable.memory.spent import Price
 from longtable.memory.summary import HEADINGS, findings_in
 from longtable.memory.thread import Compaction, writer_of
@@ -22,7 +31,20 @@ from longtable.memory.tokens import counter
 from tests.memory.test_rounds import assert_paired
 from tests.support.model_server import answer_or_summary, open_model_server, unauthorized
 from tests.support.models import ScriptedModel, call, script
-from tests.support.threads import CONTEXT, GOOD, LIMIT, SECRET, Events, Hopeless, of_type, summariser, talk, talker, thread, values_of
+from tests.support.threads import (
+    CONTEXT,
+    GOOD,
+    LIMIT,
+    SECRET,
+    Events,
+    Hopeless,
+    of_type,
+    summariser,
+    talk,
+    talker,
+    thread,
+    values_of,
+)
 
 BOTH: Any = ["messages", "custom"]
 HOPELESS = CompactionPolicy(strategy="hopeless")
@@ -55,7 +77,9 @@ def test_a_long_thread_is_compacted_stays_under_the_threshold_and_loses_nothing(
 
 
 def test_short_threads_are_compacted_past_the_threshold_alone() -> None:
-    """`min_messages` holds for the policy's own triggers: no call goes out over the threshold for it."""
+    """`min_messages` holds for the policy's own triggers: no call goes out over the threshold for
+    it.
+    """
     model = talker()
     assert of_type(talk(thread(model), 4, words=400), "context_compressed")
     assert max(counter("o200k_base").messages(sent) for sent in model.sent) <= 0.6 * LIMIT
@@ -64,10 +88,14 @@ def test_short_threads_are_compacted_past_the_threshold_alone() -> None:
 
 
 def test_where_there_is_too_little_to_compact_the_turn_is_answered() -> None:
-    """The trigger by messages stays due: the graph must not go round between estimate and compact."""
+    """The trigger by messages stays due: the graph must not go round between estimate and
+    compact.
+    """
     policy = CompactionPolicy(trigger_messages=6, keep_rounds=2, min_messages=2)
     model = script("Answer: word word word word.")
-    graph = build_graph(model=model, policy=policy, summarizer=script("nothing")).compile(checkpointer=InMemorySaver())
+    graph = build_graph(model=model, policy=policy, summarizer=script("nothing")).compile(
+        checkpointer=InMemorySaver()
+    )
     conversation = Conversation(graph, "t", context=Context(model_limit=12_000))
     skips: list[int] = []
     for text in ["Always show two digits.", *(f"question {n} about item{n}" for n in range(2, 15))]:
@@ -100,14 +128,18 @@ def test_the_conversations_model_writes_the_memory_unless_told_otherwise(other: 
         assert len(written) == (len(folds) if other is None else 0)
         assert len(second.requests) == (len(folds) if other else 0)
         rows = conversation.usage({"gpt-4o-mini": Price(input=1, output=2)})
-        summaries = [(row.calls, row.input, row.output, row.cost) for row in rows if row.purpose == "summary"]
+        summaries = [
+            (row.calls, row.input, row.output, row.cost) for row in rows if row.purpose == "summary"
+        ]
         n = 0 if other is False else len(folds)
         assert summaries == ([(n, 5_100 * n, 600 * n, 6_300 * n / 1e6)] if n else [])
         assert [row.calls for row in rows if not row.purpose] == [8]
 
 
 def test_a_summarizer_that_is_no_model_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"summarizer must be a chat model, None .* or False .*, found str"):
+    with pytest.raises(
+        ConfigError, match=r"summarizer must be a chat model, None .* or False .*, found str"
+    ):
         thread(summarizer="gpt-4o-mini")
 
 
@@ -117,7 +149,11 @@ def test_a_refused_key_is_not_used_again_in_the_run() -> None:
         locked.always(unauthorized())
         for strategy in ("rolling", "topics"):
             asked = len(locked.requests)
-            conversation = thread(server.chat_model(), summarizer=locked.chat_model(), policy=CompactionPolicy(strategy=strategy))
+            conversation = thread(
+                server.chat_model(),
+                summarizer=locked.chat_model(),
+                policy=CompactionPolicy(strategy=strategy),
+            )
             folds = of_type(talk(conversation, 8), "context_compressed")
             assert {fold["method"] for fold in folds} == {"fallback"}
             assert len(locked.requests) - asked == len({fold["id"] for fold in folds})
@@ -130,7 +166,11 @@ def test_the_summariser_writes_the_memory_and_its_tokens_stay_private() -> None:
         shown = []
         for n in range(14):
             given: Any = {"messages": [HumanMessage(f"q{n} " + "w " * 82)]}
-            shown += list(conversation.graph.stream(given, conversation.config, context=CONTEXT, stream_mode=mode))
+            shown += list(
+                conversation.graph.stream(
+                    given, conversation.config, context=CONTEXT, stream_mode=mode
+                )
+            )
         assert len(summarizer.sent) >= 1
         assert SECRET not in str(shown)
         assert SECRET in conversation.view()[0].text
@@ -147,13 +187,20 @@ def test_event_and_record_say_who_wrote_what_it_cost_and_why_not_a_model() -> No
     ):
         conversation = thread(summarizer=summariser(script(answer).say) if answer else False)
         event = of_type(talk(conversation, 14), "context_compressed")[0]
-        assert (event["writer"], event["input"], event["output"]) == (writer, calls * 5_100, calls * 600)
+        assert (event["writer"], event["input"], event["output"]) == (
+            writer,
+            calls * 5_100,
+            calls * 600,
+        )
         assert event["why_by_code"].startswith(why)
         assert bool(event["why_by_code"]) == (writer == "code")
         record = values_of(conversation)["compactions"][0]
         assert (record["writer"], record["why_by_code"]) == (writer, event["why_by_code"])
-        before = {name: value for name, value in record.items() if name not in ("writer", "why_by_code")}
-        assert writer_of(cast("Compaction", before)) == writer  # as a store of an earlier version has it
+        before = {
+            name: value for name, value in record.items() if name not in ("writer", "why_by_code")
+        }
+        # As a store of an earlier version has it.
+        assert writer_of(cast("Compaction", before)) == writer
 
 
 def test_the_summarisers_tokens_stay_private_in_async_runs_too() -> None:
@@ -164,7 +211,12 @@ def test_the_summarisers_tokens_stay_private_in_async_runs_too() -> None:
         shown: list[object] = []
         for n in range(14):
             given: Any = {"messages": [HumanMessage(f"q{n} " + "w " * 82)]}
-            shown += [event async for event in conversation.graph.astream(given, conversation.config, context=CONTEXT, stream_mode=BOTH)]
+            shown += [
+                event
+                async for event in conversation.graph.astream(
+                    given, conversation.config, context=CONTEXT, stream_mode=BOTH
+                )
+            ]
         return shown
 
     shown = asyncio.run(run())
@@ -186,7 +238,9 @@ def _raises(_: object) -> AIMessage:
         (lambda _: call("add", a=1), 2),
     ],
 )
-def test_a_summariser_that_fails_never_fails_the_turn(say: Callable[[Any], AIMessage], calls: int) -> None:
+def test_a_summariser_that_fails_never_fails_the_turn(
+    say: Callable[[Any], AIMessage], calls: int
+) -> None:
     summarizer = summariser(say)
     conversation = thread(summarizer=summarizer)
     events = talk(conversation, 12)
@@ -226,16 +280,24 @@ def test_a_compaction_is_made_once_whatever_is_replayed() -> None:
     while not of_type(events, "context_compressed"):
         events += talk(conversation, 1, start=n)
         n += 1
-    before = next(state for state in graph.get_state_history(conversation.config) if state.next in {("compact",), ("prepare",)})
+    before = next(
+        state
+        for state in graph.get_state_history(conversation.config)
+        if state.next in {("compact",), ("prepare",)}
+    )
     records = graph.get_state(conversation.config).values["compactions"]
     graph.invoke(None, before.config, context=CONTEXT)
     assert len(summarizer.sent) == 1
-    assert [r["id"] for r in graph.get_state(conversation.config).values["compactions"]] == [r["id"] for r in records]
+    assert [r["id"] for r in graph.get_state(conversation.config).values["compactions"]] == [
+        r["id"] for r in records
+    ]
 
 
 def test_a_compaction_no_one_can_make_is_not_tried_at_every_call() -> None:
     summarizer = summariser(lambda _: AIMessage(""))
-    conversation = thread(script("fine"), summarizer=summarizer, policy=HOPELESS, strategies=[Hopeless()])
+    conversation = thread(
+        script("fine"), summarizer=summarizer, policy=HOPELESS, strategies=[Hopeless()]
+    )
     [skipped] = talk_until_skipped(conversation)
     assert len(skipped["reasons"]) == 3  # two tries of the summariser, one of the fallback
     assert len(summarizer.sent) == 2
@@ -247,7 +309,9 @@ def test_a_compaction_no_one_can_make_is_not_tried_at_every_call() -> None:
 def test_the_breaker_survives_a_restart() -> None:
     first = thread(script("fine"), policy=HOPELESS, strategies=[Hopeless()])
     talk_until_skipped(first)
-    graph = build_graph(model=script("fine"), policy=HOPELESS, strategies=[Hopeless()], recall=False)
+    graph = build_graph(
+        model=script("fine"), policy=HOPELESS, strategies=[Hopeless()], recall=False
+    )
     checkpointer: Any = first.graph.checkpointer
     second = Conversation(graph.compile(checkpointer=checkpointer), "t", context=CONTEXT)
     assert of_type(talk(second, 1, start=12, words=1), "context_compaction_skipped") == []
@@ -291,7 +355,11 @@ def test_huge_tool_results_in_one_round_shrink_and_the_turn_succeeds() -> None:
     conversation = thread(model, tools=[dump])
     assert conversation.ask("all of it").text == "done"
     assert max(counter("o200k_base").messages(sent) for sent in model.sent) <= 0.6 * LIMIT
-    assert all("data data data" in m.text and len(m.text) > 4_000 for m in conversation.history() if m.type == "tool")
+    assert all(
+        "data data data" in m.text and len(m.text) > 4_000
+        for m in conversation.history()
+        if m.type == "tool"
+    )
 
 
 def test_next_view_is_pure_and_public() -> None:
@@ -303,7 +371,11 @@ def test_next_view_is_pure_and_public() -> None:
 
 
 def test_the_policy_is_the_callers() -> None:
-    conversation = thread(policy=CompactionPolicy(keep_rounds=2, min_messages=4, threshold=0.4, target=0.2, ahead=False))
+    conversation = thread(
+        policy=CompactionPolicy(
+            keep_rounds=2, min_messages=4, threshold=0.4, target=0.2, ahead=False
+        )
+    )
     events = talk(conversation, 12)
     folds = of_type(events, "context_compressed")
     assert folds
@@ -311,20 +383,34 @@ def test_the_policy_is_the_callers() -> None:
 
 
 def test_the_model_itself_is_sent_the_constraint_turn_after_turn() -> None:
-    """The same through the graph, as the model sees it: with a summariser that keeps only its headings."""
+    """The same through the graph, as the model sees it: with a summariser that keeps only its
+    headings.
+    """
     constraint = "Don't ever modify the data, it is production."
-    conversation = thread(summarizer=summariser(lambda _: AIMessage("\n".join(f"## {heading}\n- none" for heading in HEADINGS["en"]))))
-    events = [dict(event) for event in conversation.stream(f"How many flights are there? {constraint}")]
+    conversation = thread(
+        summarizer=summariser(
+            lambda _: AIMessage("\n".join(f"## {heading}\n- none" for heading in HEADINGS["en"]))
+        )
+    )
+    events = [
+        dict(event) for event in conversation.stream(f"How many flights are there? {constraint}")
+    ]
     for number in range(40):
-        events += [dict(event) for event in conversation.stream(f"And in week {number}? " + "w " * 80)]
+        events += [
+            dict(event) for event in conversation.stream(f"And in week {number}? " + "w " * 80)
+        ]
     assert len(of_type(events, "context_compressed")) >= 3
     assert constraint in conversation.view()[0].text
 
 
 def test_a_hundred_turns_with_sql_results_ask_for_twenty_summaries_at_most(tmp_path: Path) -> None:
-    """With a summariser that writes more than it may: 31 to 37 calls before, at a limit of 8,000."""
+    """With a summariser that writes more than it may: 31 to 37 calls before, at a limit of
+    8,000.
+    """
     with closing(sqlite3.connect(tmp_path / "shop.db")) as connection, connection:
-        connection.execute("CREATE TABLE orders (id INTEGER, customer TEXT, amount REAL, city TEXT)")
+        connection.execute(
+            "CREATE TABLE orders (id INTEGER, customer TEXT, amount REAL, city TEXT)"
+        )
         rows = [(n, f"customer name {n}", n * 1.5, f"city {n % 7}") for n in range(300)]
         connection.executemany("INSERT INTO orders VALUES (?, ?, ?, ?)", rows)
 
@@ -332,13 +418,24 @@ def test_a_hundred_turns_with_sql_results_ask_for_twenty_summaries_at_most(tmp_p
         if sent[-1].type == "tool":
             return AIMessage("The rows are above: the first is 12 and the last is 20. " * 2)
         turn = int(sent[-1].text.split()[1].rstrip(":"))
-        return call("run_sql", f"c{turn}", sql=f"SELECT * FROM orders WHERE id > {turn} ORDER BY id LIMIT {(1, 3, 9, 15)[turn % 4]}")
+        return call(
+            "run_sql",
+            f"c{turn}",
+            sql=(
+                f"SELECT * FROM orders WHERE id > {turn} ORDER BY id LIMIT"
+                f" {(1, 3, 9, 15)[turn % 4]}"
+            ),
+        )
 
-    lines = "\n".join(f"- fact {n} about the rows that were asked for [m{n + 1}]" for n in range(40))
+    lines = "\n".join(
+        f"- fact {n} about the rows that were asked for [m{n + 1}]" for n in range(40)
+    )
     summarizer = ScriptedModel(say=lambda _: AIMessage(f"## Facts and findings\n{lines}"))
     with Database.open(f"sqlite:///{tmp_path}/shop.db") as database:
         graph = build_graph(model=ScriptedModel(say=say), summarizer=summarizer, database=database)
-        conversation = Conversation(graph.compile(checkpointer=InMemorySaver()), "t", context=Context(model_limit=8_000))
+        conversation = Conversation(
+            graph.compile(checkpointer=InMemorySaver()), "t", context=Context(model_limit=8_000)
+        )
         for turn in range(100):
             conversation.ask(f"question {turn}: which rows come after it?")
     assert 5 <= len(summarizer.sent) <= 20

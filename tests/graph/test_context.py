@@ -30,9 +30,22 @@ def test_a_whole_number_is_taken_up_to_its_bounds_and_refused_beyond(name: str) 
     least, most = BOUNDS[name]
     for value in (least, most):
         assert getattr(Context().replace(**{name: value}), name) == value
-    for wrong in (least - 1, most + 1, 99_999_999_999_999_999_999, 10**9_000, -(10**9_000), 1.5, "7", True):
+    for wrong in (
+        least - 1,
+        most + 1,
+        99_999_999_999_999_999_999,
+        10**9_000,
+        -(10**9_000),
+        1.5,
+        "7",
+        True,
+    ):
         with pytest.raises(
-            ConfigError, match=f"Context.{name} must be a whole number from {least:,} to {most:,}( or None)?, found"
+            ConfigError,
+            match=(
+                f"Context.{name} must be a whole number from {least:,} to {most:,}( or None)?,"
+                " found"
+            ),
         ) as caught:
             Context().replace(**{name: wrong})
         assert len(str(caught.value)) < 300
@@ -42,12 +55,19 @@ def test_the_largest_numbers_of_all_can_be_run_with() -> None:
     graph = build_graph(model=BuiltInAnalyst()).compile(checkpointer=InMemorySaver())
     context = Context().replace(**{name: most for name, (_, most) in BOUNDS.items()})
     assert (
-        graph.invoke({"messages": [HumanMessage("hello")]}, {"configurable": {"thread_id": "t"}}, context=context)["turn"]["status"]
+        graph.invoke(
+            {"messages": [HumanMessage("hello")]},
+            {"configurable": {"thread_id": "t"}},
+            context=context,
+        )["turn"]["status"]
         == "answered"
     )
 
 
-@pytest.mark.parametrize(("name", "value"), [("language", "fr"), ("system_prompt", "  "), ("project", " a"), ("temperature", 3)])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("language", "fr"), ("system_prompt", "  "), ("project", " a"), ("temperature", 3)],
+)
 def test_another_setting_that_cannot_be_is_named(name: str, value: object) -> None:
     with pytest.raises(ConfigError, match=f"Context.{name} must be"):
         Context().replace(**{name: value})
@@ -65,13 +85,22 @@ def test_a_field_of_an_earlier_version_is_refused_with_its_new_place(name: str) 
 
 
 @pytest.mark.parametrize("name", Context.REPLACED)
-def test_saved_settings_may_hold_a_field_of_an_earlier_version_that_changed_nothing(name: str) -> None:
+def test_saved_settings_may_hold_a_field_of_an_earlier_version_that_changed_nothing(
+    name: str,
+) -> None:
     graph = build_graph(model=script("fine")).compile()
     for unset in (None, "", Context.OLD_DEFAULTS.get(name)):
         client: Any = {"model_limit": 16_000, name: unset}
-        assert Context(**client) == pydantic.TypeAdapter(Context).validate_python(client) == Context(model_limit=16_000)
+        assert (
+            Context(**client)
+            == pydantic.TypeAdapter(Context).validate_python(client)
+            == Context(model_limit=16_000)
+        )
         assert Context(**client).fields_set == {"model_limit"}
-        assert graph.invoke({"messages": [HumanMessage("hello")]}, context=client)["turn"]["status"] == "answered"
+        assert (
+            graph.invoke({"messages": [HumanMessage("hello")]}, context=client)["turn"]["status"]
+            == "answered"
+        )
     with pytest.raises(ConfigError, match=f"no field '{name}' any more"):
         pydantic.TypeAdapter(Context).validate_python({name: 1})
 
@@ -108,7 +137,12 @@ def test_an_empty_text_stands_for_a_field_that_was_not_given() -> None:
 def test_a_context_knows_which_fields_were_given_also_as_a_copy() -> None:
     context = Context(approve_sql="costly", model_limit=None).replace(owner="ann")
     assert context == Context(owner="ann")
-    for each in (context, copy.copy(context), copy.deepcopy(context), pickle.loads(pickle.dumps(context))):
+    for each in (
+        context,
+        copy.copy(context),
+        copy.deepcopy(context),
+        pickle.loads(pickle.dumps(context)),
+    ):
         assert each.fields_set == {"approve_sql", "owner"}
 
 
@@ -120,16 +154,39 @@ def test_a_context_that_pydantic_built_stays_within_the_operators() -> None:
 
 
 def test_the_signature_names_every_field() -> None:
-    assert list(inspect.signature(Context).parameters) == [each.name for each in dataclasses.fields(Context)]
+    assert list(inspect.signature(Context).parameters) == [
+        each.name for each in dataclasses.fields(Context)
+    ]
 
 
 OPERATOR = Context(
-    privacy="types", approve_sql="costly", check_numbers="off", model_limit=8_000, max_model_calls=20, thinking=5_000, owner="acme"
+    privacy="types",
+    approve_sql="costly",
+    check_numbers="off",
+    model_limit=8_000,
+    max_model_calls=20,
+    thinking=5_000,
+    owner="acme",
 )
 HOLDS = [
-    ({}, {"privacy": "types", "approve_sql": "costly", "check_numbers": "off", "model_limit": 8_000, "max_model_calls": 20}),
-    ({"privacy": "off", "approve_sql": "never", "owner": "bob"}, {"privacy": "types", "approve_sql": "costly", "owner": "acme"}),
-    ({"approve_sql": "always", "check_numbers": "flag"}, {"approve_sql": "always", "check_numbers": "flag"}),
+    (
+        {},
+        {
+            "privacy": "types",
+            "approve_sql": "costly",
+            "check_numbers": "off",
+            "model_limit": 8_000,
+            "max_model_calls": 20,
+        },
+    ),
+    (
+        {"privacy": "off", "approve_sql": "never", "owner": "bob"},
+        {"privacy": "types", "approve_sql": "costly", "owner": "acme"},
+    ),
+    (
+        {"approve_sql": "always", "check_numbers": "flag"},
+        {"approve_sql": "always", "check_numbers": "flag"},
+    ),
     (
         {"model_limit": 9_000, "max_model_calls": 21, "thinking": True},
         {"model_limit": 8_000, "max_model_calls": 20, "thinking": 5_000},
@@ -143,15 +200,25 @@ HOLDS = [
 
 
 @pytest.mark.parametrize(("client", "holds"), HOLDS)
-def test_a_clients_context_tightens_what_the_operator_set_and_never_loosens_it(client: dict[str, Any], holds: dict[str, Any]) -> None:
+def test_a_clients_context_tightens_what_the_operator_set_and_never_loosens_it(
+    client: dict[str, Any], holds: dict[str, Any]
+) -> None:
     context = Context(**client).within(OPERATOR)
     assert {name: getattr(context, name) for name in holds} == holds
     assert context.within(OPERATOR) == context
 
 
-@pytest.mark.parametrize("client", [None, Context(model_limit=50_000, max_message_chars=50_000), {"max_message_chars": 50_000}])
+@pytest.mark.parametrize(
+    "client",
+    [None, Context(model_limit=50_000, max_message_chars=50_000), {"max_message_chars": 50_000}],
+)
 def test_a_graph_runs_within_its_operators_settings(client: Any) -> None:
-    graph = build_graph(model=script("fine"), operator=Context(model_limit=9_000, max_message_chars=10)).compile()
-    assert graph.invoke({"messages": [HumanMessage("short")]}, context=client)["brief"]["limit"] == 9_000
+    graph = build_graph(
+        model=script("fine"), operator=Context(model_limit=9_000, max_message_chars=10)
+    ).compile()
+    assert (
+        graph.invoke({"messages": [HumanMessage("short")]}, context=client)["brief"]["limit"]
+        == 9_000
+    )
     with pytest.raises(MessageTooLongError):
         graph.invoke({"messages": [HumanMessage("not so short")]}, context=client)

@@ -1,4 +1,6 @@
-"""A store with damaged bytes: one thread that cannot be read is named, the others work, and it can be deleted and forked."""
+"""A store with damaged bytes: one thread that cannot be read is named, the others work, and it can
+be deleted and forked.
+"""
 
 import asyncio
 import random
@@ -21,7 +23,12 @@ from langgraph.store.base import Op, PutOp
 from langgraph.store.base import Result as StoreResult
 from langgraph.store.memory import InMemoryStore
 
-from longtable.base.errors import DamagedThreadError, LongtableError, PersistenceError, ThreadNotFoundError
+from longtable.base.errors import (
+    DamagedThreadError,
+    LongtableError,
+    PersistenceError,
+    ThreadNotFoundError,
+)
 from longtable.graph import (
     CompactionPolicy,
     Context,
@@ -45,7 +52,16 @@ from tests.support.threads import Events, of_type, summariser
 
 CONTEXT = Context(model_limit=3_000)
 TURNS = {"long": 14, "short": 4, "other": 2}
-TABLES = ("checkpoints", "writes", "store", "checkpoints", "writes", "store", "longtable_writers", "longtable_meta")
+TABLES = (
+    "checkpoints",
+    "writes",
+    "store",
+    "checkpoints",
+    "writes",
+    "store",
+    "longtable_writers",
+    "longtable_meta",
+)
 
 
 def echo(messages: Sequence[BaseMessage]) -> AIMessage:
@@ -53,7 +69,9 @@ def echo(messages: Sequence[BaseMessage]) -> AIMessage:
 
 
 def graph_on(kept: Persistence) -> Graph:
-    graph = build_graph(model=ScriptedModel(say=echo), recall=False, policy=CompactionPolicy(retire_after=8))
+    graph = build_graph(
+        model=ScriptedModel(say=echo), recall=False, policy=CompactionPolicy(retire_after=8)
+    )
     return graph.compile(checkpointer=kept.checkpointer, store=kept.store)
 
 
@@ -65,7 +83,12 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
             conversation = Conversation(graph_on(kept), name, context=CONTEXT)
             for turn in range(turns):
                 conversation.ask(f"{name} turn {turn} " + "w " * 80)
-        assert graph_on(kept).get_state({"configurable": {"thread_id": "long"}}).values["archive"]["count"] > 0
+        assert (
+            graph_on(kept)
+            .get_state({"configurable": {"thread_id": "long"}})
+            .values["archive"]["count"]
+            > 0
+        )
         Conversation(graph_on(kept), "short", context=CONTEXT).pin("amounts in euro")
     return path
 
@@ -74,14 +97,19 @@ def copied(sound: Path, folder: Path) -> Path:
     return Path(shutil.copy(sound, folder / "chat.db"))
 
 
-def damage(path: Path, table: str, where: str, *, column: str, at: int = 0, to: bytes = b"\xc1") -> None:
+def damage(
+    path: Path, table: str, where: str, *, column: str, at: int = 0, to: bytes = b"\xc1"
+) -> None:
     """Write other bytes into one cell."""
     with closing(sqlite3.connect(path)) as connection:
         ((row, kind, cell),) = connection.execute(
-            f"SELECT rowid, typeof({column}), CAST({column} AS BLOB) FROM {table} WHERE {where} ORDER BY rowid DESC LIMIT 1"
+            f"SELECT rowid, typeof({column}), CAST({column} AS BLOB) FROM {table} WHERE {where}"
+            " ORDER BY rowid DESC LIMIT 1"
         ).fetchall()
         changed = cell[:at] + to + cell[at + len(to) :]
-        connection.execute(f"UPDATE {table} SET {column} = CAST(? AS {kind}) WHERE rowid = ?", (changed, row))
+        connection.execute(
+            f"UPDATE {table} SET {column} = CAST(? AS {kind}) WHERE rowid = ?", (changed, row)
+        )
         connection.commit()
 
 
@@ -89,17 +117,30 @@ def flip(path: Path, table: str, chance: random.Random) -> None:
     """Flip one bit of one cell, often of a long one."""
     with closing(sqlite3.connect(path)) as connection:
         connection.text_factory = bytes
-        columns = [name.decode() for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")]
+        columns = [
+            name.decode() for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")
+        ]
         row = chance.choice(connection.execute(f"SELECT rowid FROM {table}").fetchall())[0]
-        found = zip(columns, connection.execute(f"SELECT * FROM {table} WHERE rowid = ?", (row,)).fetchone(), strict=True)
+        found = zip(
+            columns,
+            connection.execute(f"SELECT * FROM {table} WHERE rowid = ?", (row,)).fetchone(),
+            strict=True,
+        )
         cells = {name: cell for name, cell in found if isinstance(cell, bytes) and cell}
         lengths = [len(cell) if chance.random() < 0.6 else 1 for cell in cells.values()]
         column = chance.choices(list(cells), lengths)[0]
         changed = bytearray(cells[column])
         changed[chance.randrange(len(changed))] ^= 1 << chance.randrange(8)
-        kind = connection.execute(f"SELECT typeof({column}) FROM {table} WHERE rowid = ?", (row,)).fetchone()[0].decode()
+        kind = (
+            connection.execute(f"SELECT typeof({column}) FROM {table} WHERE rowid = ?", (row,))
+            .fetchone()[0]
+            .decode()
+        )
         with suppress(sqlite3.IntegrityError):  # it became the name of another row
-            connection.execute(f"UPDATE {table} SET {column} = CAST(? AS {kind}) WHERE rowid = ?", (bytes(changed), row))
+            connection.execute(
+                f"UPDATE {table} SET {column} = CAST(? AS {kind}) WHERE rowid = ?",
+                (bytes(changed), row),
+            )
         connection.commit()
 
 
@@ -125,7 +166,8 @@ def test_a_flipped_bit_costs_one_thread_at_most(seed: int, sound: Path, tmp_path
     with open_persistence(f"sqlite:///{path}") as kept:
         told: list[DamagedThreadError] = []
         graph = graph_on(kept)
-        assert len(list_threads(kept)) >= len(TURNS) - 1  # of a damaged name nobody knows whose it was
+        # Of a damaged name nobody knows whose it was.
+        assert len(list_threads(kept)) >= len(TURNS) - 1
         search_threads(kept, "short turn", on_damaged=told.append)
         usage_of_threads(kept, on_damaged=told.append)
         audit_of_threads(kept, on_damaged=told.append)
@@ -133,7 +175,14 @@ def test_a_flipped_bit_costs_one_thread_at_most(seed: int, sound: Path, tmp_path
         hurt = {
             name
             for name, talk in conversations.items()
-            if any([is_damaged(talk.history), is_damaged(talk.view), is_damaged(talk.export), is_damaged(lambda: talk.export("html"))])  # noqa: B023
+            if any(
+                [
+                    is_damaged(talk.history),
+                    is_damaged(talk.view),
+                    is_damaged(talk.export),
+                    is_damaged(lambda: talk.export("html")),  # noqa: B023
+                ]
+            )
         }
         assert len(hurt) <= 1
         assert {error.thread_id for error in told} <= hurt
@@ -149,7 +198,9 @@ def test_a_flipped_bit_costs_one_thread_at_most(seed: int, sound: Path, tmp_path
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_a_flipped_bit_anywhere_in_the_file_is_a_typed_error_at_most(seed: int, sound: Path, tmp_path: Path) -> None:
+def test_a_flipped_bit_anywhere_in_the_file_is_a_typed_error_at_most(
+    seed: int, sound: Path, tmp_path: Path
+) -> None:
     path, chance = copied(sound, tmp_path), random.Random(seed)
     content = bytearray(path.read_bytes())
     for _ in range(4):
@@ -157,22 +208,34 @@ def test_a_flipped_bit_anywhere_in_the_file_is_a_typed_error_at_most(seed: int, 
     path.write_bytes(content)
     with suppress(LongtableError), open_persistence(f"sqlite:///{path}") as kept:
         graph = graph_on(kept)
-        calls: list[Callable[[], object]] = [lambda: list_threads(kept), lambda: search_threads(kept, "turn")]
+        calls: list[Callable[[], object]] = [
+            lambda: list_threads(kept),
+            lambda: search_threads(kept, "turn"),
+        ]
         for name in TURNS:
             talk = Conversation(graph, name, context=CONTEXT)
-            calls += [talk.history, talk.export, partial(talk.ask, "and now?"), partial(delete_thread, kept, name)]
+            calls += [
+                talk.history,
+                talk.export,
+                partial(talk.ask, "and now?"),
+                partial(delete_thread, kept, name),
+            ]
         for call in calls:
             with suppress(LongtableError):
                 call()
 
 
-def test_the_error_names_the_thread_and_a_fork_goes_on_from_what_can_be_read(sound: Path, tmp_path: Path) -> None:
+def test_the_error_names_the_thread_and_a_fork_goes_on_from_what_can_be_read(
+    sound: Path, tmp_path: Path
+) -> None:
     path = copied(sound, tmp_path)
     damage(path, "checkpoints", "thread_id = 'short'", column="checkpoint")
     with open_persistence(f"sqlite:///{path}") as kept:
         talk = Conversation(graph_on(kept), "short", context=CONTEXT)
         for call in (talk.history, talk.export, talk.pins, lambda: talk.ask("and now?")):
-            with pytest.raises(DamagedThreadError, match=r"'short' is damaged.*threads fork short") as caught:
+            with pytest.raises(
+                DamagedThreadError, match=r"'short' is damaged.*threads fork short"
+            ) as caught:
                 call()
             assert caught.value.thread_id == "short"
         fork = talk.fork(thread_id="again")
@@ -196,7 +259,9 @@ def test_a_state_stored_with_an_unknown_type_is_damage(sound: Path, tmp_path: Pa
 
 def test_a_saver_without_async_methods_is_not_called_damage(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "chat.db", check_same_thread=False)) as connection:
-        app = build_graph(model=ScriptedModel(say=echo)).compile(checkpointer=SqliteSaver(connection))
+        app = build_graph(model=ScriptedModel(say=echo)).compile(
+            checkpointer=SqliteSaver(connection)
+        )
         with pytest.raises(NotImplementedError, match="async"):
             asyncio.run(Conversation(app, "t", context=CONTEXT).aask("hello"))
 
@@ -209,7 +274,11 @@ class FaultySaver(InMemorySaver):
 
 
 def test_a_bug_of_a_callers_saver_is_not_called_damage() -> None:
-    talk = Conversation(build_graph(model=ScriptedModel(say=echo)).compile(checkpointer=FaultySaver()), "t", context=CONTEXT)
+    talk = Conversation(
+        build_graph(model=ScriptedModel(say=echo)).compile(checkpointer=FaultySaver()),
+        "t",
+        context=CONTEXT,
+    )
     for use in (talk.history, talk.view, lambda: talk.ask("hello")):
         with pytest.raises(KeyError):
             use()
@@ -222,21 +291,34 @@ def test_a_damaged_thread_in_postgresql_is_forked_too() -> None:
         talk = Conversation(graph_on(kept), "t", context=CONTEXT)
         for turn in range(3):
             talk.ask(f"turn {turn}")
-        server.run(url, r"UPDATE checkpoint_blobs SET blob = '\xc1' WHERE version = (SELECT max(version) FROM checkpoint_blobs)")
+        server.run(
+            url,
+            r"UPDATE checkpoint_blobs SET blob = '\xc1' WHERE version = (SELECT max(version) FROM"
+            r" checkpoint_blobs)",
+        )
         with pytest.raises(DamagedThreadError):
             talk.history()
         assert len(talk.fork().history()) >= 4
 
     async def fork() -> None:
         async with open_persistence(url) as kept:
-            assert len(await (await Conversation(graph_on(kept), "t", context=CONTEXT).afork()).ahistory()) >= 4
+            assert (
+                len(
+                    await (
+                        await Conversation(graph_on(kept), "t", context=CONTEXT).afork()
+                    ).ahistory()
+                )
+                >= 4
+            )
 
     asyncio.run(fork())
 
 
 def test_a_damaged_thread_in_memory_is_forked_too() -> None:
     saver, store = InMemorySaver(), InMemoryStore()
-    app = build_graph(model=ScriptedModel(say=echo), recall=False).compile(checkpointer=GuardedSaver(saver), store=store)
+    app = build_graph(model=ScriptedModel(say=echo), recall=False).compile(
+        checkpointer=GuardedSaver(saver), store=store
+    )
     talk = Conversation(app, "t", context=CONTEXT)
     for turn in range(3):
         talk.ask(f"turn {turn}")
@@ -252,7 +334,10 @@ def test_a_fork_is_damage_where_no_finished_turn_can_be_read(sound: Path, tmp_pa
     path = copied(sound, tmp_path)
     with closing(sqlite3.connect(path)) as connection:
         oldest = "SELECT min(checkpoint_id) FROM checkpoints WHERE thread_id = 'other'"
-        connection.execute(f"UPDATE checkpoints SET checkpoint = x'c1' WHERE thread_id = 'other' AND checkpoint_id > ({oldest})")
+        connection.execute(
+            "UPDATE checkpoints SET checkpoint = x'c1' WHERE thread_id = 'other' AND checkpoint_id"
+            f" > ({oldest})"
+        )
         connection.commit()
     with open_persistence(f"sqlite:///{path}") as kept, pytest.raises(DamagedThreadError):
         Conversation(graph_on(kept), "other", context=CONTEXT).fork()
@@ -261,7 +346,8 @@ def test_a_fork_is_damage_where_no_finished_turn_can_be_read(sound: Path, tmp_pa
 @pytest.mark.parametrize(
     ("table", "column", "sound_bytes", "damaged_bytes"),
     [
-        ("checkpoints", "checkpoint", rb"(\xa2id\xd9\x24).", rb"\1f"),  # the checkpoint bears another id than its row
+        # The checkpoint bears another id than its row.
+        ("checkpoints", "checkpoint", rb"(\xa2id\xd9\x24).", rb"\1f"),
         ("writes", "value", rb"language", rb"lanfuage"),  # a field of a compaction
     ],
 )
@@ -270,7 +356,9 @@ def test_a_turn_on_values_that_decode_and_make_no_sense_says_so(
 ) -> None:
     path = copied(sound, tmp_path)
     with closing(sqlite3.connect(path)) as connection:
-        rows = connection.execute(f"SELECT rowid, {column} FROM {table} WHERE thread_id = 'long' AND type = 'msgpack'").fetchall()
+        rows = connection.execute(
+            f"SELECT rowid, {column} FROM {table} WHERE thread_id = 'long' AND type = 'msgpack'"
+        ).fetchall()
         changed = [(re.sub(sound_bytes, damaged_bytes, cell), row) for row, cell in rows]
         connection.executemany(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", changed)
         connection.commit()
@@ -284,16 +372,30 @@ def test_a_fork_of_a_sound_thread_without_a_turn_has_all_of_it(sound: Path, tmp_
         assert [m.text for m in talk.fork().history()] == [m.text for m in talk.history()]
 
 
-def test_a_damaged_line_of_the_list_is_marked_and_healed_by_the_next_turn(sound: Path, tmp_path: Path) -> None:
+def test_a_damaged_line_of_the_list_is_marked_and_healed_by_the_next_turn(
+    sound: Path, tmp_path: Path
+) -> None:
     path = copied(sound, tmp_path)
     damage(path, "store", "prefix = 'longtable.threads' AND key = 'other'", column="value")
-    damage(path, "store", "prefix = 'longtable.threads' AND key = 'short'", column="created_at", to=b"x")
+    damage(
+        path,
+        "store",
+        "prefix = 'longtable.threads' AND key = 'short'",
+        column="created_at",
+        to=b"x",
+    )
     with open_persistence(f"sqlite:///{path}") as kept:
-        assert {info.thread_id: info.damaged for info in list_threads(kept)} == {"long": False, "short": False, "other": True}
+        assert {info.thread_id: info.damaged for info in list_threads(kept)} == {
+            "long": False,
+            "short": False,
+            "other": True,
+        }
         talk = Conversation(graph_on(kept), "other", context=CONTEXT)
         assert len(talk.history()) == 2 * TURNS["other"]
         talk.ask("a new title")
-        assert {info.title for info in list_threads(kept) if info.thread_id == "other"} == {"a new title"}
+        assert {info.title for info in list_threads(kept) if info.thread_id == "other"} == {
+            "a new title"
+        }
         assert not any(info.damaged for info in list_threads(kept))
 
     async def listed() -> list[str]:
@@ -303,7 +405,9 @@ def test_a_damaged_line_of_the_list_is_marked_and_healed_by_the_next_turn(sound:
     assert set(asyncio.run(listed())) == set(TURNS)
 
 
-def test_a_thread_of_which_nobody_knows_whose_it_is_is_deleted_by_who_runs_the_store(sound: Path, tmp_path: Path) -> None:
+def test_a_thread_of_which_nobody_knows_whose_it_is_is_deleted_by_who_runs_the_store(
+    sound: Path, tmp_path: Path
+) -> None:
     path = copied(sound, tmp_path)
     damage(path, "checkpoints", "thread_id = 'other'", column="checkpoint")
     damage(path, "store", "prefix = 'longtable.threads' AND key = 'other'", column="value")
@@ -314,25 +418,37 @@ def test_a_thread_of_which_nobody_knows_whose_it_is_is_deleted_by_who_runs_the_s
         assert {info.thread_id for info in list_threads(kept)} == {"long", "short"}
 
 
-def test_a_damaged_thread_is_pruned_and_left_where_its_transcript_is_to_stay(sound: Path, tmp_path: Path) -> None:
+def test_a_damaged_thread_is_pruned_and_left_where_its_transcript_is_to_stay(
+    sound: Path, tmp_path: Path
+) -> None:
     path = copied(sound, tmp_path)
     damage(path, "checkpoints", "thread_id = 'other'", column="checkpoint")
     later = datetime.now(UTC) + timedelta(days=9)
     with open_persistence(f"sqlite:///{path}") as kept:
         told: list[DamagedThreadError] = []
-        done = prune_threads(kept, older_than=timedelta(days=1), now=later, keep_archive=True, on_damaged=told.append)
+        done = prune_threads(
+            kept, older_than=timedelta(days=1), now=later, keep_archive=True, on_damaged=told.append
+        )
         assert {info.thread_id for info in done} == {"long", "short"}
         assert [error.thread_id for error in told] == ["other"]
-        assert {info.thread_id for info in prune_threads(kept, older_than=timedelta(days=1), now=later)} == set(TURNS)
+        assert {
+            info.thread_id for info in prune_threads(kept, older_than=timedelta(days=1), now=later)
+        } == set(TURNS)
 
 
-def test_a_search_over_all_owners_finds_a_thread_whose_line_of_the_list_is_damaged(sound: Path, tmp_path: Path) -> None:
+def test_a_search_over_all_owners_finds_a_thread_whose_line_of_the_list_is_damaged(
+    sound: Path, tmp_path: Path
+) -> None:
     path = copied(sound, tmp_path)
     with open_persistence(f"sqlite:///{path}") as kept:
-        Conversation(graph_on(kept), "anns", context=Context(model_limit=3_000, owner="ann")).ask("about submarines")
+        Conversation(graph_on(kept), "anns", context=Context(model_limit=3_000, owner="ann")).ask(
+            "about submarines"
+        )
     damage(path, "store", "prefix = 'longtable.threads' AND key = 'anns'", column="value")
     with open_persistence(f"sqlite:///{path}") as kept:
-        assert {found.thread_id for found in search_threads(kept, "submarines", all_owners=True)} == {"anns"}
+        assert {
+            found.thread_id for found in search_threads(kept, "submarines", all_owners=True)
+        } == {"anns"}
         assert not search_threads(kept, "submarines")
         assert "anns" not in {info.thread_id for info in list_threads(kept, owner="ben")}
 
@@ -340,7 +456,9 @@ def test_a_search_over_all_owners_finds_a_thread_whose_line_of_the_list_is_damag
 def test_another_owner_deletes_no_damaged_thread(sound: Path, tmp_path: Path) -> None:
     path = copied(sound, tmp_path)
     with open_persistence(f"sqlite:///{path}") as kept:
-        Conversation(graph_on(kept), "anns", context=Context(model_limit=3_000, owner="ann")).ask("mine")
+        Conversation(graph_on(kept), "anns", context=Context(model_limit=3_000, owner="ann")).ask(
+            "mine"
+        )
     damage(path, "checkpoints", "thread_id = 'anns'", column="checkpoint")
     with open_persistence(f"sqlite:///{path}") as kept:
         with pytest.raises(ThreadNotFoundError):
@@ -356,10 +474,20 @@ def test_an_encrypted_store_with_a_damaged_row_goes_on(tmp_path: Path) -> None:
     with open_persistence(f"sqlite:///{path}", key=key) as kept:
         for name in ("a", "b"):
             Conversation(graph_on(kept), name, context=CONTEXT).ask("hello")
-    damage(path, "store", "prefix = 'longtable.threads' AND key = 'a'", column="value", at=60, to=b"AAAA")
+    damage(
+        path,
+        "store",
+        "prefix = 'longtable.threads' AND key = 'a'",
+        column="value",
+        at=60,
+        to=b"AAAA",
+    )
     damage(path, "checkpoints", "thread_id = 'b'", column="checkpoint", at=20)
     with open_persistence(f"sqlite:///{path}", key=key) as kept:
-        assert {info.thread_id: info.damaged for info in list_threads(kept)} == {"a": True, "b": False}
+        assert {info.thread_id: info.damaged for info in list_threads(kept)} == {
+            "a": True,
+            "b": False,
+        }
         assert len(Conversation(graph_on(kept), "a", context=CONTEXT).history()) == 2
         with pytest.raises(DamagedThreadError):
             Conversation(graph_on(kept), "b", context=CONTEXT).history()
@@ -370,9 +498,17 @@ def test_a_damaged_archive_stops_neither_turns_nor_compactions(tmp_path: Path) -
     policy = CompactionPolicy(retire_after=8, rebuild_every=2, min_messages=2)
 
     def talk(kept: Persistence, turns: int) -> Events:
-        graph = build_graph(model=ScriptedModel(say=echo), summarizer=summariser(), policy=policy, recall=False)
-        conversation = Conversation(graph.compile(checkpointer=kept.checkpointer, store=kept.store), "t", context=CONTEXT)
-        return [dict(event) for turn in range(turns) for event in conversation.stream(f"turn {turn} " + "w " * 100)]
+        graph = build_graph(
+            model=ScriptedModel(say=echo), summarizer=summariser(), policy=policy, recall=False
+        )
+        conversation = Conversation(
+            graph.compile(checkpointer=kept.checkpointer, store=kept.store), "t", context=CONTEXT
+        )
+        return [
+            dict(event)
+            for turn in range(turns)
+            for event in conversation.stream(f"turn {turn} " + "w " * 100)
+        ]
 
     with open_persistence(f"sqlite:///{path}") as kept:
         assert of_type(talk(kept, 24), "messages_retired")
@@ -390,15 +526,28 @@ def test_recall_leaves_out_what_is_damaged(sound: Path, tmp_path: Path) -> None:
     damage(path, "store", "prefix = 'longtable.archive.long'", column="value")
 
     def say(messages: Sequence[BaseMessage]) -> AIMessage:
-        return call("recall_history", query="long turn") if messages[-1].type == "human" else AIMessage("done")
+        return (
+            call("recall_history", query="long turn")
+            if messages[-1].type == "human"
+            else AIMessage("done")
+        )
 
     with open_persistence(f"sqlite:///{path}") as kept:
-        app = build_graph(model=ScriptedModel(say=say)).compile(checkpointer=kept.checkpointer, store=kept.store)
-        events = [dict(event) for event in Conversation(app, "long", context=CONTEXT.replace(model_limit=16_000)).stream("what was it?")]
+        app = build_graph(model=ScriptedModel(say=say)).compile(
+            checkpointer=kept.checkpointer, store=kept.store
+        )
+        events = [
+            dict(event)
+            for event in Conversation(
+                app, "long", context=CONTEXT.replace(model_limit=16_000)
+            ).stream("what was it?")
+        ]
     assert [event["found"] > 1 for event in of_type(events, "recall")] == [True]
 
 
-def test_async_callers_read_fork_and_delete_around_a_damaged_thread(sound: Path, tmp_path: Path) -> None:
+def test_async_callers_read_fork_and_delete_around_a_damaged_thread(
+    sound: Path, tmp_path: Path
+) -> None:
     path = copied(sound, tmp_path)
     damage(path, "writes", "thread_id = 'short' AND channel = 'messages'", column="value")
 
@@ -413,7 +562,9 @@ def test_async_callers_read_fork_and_delete_around_a_damaged_thread(sound: Path,
                     await read
             fork = await talk.afork()
             assert (await fork.aask("and now?")).status == "answered"
-            assert (await Conversation(graph_on(kept), "other", context=CONTEXT).aask("and now?")).status == "answered"
+            assert (
+                await Conversation(graph_on(kept), "other", context=CONTEXT).aask("and now?")
+            ).status == "answered"
             await talk.adelete()
             assert "short" not in {info.thread_id for info in await alist_threads(kept)}
 
@@ -431,5 +582,7 @@ class FailsAfterTheAnswer(InMemoryStore):
 
 
 def test_a_store_that_fails_once_the_answer_has_streamed_costs_no_turn() -> None:
-    app = build_graph(model=ScriptedModel(say=echo)).compile(checkpointer=InMemorySaver(), store=FailsAfterTheAnswer())
+    app = build_graph(model=ScriptedModel(say=echo)).compile(
+        checkpointer=InMemorySaver(), store=FailsAfterTheAnswer()
+    )
     assert Conversation(app, "t", context=CONTEXT).ask("hello").status == "answered"

@@ -1,4 +1,6 @@
-"""Turns over a real database: the model sees a preview, the person all rows, the thread neither more than the model saw."""
+"""Turns over a real database: the model sees a preview, the person all rows, the thread neither
+more than the model saw.
+"""
 
 import sqlite3
 from pathlib import Path
@@ -18,14 +20,21 @@ def shop(tmp_path: Path) -> str:
     path = tmp_path / "shop.db"
     connection = sqlite3.connect(path)
     with connection:
-        connection.execute('CREATE TABLE "Order Details" (id INTEGER PRIMARY KEY, 商品 TEXT, price REAL)')
-        connection.executemany('INSERT INTO "Order Details" (商品, price) VALUES (?, ?)', [(f"茶 {n}", n / 4) for n in range(500)])
+        connection.execute(
+            'CREATE TABLE "Order Details" (id INTEGER PRIMARY KEY, 商品 TEXT, price REAL)'
+        )
+        connection.executemany(
+            'INSERT INTO "Order Details" (商品, price) VALUES (?, ?)',
+            [(f"茶 {n}", n / 4) for n in range(500)],
+        )
     connection.close()
     return f"sqlite:///{path}"
 
 
 def talk(url: str, model: ScriptedModel) -> Conversation:
-    graph = build_graph(model=model, database=Database.open(url)).compile(checkpointer=InMemorySaver())
+    graph = build_graph(model=model, database=Database.open(url)).compile(
+        checkpointer=InMemorySaver()
+    )
     return Conversation(graph, "t", context=CONTEXT)
 
 

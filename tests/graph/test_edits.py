@@ -1,4 +1,6 @@
-"""A person edits messages of a thread by `update_state`, as in Studio: the edit holds, or is refused."""
+"""A person edits messages of a thread by `update_state`, as in Studio: the edit holds, or is
+refused.
+"""
 
 import asyncio
 from typing import Any
@@ -30,11 +32,22 @@ def look(what: str) -> str:
 @tool
 def confirm(what: str) -> str:
     """Ask a person."""
-    return str(interrupt({"action_requests": [{"name": "confirm", "args": {"what": what}, "description": what}], "review_configs": []}))
+    return str(
+        interrupt(
+            {
+                "action_requests": [
+                    {"name": "confirm", "args": {"what": what}, "description": what}
+                ],
+                "review_configs": [],
+            }
+        )
+    )
 
 
 def conversation(model: ScriptedModel, **more: Any) -> Conversation:
-    graph = build_graph(model=model, tools=[look, confirm], policy=SHORT).compile(checkpointer=InMemorySaver(), **more)
+    graph = build_graph(model=model, tools=[look, confirm], policy=SHORT).compile(
+        checkpointer=InMemorySaver(), **more
+    )
     return Conversation(graph, "t", context=CONTEXT)
 
 
@@ -49,14 +62,26 @@ def compact(talk: Conversation) -> None:
 
 
 def paired(view: list[BaseMessage]) -> bool:
-    called = [each["id"] for message in view if isinstance(message, AIMessage) for each in all_calls(message)]
+    called = [
+        each["id"]
+        for message in view
+        if isinstance(message, AIMessage)
+        for each in all_calls(message)
+    ]
     return called == [message.tool_call_id for message in view if isinstance(message, ToolMessage)]
 
 
 FORMS: list[Any] = [
     lambda id_: {"type": "human", "id": id_, "content": "edited"},
     lambda id_: {"role": "user", "id": id_, "content": "edited"},
-    lambda id_: {"type": "human", "id": id_, "content": "edited", "additional_kwargs": {}, "response_metadata": {}, "name": None},
+    lambda id_: {
+        "type": "human",
+        "id": id_,
+        "content": "edited",
+        "additional_kwargs": {},
+        "response_metadata": {},
+        "name": None,
+    },
     lambda id_: HumanMessage("edited", id=id_),
     lambda id_: marked(HumanMessage("edited", id=id_), turn=7, time="then"),
 ]
@@ -97,7 +122,9 @@ def test_an_edit_of_what_was_compacted_undoes_the_memory_that_held_it() -> None:
     assert "colour 4 is blue" in str(talk.view())
     assert len(talk.view()) < len(talk.history())  # the first memory holds
     update(talk, {"role": "user", "id": of_the_first.id, "content": "Nothing of colours."})
-    assert [message.text for message in talk.view()[1:]] == [message.text for message in talk.history()]
+    assert [message.text for message in talk.view()[1:]] == [
+        message.text for message in talk.history()
+    ]
     talk.ask("and now?")
     assert talk.compact()
     assert "colour 0" not in str(talk.view())
@@ -120,8 +147,15 @@ def test_the_edited_result_of_a_tool_keeps_its_call() -> None:
     talk = conversation(model)
     talk.ask("What is the sky like?")
     result = talk.history()[2]
-    update(talk, {"type": "tool", "id": result.id, "content": "sky is blue", "tool_call_id": "call_1"})
-    assert [message.text for message in talk.view()[1:]] == ["What is the sky like?", "", "sky is blue", "It is red."]
+    update(
+        talk, {"type": "tool", "id": result.id, "content": "sky is blue", "tool_call_id": "call_1"}
+    )
+    assert [message.text for message in talk.view()[1:]] == [
+        "What is the sky like?",
+        "",
+        "sky is blue",
+        "It is red.",
+    ]
     assert paired(talk.view())
     talk.ask("Again?")
     assert "sky is blue" in str(model.sent[-1])

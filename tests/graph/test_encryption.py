@@ -1,4 +1,6 @@
-"""A store with a key holds no plain text; the wrong key, none, or a store of another version is told before anything is written."""
+"""A store with a key holds no plain text; the wrong key, none, or a store of another version is
+told before anything is written.
+"""
 
 import asyncio
 import gzip
@@ -27,12 +29,21 @@ def everything_in(url: str, folder: Path) -> bytes:
     """Return all bytes a store holds: its files, or a row of each table of its database as text."""
     if url.startswith("sqlite"):
         return b"".join(path.read_bytes() for path in folder.iterdir() if path.is_file())
-    tables = [row[0] for row in postgres_server().run(url, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'")]
-    return "".join(str(postgres_server().run(url, f'SELECT t::text, * FROM "{table}" t')) for table in tables).encode()
+    tables = [
+        row[0]
+        for row in postgres_server().run(
+            url, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+        )
+    ]
+    return "".join(
+        str(postgres_server().run(url, f'SELECT t::text, * FROM "{table}" t')) for table in tables
+    ).encode()
 
 
 @pytest.mark.parametrize("key", [KEY, None])
-def test_with_a_key_no_text_of_a_message_can_be_read(url: str, key: str | None, tmp_path: Path) -> None:
+def test_with_a_key_no_text_of_a_message_can_be_read(
+    url: str, key: str | None, tmp_path: Path
+) -> None:
     with open_persistence(url, key=key) as kept:
         conversation = conversation_on(kept)
         conversation.ask(f"Always spell {SECRET} like this.")
@@ -117,7 +128,9 @@ def test_a_file_of_version_0_1_0_opens_and_goes_on(tmp_path: Path) -> None:
     (tmp_path / "chat.db").write_bytes(gzip.decompress(old.read_bytes()))
     with open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept:
         conversation = conversation_on(kept)
-        assert [m.text for m in conversation.history() if m.type == "human"] == [question(n, tight=True) for n in range(1, 15)]
+        assert [m.text for m in conversation.history() if m.type == "human"] == [
+            question(n, tight=True) for n in range(1, 15)
+        ]
         assert "Round to whole minutes." in [pin.text for pin in conversation.pins()]
         assert "Round to whole minutes." in str(conversation.view()[0].content)
         for n in range(15, 19):
@@ -125,7 +138,8 @@ def test_a_file_of_version_0_1_0_opens_and_goes_on(tmp_path: Path) -> None:
         assert len(conversation.history()) == 18 * 4
         assert [info.turns for info in list_threads(kept)] == [18]
         text = conversation.export()
-    with open_persistence(postgres_server().create(), key=KEY) as moved:  # that version knew no PostgreSQL: so a thread gets there
+    with open_persistence(postgres_server().create(), key=KEY) as moved:
+        # That version knew no PostgreSQL: so a thread gets there.
         import_thread(moved, text.splitlines(keepends=True))
         assert conversation_on(moved).export() == text
         assert "Round to whole minutes." in [pin.text for pin in conversation_on(moved).pins()]
@@ -135,7 +149,11 @@ def test_a_file_of_version_0_1_0_opens_and_goes_on(tmp_path: Path) -> None:
 def test_a_new_store_may_be_opened_by_several_at_once(url: str) -> None:
     def work(n: int) -> str:
         with open_persistence(url, key=KEY) as kept:
-            return Conversation(graph_on(kept.checkpointer, kept.store), f"t{n}", context=TIGHT).ask("question 1").status
+            return (
+                Conversation(graph_on(kept.checkpointer, kept.store), f"t{n}", context=TIGHT)
+                .ask("question 1")
+                .status
+            )
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(work, range(4))) == ["answered"] * 4

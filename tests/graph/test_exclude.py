@@ -1,4 +1,6 @@
-"""What a person excludes is in no call from the next one on; topics keep their ids and versions through it all."""
+"""What a person excludes is in no call from the next one on; topics keep their ids and versions
+through it all.
+"""
 
 import json
 from typing import Any
@@ -20,7 +22,14 @@ SUBJECTS = {
     "staff": "Which staff of the employees table work in Lyon?",
     "shipping": "How long do the orders of the shipping table travel to Norway?",
 }
-BY_SUBJECT = CompactionPolicy(strategy="topics", trigger_messages=8, min_messages=0, keep_rounds=1, keep_messages=2, ahead=False)
+BY_SUBJECT = CompactionPolicy(
+    strategy="topics",
+    trigger_messages=8,
+    min_messages=0,
+    keep_rounds=1,
+    keep_messages=2,
+    ahead=False,
+)
 
 
 def sent_after(conversation: Conversation, model: ScriptedModel) -> str:
@@ -51,7 +60,11 @@ def test_lines_that_cite_it_or_nothing_leave_the_summary_at_once_and_the_others_
 ## Decisions
 - none of the badge [m5, m1]"""
     model = talker()
-    conversation = thread(model, summarizer=summariser(lambda _: AIMessage(summary)), policy=CompactionPolicy(ahead=False))
+    conversation = thread(
+        model,
+        summarizer=summariser(lambda _: AIMessage(summary)),
+        policy=CompactionPolicy(ahead=False),
+    )
     conversation.ask("q0 my badge is 4711")
     talk(conversation, 9, start=1)
     assert conversation.compact() is not None
@@ -62,16 +75,25 @@ def test_lines_that_cite_it_or_nothing_leave_the_summary_at_once_and_the_others_
     assert "badge" not in shown
     assert "the second question was q1 [m3]" in shown
     conversation.include(message_of(conversation, "my badge is 4711"))
-    assert "4711" in conversation.view()[0].text or "badge" not in str(values_of(conversation)["compactions"][-1])
+    assert "4711" in conversation.view()[0].text or "badge" not in str(
+        values_of(conversation)["compactions"][-1]
+    )
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_topic_sections_titles_and_summaries_leave_at_once_and_the_topic_keeps_its_id(language: str) -> None:
+def test_topic_sections_titles_and_summaries_leave_at_once_and_the_topic_keeps_its_id(
+    language: str,
+) -> None:
     secret, words = {
-        "en": ("How much was paid for the Zanzibar villa in the payments table?", ["Zanzibar", "villa"]),
+        "en": (
+            "How much was paid for the Zanzibar villa in the payments table?",
+            ["Zanzibar", "villa"],
+        ),
         "zh": ("桑给巴尔别墅在付款表里付了多少钱？", ["桑给巴尔", "别墅"]),
     }[language]
-    model = ScriptedModel(say=lambda sent: AIMessage(f"It was {len(sent[-1].text)}. " + "And so on. " * 30))
+    model = ScriptedModel(
+        say=lambda sent: AIMessage(f"It was {len(sent[-1].text)}. " + "And so on. " * 30)
+    )
     conversation = thread(model, policy=BY_SUBJECT)
     conversation.context = WIDE
     conversation.ask(secret)
@@ -91,7 +113,9 @@ def test_topic_sections_titles_and_summaries_leave_at_once_and_the_topic_keeps_i
         assert after[topic.id].versions[: topic.version] == topic.versions
         touched = any(word in f"{topic.title}{topic.artifact}" for word in words)
         assert after[topic.id].version > topic.version or not touched
-        assert not any(word in f"{after[topic.id].summary}{after[topic.id].artifact}" for word in words)
+        assert not any(
+            word in f"{after[topic.id].summary}{after[topic.id].artifact}" for word in words
+        )
     assert not any(word in sent_after(conversation, model) for word in words)
     conversation.include(message_of(conversation, secret))
     conversation.ask("short again")
@@ -100,20 +124,42 @@ def test_topic_sections_titles_and_summaries_leave_at_once_and_the_topic_keeps_i
 
 
 @pytest.mark.parametrize("by", ["code", "model"])
-def test_topics_keep_ids_and_versions_through_many_compactions_exclusions_and_merges(by: str) -> None:
+def test_topics_keep_ids_and_versions_through_many_compactions_exclusions_and_merges(
+    by: str,
+) -> None:
     def file(sent: Any) -> AIMessage:
-        """Answer as a filer that names the first subject it sees, and finds it again by its name."""
+        """Answer as a filer that names the first subject it sees, and finds it again by its
+        name.
+        """
         if "<memory-new>" in sent[-1].text:
             return AIMessage('{"topic": null}')
         found = []
         for subject in SUBJECTS:
-            numbers = [int(line[2 : line.index("]")]) for line in sent[-1].text.splitlines() if line.startswith("[m") and subject in line]
-            section = {"title": f"About {subject}", "sources": numbers, "body": f"{subject} was asked for"}
-            found += [{"title": subject.title(), "summary": subject, "sections": [section]}] if numbers else []
+            numbers = [
+                int(line[2 : line.index("]")])
+                for line in sent[-1].text.splitlines()
+                if line.startswith("[m") and subject in line
+            ]
+            section = {
+                "title": f"About {subject}",
+                "sources": numbers,
+                "body": f"{subject} was asked for",
+            }
+            found += (
+                [{"title": subject.title(), "summary": subject, "sections": [section]}]
+                if numbers
+                else []
+            )
         return AIMessage(json.dumps({"topics": found}))
 
     saver, store = InMemorySaver(), InMemoryStore()
-    conversation = wandering(talker(), 4, saver=saver, store=store, **({"summarizer": summariser(file)} if by == "model" else {}))
+    conversation = wandering(
+        talker(),
+        4,
+        saver=saver,
+        store=store,
+        **({"summarizer": summariser(file)} if by == "model" else {}),
+    )
     first = {topic.id: topic.versions[0] for topic in conversation.topics()}
     assert len(first) >= (3 if by == "model" else 1)
     for n in range(4, 18):
@@ -123,17 +169,29 @@ def test_topics_keep_ids_and_versions_through_many_compactions_exclusions_and_me
             conversation.exclude(message_of(conversation, f"{SUBJECTS['staff']} Part {n - 3}."))
         known = {topic.id: topic for topic in conversation.topics()}
         assert {id_: known[id_].versions[0] for id_ in first} == first
-        assert all([each.version for each in topic.versions] == list(range(1, topic.version + 1)) for topic in known.values())
+        assert all(
+            [each.version for each in topic.versions] == list(range(1, topic.version + 1))
+            for topic in known.values()
+        )
     records = values_of(conversation)["compactions"]
     assert len(records) > 5
     assert not any(record["rebuilt"] for record in records)
     if by == "model":
-        assert sorted(topic.title for topic in conversation.topics()) == ["Budget", "Shipping", "Staff"]
+        assert sorted(topic.title for topic in conversation.topics()) == [
+            "Budget",
+            "Shipping",
+            "Staff",
+        ]
 
 
 def test_the_event_of_a_compaction_names_the_topics_it_filed_into() -> None:
     conversation = wandering(talker(), 1)
-    events = [dict(event) for event in conversation.stream("And who works in Paris, of the staff of the employees table?")]
+    events = [
+        dict(event)
+        for event in conversation.stream(
+            "And who works in Paris, of the staff of the employees table?"
+        )
+    ]
     events += talk(conversation, 4, start=1, words=2)
     filed = of_type(events, "context_compressed")[0]["topics"]
     assert filed == {topic.id: topic.title for topic in conversation.topics() if topic.id in filed}
@@ -147,7 +205,11 @@ def test_copies_that_recall_made_are_blanked_and_the_others_of_the_same_answer_s
             return call("recall_history", "c1", query="badge")
         return AIMessage("done" if isinstance(sent[-1], ToolMessage) else "noted")
 
-    conversation = thread(model := ScriptedModel(say=say), recall=True, policy=CompactionPolicy(strategy="window", keep_messages=6))
+    conversation = thread(
+        model := ScriptedModel(say=say),
+        recall=True,
+        policy=CompactionPolicy(strategy="window", keep_messages=6),
+    )
     conversation.context = WIDE
     conversation.ask("my badge is 4711")
     conversation.ask("your badge is 0815")
@@ -172,7 +234,9 @@ def test_the_ledger_forgets_the_question_of_the_turn() -> None:
             return AIMessage("noted " + "a " * 82)
         return call("run", f"c{len(sent)}", sql="SELECT count(*) FROM t")
 
-    conversation = thread(model := ScriptedModel(say=say), tools=[run], policy=CompactionPolicy(ahead=False))
+    conversation = thread(
+        model := ScriptedModel(say=say), tools=[run], policy=CompactionPolicy(ahead=False)
+    )
     conversation.ask("count what Zanzibar has")
     talk(conversation, 9)
     assert conversation.compact() is not None
@@ -191,9 +255,15 @@ def test_a_context_provider_is_not_handed_what_was_excluded() -> None:
         return ""
 
     provider = ContextProvider(name="echo", provide=provide)
-    graph = build_graph(model=talker(), context_providers=[provider]).compile(checkpointer=InMemorySaver())
+    graph = build_graph(model=talker(), context_providers=[provider]).compile(
+        checkpointer=InMemorySaver()
+    )
     conversation = Conversation(graph, "t", context=Context(model_limit=8_000))
-    conversation.graph.invoke({"messages": [HumanMessage("my badge is 4711")]}, conversation.config, context=conversation.context)
+    conversation.graph.invoke(
+        {"messages": [HumanMessage("my badge is 4711")]},
+        conversation.config,
+        context=conversation.context,
+    )
     conversation.exclude(message_of(conversation, "4711"))
     conversation.ask("and now?")
     assert "4711" in handed[0]

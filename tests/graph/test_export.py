@@ -1,4 +1,6 @@
-"""A thread exported and imported again is the same, byte for byte; what is no whole export is refused and writes nothing."""
+"""A thread exported and imported again is the same, byte for byte; what is no whole export is
+refused and writes nothing.
+"""
 
 import asyncio
 import hashlib
@@ -13,7 +15,15 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from longtable.base.errors import ThreadExistsError, ThreadFormatError, ThreadNotFoundError
-from longtable.graph import CompactionPolicy, ConfigError, Conversation, Persistence, build_graph, list_threads, open_persistence
+from longtable.graph import (
+    CompactionPolicy,
+    ConfigError,
+    Conversation,
+    Persistence,
+    build_graph,
+    list_threads,
+    open_persistence,
+)
 from longtable.graph.export import export_lines, import_lines
 from longtable.graph.thread_state import StoredThreads, reader
 from longtable.graph.threads import aimport_thread, import_thread
@@ -27,7 +37,11 @@ SHORT = CompactionPolicy(retire_after=16)
 
 def on(kept: Persistence, thread_id: str = "t", owner: str | None = None) -> Conversation:
     graph = build_graph(model=talker(), summarizer=summariser(), recall=False, policy=SHORT)
-    return Conversation(graph.compile(checkpointer=kept.checkpointer, store=kept.store), thread_id, context=CONTEXT.replace(owner=owner))
+    return Conversation(
+        graph.compile(checkpointer=kept.checkpointer, store=kept.store),
+        thread_id,
+        context=CONTEXT.replace(owner=owner),
+    )
 
 
 def long_talk(kept: Persistence, owner: str | None = None) -> Conversation:
@@ -43,13 +57,23 @@ def test_a_thread_imported_elsewhere_is_the_same_and_goes_on(tmp_path: Path) -> 
     with open_persistence(f"sqlite:///{tmp_path / 'a.db'}") as here:
         original = long_talk(here, "ann")
         text = original.export()
-        history, view, pins, listed = original.history(), original.view(), original.pins(), list_threads(here, owner="ann")
+        history, view, pins, listed = (
+            original.history(),
+            original.view(),
+            original.pins(),
+            list_threads(here, owner="ann"),
+        )
     assert text.isascii()
     with open_persistence(f"sqlite:///{tmp_path / 'b.db'}") as there:
         assert import_thread(there, text.splitlines(keepends=True)) == "t"
         again = on(there, owner="ann")
         assert again.export() == text
-        assert (again.history(), again.view(), again.pins(), list_threads(there, owner="ann")) == (history, view, pins, listed)
+        assert (again.history(), again.view(), again.pins(), list_threads(there, owner="ann")) == (
+            history,
+            view,
+            pins,
+            listed,
+        )
         assert again.ask("and on").turn == 31
         assert [m.text for m in again.history()[:60]] == [m.text for m in history]
         with pytest.raises(ThreadNotFoundError):
@@ -68,10 +92,15 @@ PLAIN = st.recursive(
     | st.integers(-(2**63), 2**64 - 1)
     | st.floats(allow_nan=False)
     | st.text(st.characters(exclude_categories=["Cs"])),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner, max_size=3)
+    ),
     max_leaves=5,
 )
-METADATA = st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), PLAIN, max_size=2)
+METADATA = st.dictionaries(
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1), PLAIN, max_size=2
+)
 
 
 def put(kept: Persistence, whole: ThreadRecord) -> str:
@@ -87,7 +116,9 @@ def put(kept: Persistence, whole: ThreadRecord) -> str:
     archived=st.integers(0, 40),
     title=st.text(max_size=20),
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_any_thread_comes_back_byte_for_byte(
     tmp_path_factory: pytest.TempPathFactory,
     history: Sequence[BaseMessage],
@@ -98,7 +129,11 @@ def test_any_thread_comes_back_byte_for_byte(
 ) -> None:
     folder = tmp_path_factory.mktemp("export")
     messages = [
-        marked(message.model_copy(update={"response_metadata": metadata}), turn=i // 2 + 1, time="2026-01-01T00:00:00+00:00")
+        marked(
+            message.model_copy(update={"response_metadata": metadata}),
+            turn=i // 2 + 1,
+            time="2026-01-01T00:00:00+00:00",
+        )
         for i, message in enumerate(history)
     ]
     clean = title.encode("utf-8", "replace").decode()
@@ -111,13 +146,18 @@ def test_any_thread_comes_back_byte_for_byte(
         turn={"number": 1, "status": "answered"},
         channels={"usage": usage} if usage else {},
     )
-    with open_persistence(f"sqlite:///{folder / 'a.db'}") as here, open_persistence(f"sqlite:///{folder / 'b.db'}") as there:
+    with (
+        open_persistence(f"sqlite:///{folder / 'a.db'}") as here,
+        open_persistence(f"sqlite:///{folder / 'b.db'}") as there,
+    ):
         text = put(here, whole)
         again = put(there, import_lines(text.splitlines(keepends=True)))
     assert again == text
-    assert [json.loads(line)["message"]["fields"]["id"] for line in text.splitlines() if '"type":"message"' in line] == [
-        m.id for m in messages
-    ]
+    assert [
+        json.loads(line)["message"]["fields"]["id"]
+        for line in text.splitlines()
+        if '"type":"message"' in line
+    ] == [m.id for m in messages]
 
 
 def sealed(lines: list[str]) -> list[str]:
@@ -201,7 +241,11 @@ def test_two_messages_of_one_id_are_refused() -> None:
 
 def test_a_thread_that_was_run_without_a_store_is_exported_and_imported_too(tmp_path: Path) -> None:
     with open_persistence(f"sqlite:///{tmp_path / 'a.db'}") as kept:
-        bare = Conversation(build_graph(model=talker(), recall=False).compile(checkpointer=kept.checkpointer), "t", context=CONTEXT)
+        bare = Conversation(
+            build_graph(model=talker(), recall=False).compile(checkpointer=kept.checkpointer),
+            "t",
+            context=CONTEXT,
+        )
         talk(bare, 3)
         text = bare.export()
         import_thread(kept, text.splitlines(), thread_id="copy")

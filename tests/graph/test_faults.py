@@ -1,4 +1,6 @@
-"""Nothing that was answered is lost when processes die and files, disks and servers fail; `benchmarks/faults` has the whole table."""
+"""Nothing that was answered is lost when processes die and files, disks and servers fail;
+`benchmarks/faults` has the whole table.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +29,9 @@ from tests.support.postgres import postgres_server
 
 
 @pytest.mark.parametrize(("mode", "resumed"), [("sync", True), ("async", True), ("exit", False)])
-def test_a_kill_at_a_superstep_costs_no_answered_turn_in_any_durability_mode(mode: Durability, resumed: bool, tmp_path: Path) -> None:
+def test_a_kill_at_a_superstep_costs_no_answered_turn_in_any_durability_mode(
+    mode: Durability, resumed: bool, tmp_path: Path
+) -> None:
     url = f"sqlite:///{tmp_path}/chat.db"
     with open_persistence(url, lease_seconds=0.3) as kept:
         left, killed = Executioner(tmp_path, SERVER).kill(url, kept, mode, boundary=3)
@@ -42,7 +46,12 @@ def nothing(_: Path) -> None: ...
 @pytest.mark.parametrize(
     ("under", "before", "after", "told"),
     [
-        (full, nothing, nothing, "PersistenceError: the conversation store cannot be written: make room"),
+        (
+            full,
+            nothing,
+            nothing,
+            "PersistenceError: the conversation store cannot be written: make room",
+        ),
         (without_rights, take_rights, give_rights, "check that it can be written"),
         (damaged, nothing, restore, "damaged"),
         (few_files, nothing, nothing, "cannot be opened"),
@@ -50,7 +59,10 @@ def nothing(_: Path) -> None: ...
     ],
 )
 def test_a_fault_of_the_file_is_told_and_costs_no_answered_turn(
-    under: Callable[[Path], Told], before: Callable[[Path], object], after: Callable[[Path], object], told: str
+    under: Callable[[Path], Told],
+    before: Callable[[Path], object],
+    after: Callable[[Path], object],
+    told: str,
 ) -> None:
     with folder_for_all() as folder:
         row = suffered("fault", folder, under, before=before, after=after)

@@ -29,7 +29,10 @@ def quiz_talk(questions: int) -> Conversation:
             return call("pose_question", "p1", question="What is six times seven?")
         return "Six times seven?"
 
-    return talk(say, Team(Persona("quizmaster"), Persona("ada"), Persona("ben"), mode=Quiz(questions=questions)))
+    return talk(
+        say,
+        Team(Persona("quizmaster"), Persona("ada"), Persona("ben"), mode=Quiz(questions=questions)),
+    )
 
 
 def test_a_quizmaster_asks_scores_by_tool_and_the_quiz_ends_by_itself() -> None:
@@ -53,7 +56,10 @@ def test_players_of_a_quiz_do_not_hear_each_other_and_the_quizmaster_hears_all()
     conversation = quiz_talk(3)
     conversation.ask("Let us begin.")
     conversation.ask("I say 41.")
-    requests = {speaker(request): str([message.text for message in request]) for request in sent_of(conversation)}
+    requests = {
+        speaker(request): str([message.text for message in request])
+        for request in sent_of(conversation)
+    }
     assert "Ada says" not in requests["Ben"]
     assert "Ada says 42" in requests["Quizmaster"]
     assert "Ben says 42" in requests["Quizmaster"]
@@ -63,7 +69,9 @@ def voting() -> Say:
     def say(name: str, messages: Sequence[BaseMessage]) -> AIMessage | str:
         votes = "Now vote" in messages[0].text
         if votes and messages[-1].type != "tool":
-            alive = re.findall(r"(\w+) \(", messages[0].text.partition("Alive: ")[2].partition(".")[0])
+            alive = re.findall(
+                r"(\w+) \(", messages[0].text.partition("Alive: ")[2].partition(".")[0]
+            )
             return call("vote", player=next(id_ for id_ in alive if id_ != name.lower()))
         return f"{name} {'votes' if votes else 'suspects somebody'}"
 
@@ -79,9 +87,17 @@ def test_werewolf_is_played_to_its_end_by_code() -> None:
         if " won." in answer.text:
             break
     assert re.search(r"The (village|werewolves) (has|have) won\. The roles: Ada", texts[-1]), texts
-    assert conversation.ask("Another day?").text.endswith(texts[-1].partition("The ")[2].partition("The ")[2])
-    days = [mark_of(message, MODE) for message in conversation.history(limit=200) if mark_of(message, MODE)]
-    assert [len(day["alive"]) for day in days] == sorted((len(day["alive"]) for day in days), reverse=True)
+    assert conversation.ask("Another day?").text.endswith(
+        texts[-1].partition("The ")[2].partition("The ")[2]
+    )
+    days = [
+        mark_of(message, MODE)
+        for message in conversation.history(limit=200)
+        if mark_of(message, MODE)
+    ]
+    assert [len(day["alive"]) for day in days] == sorted(
+        (len(day["alive"]) for day in days), reverse=True
+    )
     assert all(set(day) == {"name", "day", "alive", "over"} for day in days)
 
 

@@ -1,4 +1,6 @@
-"""The saver guard: of two runs at once one wins, the other is told, and deliberate forks go through."""
+"""The saver guard: of two runs at once one wins, the other is told, and deliberate forks go
+through.
+"""
 
 import asyncio
 import operator
@@ -35,7 +37,9 @@ CONFIG: RunnableConfig = {"configurable": {"thread_id": "t"}}
 Durability = Literal["sync", "async", "exit"]
 Outcome = Literal["done"] | bool | None
 TIMES: dict[Outcome, set[int]] = {"done": {1}, True: {1}, False: {0}, None: {0, 1}}
-"""How often a message is in the thread: of a run that finished, and by what `ThreadBusyError.stored` says of one that did not."""
+"""How often a message is in the thread: of a run that finished, and by what
+`ThreadBusyError.stored` says of one that did not.
+"""
 
 
 def said(text: str) -> Input:
@@ -56,7 +60,9 @@ def texts(graph: Graph) -> list[str]:
 
 @contextmanager
 def savers(
-    kind: str, folder: Path, inner: tuple[type[InMemorySaver], type[SqliteSaver]] = (InMemorySaver, SqliteSaver)
+    kind: str,
+    folder: Path,
+    inner: tuple[type[InMemorySaver], type[SqliteSaver]] = (InMemorySaver, SqliteSaver),
 ) -> Iterator[GuardedSaver]:
     if kind == "memory":
         yield GuardedSaver(inner[0]())
@@ -136,7 +142,9 @@ def test_a_plain_saver_loses_a_turn_where_the_guard_does_not() -> None:
     MEETING.barrier = threading.Barrier(2)
     try:
         with ThreadPoolExecutor(2) as pool:
-            list(pool.map(lambda text: graph.invoke(said(text), CONFIG, context=CONTEXT), ["a", "b"]))
+            list(
+                pool.map(lambda text: graph.invoke(said(text), CONFIG, context=CONTEXT), ["a", "b"])
+            )
     finally:
         MEETING.barrier = None
     assert not {"a", "b"} <= set(texts(graph))
@@ -144,7 +152,9 @@ def test_a_plain_saver_loses_a_turn_where_the_guard_does_not() -> None:
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 @pytest.mark.parametrize("durability", ["sync", "async"])
-def test_every_message_of_a_run_that_finished_is_there_once(kind: str, durability: Durability, tmp_path: Path) -> None:
+def test_every_message_of_a_run_that_finished_is_there_once(
+    kind: str, durability: Durability, tmp_path: Path
+) -> None:
     with savers(kind, tmp_path) as saver:
         graph = graph_over(saver)
 
@@ -167,7 +177,9 @@ def test_every_message_of_a_run_that_finished_is_there_once(kind: str, durabilit
 def test_a_run_that_another_overtook_is_told_that_its_message_stays(tmp_path: Path) -> None:
     with savers("sqlite", tmp_path) as saver:
         graph = graph_over(saver)
-        slow = graph.stream(said("slow"), CONFIG, context=CONTEXT, stream_mode="updates", durability="sync")
+        slow = graph.stream(
+            said("slow"), CONFIG, context=CONTEXT, stream_mode="updates", durability="sync"
+        )
         assert "ingest" in next(slow)
         graph.invoke(said("quick"), CONFIG, context=CONTEXT)
         with pytest.raises(ThreadBusyError) as caught:
@@ -175,7 +187,15 @@ def test_a_run_that_another_overtook_is_told_that_its_message_stays(tmp_path: Pa
         assert caught.value.stored
         assert texts(graph) == ["slow", "quick", "answer to quick"]
         for language in ("en", "zh"):
-            assert len({ThreadBusyError("t", stored=stored).user_text(language) for stored in (True, False, None)}) == 3
+            assert (
+                len(
+                    {
+                        ThreadBusyError("t", stored=stored).user_text(language)
+                        for stored in (True, False, None)
+                    }
+                )
+                == 3
+            )
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
@@ -191,7 +211,11 @@ def test_of_two_that_resume_the_same_turn_one_answers(kind: str, tmp_path: Path)
 
         def resume(_: int) -> str | None:
             try:
-                return str(graph.invoke(None, CONFIG, context=CONTEXT, durability="sync")["messages"][-1].text)
+                return str(
+                    graph.invoke(None, CONFIG, context=CONTEXT, durability="sync")["messages"][
+                        -1
+                    ].text
+                )
             except ThreadBusyError:
                 return None
 
@@ -209,19 +233,36 @@ def test_forks_are_let_through(kind: str, tmp_path: Path) -> None:
         for text in ("one", "two"):
             graph.invoke(said(text), CONFIG, context=CONTEXT)
         whole = texts(graph)
-        rest = next(state for state in graph.get_state_history(CONFIG) if not state.next and len(state.values["messages"]) == 2)
+        rest = next(
+            state
+            for state in graph.get_state_history(CONFIG)
+            if not state.next and len(state.values["messages"]) == 2
+        )
 
         out = graph.invoke(said("other two"), rest.config, context=CONTEXT)
         assert [m.text for m in out["messages"]] == [*whole[:2], "other two", "answer to other two"]
         assert texts(graph) == [*whole[:2], "other two", "answer to other two"]
 
-        before_answer = next(state for state in graph.get_state_history(CONFIG) if state.next == ("respond",))
+        before_answer = next(
+            state for state in graph.get_state_history(CONFIG) if state.next == ("respond",)
+        )
         again = graph.invoke(None, before_answer.config, context=CONTEXT)
-        assert [m.text for m in again["messages"]] == [*whole[:2], "other two", "answer to other two"]
+        assert [m.text for m in again["messages"]] == [
+            *whole[:2],
+            "other two",
+            "answer to other two",
+        ]
 
-        forked = graph.update_state(rest.config, {"messages": [HumanMessage("by hand", id="h")]}, as_node="settle")
-        assert [m.text for m in graph.get_state(forked).values["messages"]] == [*whole[:2], "by hand"]
-        graph.update_state(CONFIG, {"messages": [HumanMessage("and more", id="i")]}, as_node="settle")
+        forked = graph.update_state(
+            rest.config, {"messages": [HumanMessage("by hand", id="h")]}, as_node="settle"
+        )
+        assert [m.text for m in graph.get_state(forked).values["messages"]] == [
+            *whole[:2],
+            "by hand",
+        ]
+        graph.update_state(
+            CONFIG, {"messages": [HumanMessage("and more", id="i")]}, as_node="settle"
+        )
         assert texts(graph) == [*whole[:2], "by hand", "and more"]
         graph.invoke(said("goes on"), CONFIG, context=CONTEXT)
         assert texts(graph)[-2:] == ["goes on", "answer to goes on"]
@@ -233,7 +274,9 @@ def test_a_fork_is_guarded_from_its_own_first_checkpoint_on(tmp_path: Path) -> N
         graph.invoke(said("one"), CONFIG, context=CONTEXT)
         head = graph.get_state(CONFIG).config
         graph.invoke(said("two"), CONFIG, context=CONTEXT)
-        fork = graph.stream(said("fork"), head, context=CONTEXT, stream_mode="updates", durability="sync")
+        fork = graph.stream(
+            said("fork"), head, context=CONTEXT, stream_mode="updates", durability="sync"
+        )
         next(fork)
         graph.invoke(said("on top"), CONFIG, context=CONTEXT)
         with pytest.raises(ThreadBusyError):
@@ -244,7 +287,9 @@ def test_a_fork_is_guarded_from_its_own_first_checkpoint_on(tmp_path: Path) -> N
 def test_a_run_that_died_is_followed_by_another_at_once(tmp_path: Path) -> None:
     with savers("sqlite", tmp_path) as saver:
         graph = graph_over(saver)
-        died = graph.stream(said("died"), CONFIG, context=CONTEXT, stream_mode="updates", durability="sync")
+        died = graph.stream(
+            said("died"), CONFIG, context=CONTEXT, stream_mode="updates", durability="sync"
+        )
         next(died)
         del died
         graph.invoke(None, CONFIG, context=CONTEXT)
@@ -257,29 +302,50 @@ def test_a_clock_that_was_set_back_loses_no_turn_in_silence(tmp_path: Path) -> N
         graph.invoke(said("one"), CONFIG, context=CONTEXT)
         found = saver.get_tuple(CONFIG)
         assert found is not None
-        saver.put(found.config, {**found.checkpoint, "id": "ffffffff-0000-6000-8000-000000000000"}, found.metadata, {})
+        saver.put(
+            found.config,
+            {**found.checkpoint, "id": "ffffffff-0000-6000-8000-000000000000"},
+            found.metadata,
+            {},
+        )
         with pytest.raises(PersistenceError, match="clock"):
             graph.invoke(said("two"), CONFIG, context=CONTEXT)
         assert issubclass(PersistenceError, LongtableError)
 
 
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
-def test_turns_go_on_in_order_after_the_clock_was_set_back_by_an_hour(durability: Durability, tmp_path: Path) -> None:
+def test_turns_go_on_in_order_after_the_clock_was_set_back_by_an_hour(
+    durability: Durability, tmp_path: Path
+) -> None:
     with savers("sqlite", tmp_path) as saver:
         graph = graph_over(saver)
         graph.invoke(said("one"), CONFIG, context=CONTEXT)
         found = saver.get_tuple(CONFIG)
         assert found is not None
         later = uuid6().int + (3_600 * 10**7 >> 12 << 80)
-        saver.put(found.config, {**found.checkpoint, "id": str(UUID(int=later))}, found.metadata, {})
+        saver.put(
+            found.config, {**found.checkpoint, "id": str(UUID(int=later))}, found.metadata, {}
+        )
         for text in ("two", "three"):
             graph.invoke(said(text), CONFIG, context=CONTEXT, durability=durability)
-        graph.invoke(said("four"), CONFIG, context=CONTEXT, durability=durability, interrupt_before=["respond"])
+        graph.invoke(
+            said("four"),
+            CONFIG,
+            context=CONTEXT,
+            durability=durability,
+            interrupt_before=["respond"],
+        )
         graph.invoke(None, CONFIG, context=CONTEXT, durability=durability)
-        graph.update_state(CONFIG, {"messages": [HumanMessage("by hand", id="h")]}, as_node="settle")
-        assert texts(graph) == [text for n in ("one", "two", "three", "four") for text in (n, f"answer to {n}")] + ["by hand"]
+        graph.update_state(
+            CONFIG, {"messages": [HumanMessage("by hand", id="h")]}, as_node="settle"
+        )
+        assert texts(graph) == [
+            text for n in ("one", "two", "three", "four") for text in (n, f"answer to {n}")
+        ] + ["by hand"]
         history = list(graph.get_state_history(CONFIG))
-        assert [state.parent_config for state in history[:-1]] == [state.config for state in history[1:]]
+        assert [state.parent_config for state in history[:-1]] == [
+            state.config for state in history[1:]
+        ]
 
 
 def test_the_mark_stays_out_of_what_is_stored(tmp_path: Path) -> None:
@@ -323,7 +389,12 @@ def test_async_runs_and_a_sync_one_from_a_thread_share_the_guard(tmp_path: Path)
                     return text, error.stored
                 return text, "done"
 
-            told = dict(await asyncio.gather(*(one(f"a{n}") for n in range(8)), *(asyncio.to_thread(other, f"s{n}") for n in range(4))))
+            told = dict(
+                await asyncio.gather(
+                    *(one(f"a{n}") for n in range(8)),
+                    *(asyncio.to_thread(other, f"s{n}") for n in range(4)),
+                )
+            )
             kept_texts = [m.text for m in (await graph.aget_state(CONFIG)).values["messages"]]
             for text, outcome in told.items():
                 assert kept_texts.count(text) in TIMES[outcome], (text, outcome)
@@ -354,7 +425,9 @@ class Notes(TypedDict):
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_nodes_of_one_run_that_write_at_once_do_not_get_in_each_others_way(kind: str, tmp_path: Path) -> None:
+def test_nodes_of_one_run_that_write_at_once_do_not_get_in_each_others_way(
+    kind: str, tmp_path: Path
+) -> None:
     graph = StateGraph(Notes)
     names = [f"node{n}" for n in range(8)]
     for name in names:
@@ -369,7 +442,9 @@ def test_nodes_of_one_run_that_write_at_once_do_not_get_in_each_others_way(kind:
 class Overtaken(GuardedSaver):
     """Lets another run go through right before this saver's write of a number."""
 
-    def __init__(self, inner: BaseCheckpointSaver[Any], number: int, other: Callable[[], None]) -> None:
+    def __init__(
+        self, inner: BaseCheckpointSaver[Any], number: int, other: Callable[[], None]
+    ) -> None:
         super().__init__(inner)
         self.number, self.other = number, other
 
@@ -378,22 +453,29 @@ class Overtaken(GuardedSaver):
         if not self.number:
             self.other()
 
-    def put(self, config: RunnableConfig, checkpoint: Any, metadata: Any, new_versions: Any) -> RunnableConfig:
+    def put(
+        self, config: RunnableConfig, checkpoint: Any, metadata: Any, new_versions: Any
+    ) -> RunnableConfig:
         self._come_between()
         return super().put(config, checkpoint, metadata, new_versions)
 
-    def put_writes(self, config: RunnableConfig, writes: Any, task_id: str, task_path: str = "") -> None:
+    def put_writes(
+        self, config: RunnableConfig, writes: Any, task_id: str, task_path: str = ""
+    ) -> None:
         self._come_between()
         super().put_writes(config, writes, task_id, task_path)
 
 
 @pytest.mark.parametrize("begun", [False, True], ids=["first turn", "later turn"])
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
-def test_who_is_overtaken_at_the_end_of_a_run_is_told_the_truth(number: int, *, begun: bool) -> None:
+def test_who_is_overtaken_at_the_end_of_a_run_is_told_the_truth(
+    number: int, *, begun: bool
+) -> None:
     inner = InMemorySaver()
 
     def other() -> None:
-        with suppress(ThreadBusyError):  # what the run under test writes beside this write may be quicker
+        with suppress(ThreadBusyError):
+            # What the run under test writes beside this write may be quicker.
             graph_over(saver).invoke(said("other"), CONFIG, context=CONTEXT, durability="sync")
 
     saver = Overtaken(inner, number if not begun else 0, other)

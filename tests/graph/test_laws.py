@@ -1,4 +1,6 @@
-"""The rules of compaction through the graph: the gate on sync and async paths, once across restarts, originals byte for byte."""
+"""The rules of compaction through the graph: the gate on sync and async paths, once across
+restarts, originals byte for byte.
+"""
 
 import asyncio
 import threading
@@ -19,7 +21,17 @@ from longtable.memory.tokens import counter
 from tests.memory.test_rounds import assert_paired
 from tests.support.compacting import system_of
 from tests.support.models import ScriptedModel, call
-from tests.support.threads import CONTEXT, GOOD, LIMIT, of_type, summariser, talk, talker, thread, values_of
+from tests.support.threads import (
+    CONTEXT,
+    GOOD,
+    LIMIT,
+    of_type,
+    summariser,
+    talk,
+    talker,
+    thread,
+    values_of,
+)
 
 RULE = "From now on report all distances in kilometres."
 NEVER = threading.Event()
@@ -43,12 +55,24 @@ FAULTS: dict[str, tuple[Say, str, set[str]]] = {
     "raises": (raising(RuntimeError("down")), "fallback", {"summariser_failed"}),
     "cannot be reached": (raising(ConnectionError("no route")), "fallback", {"summariser_failed"}),
     "takes too long": (slow, "fallback", {"summariser_failed"}),
-    "overflows itself": (raising(ModelContextOverflowError("too long")), "fallback", {"summariser_failed"}),
+    "overflows itself": (
+        raising(ModelContextOverflowError("too long")),
+        "fallback",
+        {"summariser_failed"},
+    ),
     "returns nothing": (lambda _: AIMessage(""), "fallback", {"empty"}),
     "returns its input": (lambda sent: AIMessage(sent[-1].text), "fallback", {"empty"}),
-    "returns more": (lambda _: AIMessage("## Constraints\n" + "- nothing of weight\n" * 3_000), "model", set()),
+    "returns more": (
+        lambda _: AIMessage("## Constraints\n" + "- nothing of weight\n" * 3_000),
+        "model",
+        set(),
+    ),
     "calls a tool": (lambda _: call("run_sql", sql="DROP TABLE flights"), "fallback", {"empty"}),
-    "invents ids": (lambda _: AIMessage(f"{GOOD}\n## Decisions\n- agreed [m77777]"), "model", set()),
+    "invents ids": (
+        lambda _: AIMessage(f"{GOOD}\n## Decisions\n- agreed [m77777]"),
+        "model",
+        set(),
+    ),
     "drops the pins": (lambda _: AIMessage(GOOD), "model", set()),
 }
 
@@ -60,16 +84,26 @@ def run(conversation: Conversation, turns: int, *, run_async: bool) -> list[dict
         return [dict(event) for question in questions for event in conversation.stream(question)]
 
     async def all_turns() -> list[dict[str, Any]]:
-        return [dict(event) for question in questions async for event in conversation.astream(question)]
+        return [
+            dict(event) for question in questions async for event in conversation.astream(question)
+        ]
 
     return asyncio.run(all_turns())
 
 
 @pytest.mark.parametrize(
     ("fault", "run_async"),
-    [*((fault, False) for fault in FAULTS), *((fault, True) for fault in ("raises", "takes too long", "calls a tool", "drops the pins"))],
+    [
+        *((fault, False) for fault in FAULTS),
+        *(
+            (fault, True)
+            for fault in ("raises", "takes too long", "calls a tool", "drops the pins")
+        ),
+    ],
 )
-def test_whatever_the_summariser_does_every_turn_succeeds_and_the_event_says_what_happened(fault: str, run_async: bool) -> None:
+def test_whatever_the_summariser_does_every_turn_succeeds_and_the_event_says_what_happened(
+    fault: str, run_async: bool
+) -> None:
     say, method, codes = FAULTS[fault]
     seconds = 0.05 if fault == "takes too long" else 60.0
     conversation = thread(model := talker(), summarizer=summariser(say), summary_seconds=seconds)
@@ -92,21 +126,33 @@ def test_whatever_the_summariser_does_every_turn_succeeds_and_the_event_says_wha
 
 @pytest.mark.parametrize(
     "policy",
-    [presets.analyst(), presets.rolling_chat(), presets.single_history(), presets.window(6), presets.topics()],
+    [
+        presets.analyst(),
+        presets.rolling_chat(),
+        presets.single_history(),
+        presets.window(6),
+        presets.topics(),
+    ],
     ids=["analyst", "rolling_chat", "single_history", "window", "topics"],
 )
-def test_every_preset_keeps_the_transcript_whole_and_its_calls_under_the_threshold(policy: CompactionPolicy) -> None:
+def test_every_preset_keeps_the_transcript_whole_and_its_calls_under_the_threshold(
+    policy: CompactionPolicy,
+) -> None:
     conversation = thread(model := talker(), policy=policy)
     talk(conversation, 40)
     history = conversation.history()
-    assert [message.text.split()[0] for message in history if message.type == "human"] == [f"q{n}" for n in range(40)]
-    assert [message.text.split()[2] for message in history if message.type == "ai"] == [f"q{n}" for n in range(40)]
+    assert [message.text.split()[0] for message in history if message.type == "human"] == [
+        f"q{n}" for n in range(40)
+    ]
+    assert [message.text.split()[2] for message in history if message.type == "ai"] == [
+        f"q{n}" for n in range(40)
+    ]
     for sent in model.sent:
         assert counter("o200k_base").messages(sent) <= 0.6 * LIMIT
         assert_paired(sent[1:])
 
 
-# -- exactly once ---------------------------------------------------------------------------------------------------
+# -- exactly once ----------------------------------------------------------------------------------
 
 
 class Torn(InMemorySaver):
@@ -127,7 +173,9 @@ class Torn(InMemorySaver):
 
 @pytest.mark.parametrize("ahead", [True, False])
 def test_a_compaction_that_was_made_but_not_recorded_is_not_made_again(ahead: bool) -> None:
-    """The summary is in the store before the checkpoint: the resumed run finds it there and asks nobody."""
+    """The summary is in the store before the checkpoint: the resumed run finds it there and asks
+    nobody.
+    """
     saver, store = Torn(), InMemoryStore()
 
     def fall(_: Any) -> AIMessage:
@@ -151,12 +199,16 @@ def test_a_compaction_that_was_made_but_not_recorded_is_not_made_again(ahead: bo
     assert [message.type for message in heir.history()] == ["human", "ai"] * (said + 1)
 
 
-def test_a_compaction_is_made_once_across_restarts_on_a_real_file_and_time_travel_there(tmp_path: Path) -> None:
+def test_a_compaction_is_made_once_across_restarts_on_a_real_file_and_time_travel_there(
+    tmp_path: Path,
+) -> None:
     url, models = f"sqlite:///{tmp_path / 'chat.db'}", [summariser() for _ in range(3)]
 
     def opened(kept: Any, model: ScriptedModel) -> Conversation:
         graph = build_graph(model=talker(), summarizer=model, policy=CompactionPolicy(ahead=False))
-        return Conversation(graph.compile(checkpointer=kept.checkpointer, store=kept.store), "t", context=CONTEXT)
+        return Conversation(
+            graph.compile(checkpointer=kept.checkpointer, store=kept.store), "t", context=CONTEXT
+        )
 
     with open_persistence(url) as kept:
         talk(opened(kept, models[0]), 11)
@@ -165,13 +217,19 @@ def test_a_compaction_is_made_once_across_restarts_on_a_real_file_and_time_trave
         records, view = values_of(conversation)["compactions"], conversation.view()
         assert len(models[0].sent) == len(records) == 1
         assert conversation.view() == view
-        before = [state for state in conversation.graph.get_state_history(conversation.config) if state.next == ("compact",)]
+        before = [
+            state
+            for state in conversation.graph.get_state_history(conversation.config)
+            if state.next == ("compact",)
+        ]
         assert len(before) == 1
     with open_persistence(url) as kept:
         conversation = opened(kept, models[2])
         for _ in range(2):  # the past twice over, in a process that never made the fold
             conversation.graph.invoke(None, before[0].config, context=CONTEXT)
-        assert [record["id"] for record in values_of(conversation)["compactions"]] == [records[0]["id"]]
+        assert [record["id"] for record in values_of(conversation)["compactions"]] == [
+            records[0]["id"]
+        ]
         assert values_of(conversation)["compactions"] == records
     assert models[1].sent == models[2].sent == []
 
@@ -179,24 +237,44 @@ def test_a_compaction_is_made_once_across_restarts_on_a_real_file_and_time_trave
 def test_two_threads_with_the_same_words_share_no_compaction() -> None:
     saver, store, summarizer = InMemorySaver(), InMemoryStore(), summariser()
     for name in ("one", "two"):
-        talk(thread(saver=saver, store=store, summarizer=summarizer, thread_id=name, policy=CompactionPolicy(ahead=False)), 11)
+        talk(
+            thread(
+                saver=saver,
+                store=store,
+                summarizer=summarizer,
+                thread_id=name,
+                policy=CompactionPolicy(ahead=False),
+            ),
+            11,
+        )
     assert len(summarizer.sent) == 2
 
 
 def test_compacting_now_that_was_killed_is_finished_or_begun_again() -> None:
-    """A person's wish to compact dies with the process in the middle of the summary: nothing is stuck after it."""
+    """A person's wish to compact dies with the process in the middle of the summary: nothing is
+    stuck after it.
+    """
 
     def die(_: Any) -> AIMessage:
         raise KeyboardInterrupt
 
     saver, store = InMemorySaver(), InMemoryStore()
-    first = thread(saver=saver, store=store, summarizer=summariser(die), policy=CompactionPolicy(ahead=False))
-    first.graph.invoke({"messages": [HumanMessage("q0 " + "w " * 60)]}, first.config, context=CONTEXT)
+    first = thread(
+        saver=saver, store=store, summarizer=summariser(die), policy=CompactionPolicy(ahead=False)
+    )
+    first.graph.invoke(
+        {"messages": [HumanMessage("q0 " + "w " * 60)]}, first.config, context=CONTEXT
+    )
     talk(first, 8, start=1)
     history = first.history()
     with pytest.raises(KeyboardInterrupt):
         first.compact()
-    heir = thread(saver=saver, store=store, summarizer=(summarizer := summariser()), policy=CompactionPolicy(ahead=False))
+    heir = thread(
+        saver=saver,
+        store=store,
+        summarizer=(summarizer := summariser()),
+        policy=CompactionPolicy(ahead=False),
+    )
     assert heir.history() == history
     assert heir.ask("and on").status == "answered"
     assert len(heir.history()) == len(history) + 2

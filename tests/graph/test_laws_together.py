@@ -1,4 +1,6 @@
-"""The rules of compaction with everything on at once: steered messages, passed material, a schema that changes, private threads, edits."""
+"""The rules of compaction with everything on at once: steered messages, passed material, a schema
+that changes, private threads, edits.
+"""
 
 import itertools
 import sqlite3
@@ -16,7 +18,15 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-from longtable.graph import CompactionPolicy, Context, ContextProvider, Conversation, Database, build_graph, next_view
+from longtable.graph import (
+    CompactionPolicy,
+    Context,
+    ContextProvider,
+    Conversation,
+    Database,
+    build_graph,
+    next_view,
+)
 from longtable.memory import merging
 from longtable.memory.materials import PASSED_ID
 from longtable.memory.merging import merged_count, unmerged
@@ -59,7 +69,11 @@ class Turn:
 
 TURNS = st.builds(
     Turn,
-    question=TEXTS.filter(lambda text: any(each.isprintable() and not each.isspace() for each in text) and "\x00" not in text),
+    question=TEXTS.filter(
+        lambda text: (
+            any(each.isprintable() and not each.isspace() for each in text) and "\x00" not in text
+        )
+    ),
     steps=st.lists(st.lists(CALLS, min_size=1, max_size=3), max_size=2),
     answer=TEXTS.filter(lambda text: bool(text.strip())),
     passed=st.sampled_from([0, 0, 40, 4_000]),
@@ -69,7 +83,9 @@ TURNS = st.builds(
 
 @dataclass
 class Talk:
-    """One conversation on a database of its own, and what every call of its model was told to be."""
+    """One conversation on a database of its own, and what every call of its model was told to
+    be.
+    """
 
     path: Path
     private: bool
@@ -78,13 +94,23 @@ class Talk:
 
     def __post_init__(self) -> None:
         self.path.unlink(missing_ok=True)
-        self.run("CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT); CREATE TABLE orders (id INTEGER, total REAL);")
-        self.run("".join(f"INSERT INTO people (name) VALUES ('{SECRET} {'long name ' * 30}');" for _ in range(12)))
+        self.run(
+            "CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT); CREATE TABLE orders (id"
+            " INTEGER, total REAL);"
+        )
+        self.run(
+            "".join(
+                f"INSERT INTO people (name) VALUES ('{SECRET} {'long name ' * 30}');"
+                for _ in range(12)
+            )
+        )
         self.material, self.queue, self.said = 0, list[AIMessage](), list[str]()
         self.usages: list[dict[str, Any]] = []
         self.calls: list[tuple[str, list[BaseMessage]]] = []
         self.ids, self.lock = itertools.count(), threading.Lock()
-        self.summarizer = summariser(lambda sent: {"good": AIMessage(GOOD), "echo": AIMessage(sent[-1].text)}[self.says])
+        self.summarizer = summariser(
+            lambda sent: {"good": AIMessage(GOOD), "echo": AIMessage(sent[-1].text)}[self.says]
+        )
 
         @tool
         def steer(text: str) -> str:
@@ -103,10 +129,22 @@ class Talk:
             database=Database.open(f"sqlite:///{self.path}"),
             tools=[steer],
             summarizer=None if self.says == "nothing" else self.summarizer,
-            policy=CompactionPolicy(strategy=self.strategy, min_messages=2, keep_rounds=2, retire_after=12),
-            context_providers=[ContextProvider(name="page", provide=lambda _: f"PASSED {'x y ' * self.material}" if self.material else "")],
+            policy=CompactionPolicy(
+                strategy=self.strategy, min_messages=2, keep_rounds=2, retire_after=12
+            ),
+            context_providers=[
+                ContextProvider(
+                    name="page",
+                    provide=lambda _: f"PASSED {'x y ' * self.material}" if self.material else "",
+                )
+            ],
         ).compile(checkpointer=InMemorySaver(), store=InMemoryStore())
-        context = Context(model_limit=5_000, approve_sql="never", privacy="types" if self.private else "off", max_model_calls=20)
+        context = Context(
+            model_limit=5_000,
+            approve_sql="never",
+            privacy="types" if self.private else "off",
+            max_model_calls=20,
+        )
         self.conversation = Conversation(graph, "t", context=context)
 
     def run(self, text: str) -> None:
@@ -118,17 +156,27 @@ class Talk:
         self.said.append(turn.question)
         self.material = turn.passed
         for step in turn.steps:
-            calls = [ToolCall(name=name, args=args, id=f"c{next(self.ids)}", type="tool_call") for name, args in step]
+            calls = [
+                ToolCall(name=name, args=args, id=f"c{next(self.ids)}", type="tool_call")
+                for name, args in step
+            ]
             self.queue.append(AIMessage("", tool_calls=calls))
         self.queue.append(AIMessage(turn.answer))
-        self.usages += [dict(event) for event in self.conversation.stream(turn.question) if event["type"] == "context_usage"]
+        self.usages += [
+            dict(event)
+            for event in self.conversation.stream(turn.question)
+            if event["type"] == "context_usage"
+        ]
         assert self.queue == []
         self.do(turn.after)
 
     def do(self, what: str) -> None:
         match what:
             case "schema":
-                self.run(f"ALTER TABLE people ADD COLUMN more{next(self.ids)} TEXT; CREATE TABLE t{next(self.ids)} (id INTEGER);")
+                self.run(
+                    f"ALTER TABLE people ADD COLUMN more{next(self.ids)} TEXT; CREATE TABLE"
+                    f" t{next(self.ids)} (id INTEGER);"
+                )
             case "compact":
                 self.conversation.compact()
             case "exclude":
@@ -160,7 +208,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     strategy=st.sampled_from(["rolling", "topics"]),
     says=st.sampled_from(["nothing", "good", "echo"]),
 )
-def test_all_rules_hold_with_everything_on(place: Path, turns: list[Turn], private: bool, strategy: str, says: str) -> None:
+def test_all_rules_hold_with_everything_on(
+    place: Path, turns: list[Turn], private: bool, strategy: str, says: str
+) -> None:
     talk = Talk(place / "shop.db", private, strategy, says)
     grown: list[BaseMessage] = []
     for turn in turns:
@@ -171,12 +221,16 @@ def test_all_rules_hold_with_everything_on(place: Path, turns: list[Turn], priva
         grown = history
     usages = iter(talk.usages)
     for newest, sent in talk.calls:
-        check(sent, newest, next(usage for usage in usages if usage["total"] == tokens(sent, usage)))
+        check(
+            sent, newest, next(usage for usage in usages if usage["total"] == tokens(sent, usage))
+        )
     values = values_of(talk.conversation)
     records, view = values.get("compactions", []), talk.conversation.view()
     assert len({record["id"] for record in records}) == len(records)
     assert "PASSED" not in repr(values)
-    assert not private or SECRET not in repr([[sent for _, sent in talk.calls], talk.summarizer.sent, records, grown])
+    assert not private or SECRET not in repr(
+        [[sent for _, sent in talk.calls], talk.summarizer.sent, records, grown]
+    )
     for pin in talk.conversation.pins():
         assert harmless(" ".join(pin.text.split())) in " ".join(view[0].text.split())
     store = talk.conversation.graph.store
@@ -195,8 +249,14 @@ def tokens(sent: list[BaseMessage], usage: dict[str, Any]) -> int:
 
 
 def check(sent: list[BaseMessage], newest: str, usage: dict[str, Any]) -> None:
-    """Assert what holds of a call that was counted as `usage`: within its bounds, paired, the newest user message as it was said."""
-    said = [message for message in sent if message.type == "human" and not str(message.id).startswith(PASSED_ID)]
+    """Assert what holds of a call that was counted as `usage`: within its bounds, paired, the
+    newest user message as it was said.
+    """
+    said = [
+        message
+        for message in sent
+        if message.type == "human" and not str(message.id).startswith(PASSED_ID)
+    ]
     assert usage["total"] <= 0.85 * usage["limit"]
     assert len(said) > 1 or usage["total"] - usage["parts"].get("passed", 0) <= 0.6 * usage["limit"]
     assert_paired(sent[1:])

@@ -1,4 +1,6 @@
-"""How a stored thread is loaded: messages are not validated again, and little is read that is not needed."""
+"""How a stored thread is loaded: messages are not validated again, and little is read that is not
+needed.
+"""
 
 import sqlite3
 import sys
@@ -21,7 +23,11 @@ from langchain_core.messages import (
 )
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
-from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, EXT_PYDANTIC_V2, JsonPlusSerializer
+from langgraph.checkpoint.serde.jsonplus import (
+    EXT_DELTA_SNAPSHOT,
+    EXT_PYDANTIC_V2,
+    JsonPlusSerializer,
+)
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Overwrite, Send
@@ -32,11 +38,18 @@ from longtable.graph.loading import LoadingSaver, MessageSerializer
 from longtable.nodes.state import REFRESH_TURNS, SELDOM, refresh_update
 from tests.support.models import script
 
-BLOCKS: list[str | dict[Any, Any]] = [{"type": "text", "text": "a table", "marks": {"bold": [1, 2]}}]
+BLOCKS: list[str | dict[Any, Any]] = [
+    {"type": "text", "text": "a table", "marks": {"bold": [1, 2]}}
+]
 CALL = {"name": "run_sql", "args": {"sql": "SELECT 1", "more": [1, {"a": 2}]}, "id": "c1"}
 MESSAGES: list[BaseMessage] = [
     HumanMessage("x" * 300, id="1", additional_kwargs={"longtable": {"turn": 1}}),
-    AIMessage(BLOCKS, id="2", tool_calls=[CALL], usage_metadata={"input_tokens": 5, "output_tokens": 2, "total_tokens": 7}),
+    AIMessage(
+        BLOCKS,
+        id="2",
+        tool_calls=[CALL],
+        usage_metadata={"input_tokens": 5, "output_tokens": 2, "total_tokens": 7},
+    ),
     ToolMessage("one", id="3", tool_call_id="c1", name="run_sql", response_metadata={"a": [1]}),
 ]
 
@@ -47,7 +60,9 @@ OTHERS: list[Any] = [
     AIMessageChunk(content="half", id="5"),
     ChatMessage(content="as another role", role="critic", id="6"),
     HumanMessage("with a field of its own", id="7", mood="curious"),
-    ToolMessage("kept whole", id="8", tool_call_id="c2", status="error", artifact={"rows": [[1, "ä"]]}),
+    ToolMessage(
+        "kept whole", id="8", tool_call_id="c2", status="error", artifact={"rows": [[1, "ä"]]}
+    ),
     {"at": datetime(2026, 1, 1, tzinfo=UTC), "n": [1, 2.5, None, True], 3: "a key that is no text"},
     Send("respond", {"messages": MESSAGES}),
     Overwrite(MESSAGES),
@@ -80,7 +95,9 @@ def test_what_a_caller_does_to_a_decoded_message_is_seen_in_no_other() -> None:
 
 def test_a_message_that_was_stored_with_other_fields_is_validated() -> None:
     fields = {"content": "from an earlier version", "type": "human", "id": "1"}
-    payload = ormsgpack.packb((HumanMessage.__module__, "HumanMessage", fields, "model_validate_json"))
+    payload = ormsgpack.packb(
+        (HumanMessage.__module__, "HumanMessage", fields, "model_validate_json")
+    )
     stored = "msgpack", ormsgpack.packb(ormsgpack.Ext(EXT_PYDANTIC_V2, payload))
     message = MessageSerializer().loads_typed(stored)
     assert message == HumanMessage("from an earlier version", id="1")
@@ -95,7 +112,10 @@ def test_a_damaged_message_is_read_as_langgraph_reads_it() -> None:
 def test_a_delta_channel_that_was_stored_whole_is_read_as_langgraph_reads_it() -> None:
     kind, stored = JsonPlusSerializer().dumps_typed(MESSAGES)
     snapshot = kind, ormsgpack.packb(ormsgpack.Ext(EXT_DELTA_SNAPSHOT, stored))
-    ours, theirs = MessageSerializer().loads_typed(snapshot), JsonPlusSerializer().loads_typed(snapshot)
+    ours, theirs = (
+        MessageSerializer().loads_typed(snapshot),
+        JsonPlusSerializer().loads_typed(snapshot),
+    )
     assert type(ours) is type(theirs)
     assert ours == theirs == (MESSAGES,)
 
@@ -105,7 +125,11 @@ def test_no_stored_message_is_validated_again() -> None:
     stored = serializer.dumps_typed(MESSAGES)
 
     def called(frame: Any, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code.co_name == "__init__" and isinstance(frame.f_locals.get("self"), BaseMessage):
+        if (
+            event == "call"
+            and frame.f_code.co_name == "__init__"
+            and isinstance(frame.f_locals.get("self"), BaseMessage)
+        ):
             validated.append(frame.f_locals["self"])
 
     sys.setprofile(called)
@@ -129,7 +153,10 @@ def test_a_caller_who_changes_what_get_state_gave_changes_no_thread(tmp_path: Pa
             values["brief"]["system"] = "changed"
             values["turn"].clear()
         conversation.ask("Again?")
-        assert [message.text for message in model.sent[-1] if message.type == "human"] == ["x" * 400, "Again?"]
+        assert [message.text for message in model.sent[-1] if message.type == "human"] == [
+            "x" * 400,
+            "Again?",
+        ]
         assert "changed" not in str(model.sent[-1])
 
 
@@ -160,10 +187,16 @@ def test_every_channel_of_a_long_thread_was_stored_whole_not_long_ago(tmp_path: 
             conversation.ask(f"question {n}")
         config: RunnableConfig = {"configurable": {"thread_id": "long"}}
         newest_first = [item.checkpoint for item in kept.checkpointer.list(config)]
-        written = {name for name in ("messages", *SELDOM) if name in newest_first[0]["channel_versions"]}
+        written = {
+            name for name in ("messages", *SELDOM) if name in newest_first[0]["channel_versions"]
+        }
         assert {"messages", "brief", "edits", "compactions"} <= written
         for name in written:
-            since = next(i for i, found in enumerate(newest_first) if isinstance(found["channel_values"].get(name), _DeltaSnapshot))
+            since = next(
+                i
+                for i, found in enumerate(newest_first)
+                if isinstance(found["channel_values"].get(name), _DeltaSnapshot)
+            )
             assert since <= (REFRESH_TURNS + 2) * STEPS, name
         assert [each.id for each in conversation.pins()] == [pin.id]
         assert len(conversation.history()) == 2 * turns
@@ -171,9 +204,20 @@ def test_every_channel_of_a_long_thread_was_stored_whole_not_long_ago(tmp_path: 
 
 def test_storing_again_changes_no_value_and_is_seldom() -> None:
     values = {"brief": {"limit": 9}, "compactions": [{"id": "a"}], "edits": [], "messages": ["m"]}
-    assert refresh_update(values, REFRESH_TURNS) == {"brief": {"limit": 9}, "compactions": [], "edits": []}
-    assert [turn for turn in range(1, 100) if "brief" in refresh_update(values, turn)] == [32, 64, 96]
-    assert [refresh_update(values, turn) for turn in (1, 4)] == [{}, {"compactions": [], "edits": []}]
+    assert refresh_update(values, REFRESH_TURNS) == {
+        "brief": {"limit": 9},
+        "compactions": [],
+        "edits": [],
+    }
+    assert [turn for turn in range(1, 100) if "brief" in refresh_update(values, turn)] == [
+        32,
+        64,
+        96,
+    ]
+    assert [refresh_update(values, turn) for turn in (1, 4)] == [
+        {},
+        {"compactions": [], "edits": []},
+    ]
 
 
 class CountingSerializer(MessageSerializer):
@@ -187,7 +231,9 @@ class CountingSerializer(MessageSerializer):
         return value
 
 
-def test_the_history_of_a_thread_is_what_langgraph_reads_and_few_checkpoints_are_decoded(tmp_path: Path) -> None:
+def test_the_history_of_a_thread_is_what_langgraph_reads_and_few_checkpoints_are_decoded(
+    tmp_path: Path,
+) -> None:
     channels, path = ["messages", "brief", "compactions", "learned", "edits"], tmp_path / "chat.db"
     with open_persistence(f"sqlite:///{path}") as kept:
         policy = CompactionPolicy(threshold=0.4, target=0.2)
@@ -199,29 +245,48 @@ def test_the_history_of_a_thread_is_what_langgraph_reads_and_few_checkpoints_are
             conversation.ask(f"question {n}")
         conversation.pin("Round to whole minutes.")
         earlier = [*app.get_state_history(conversation.config)][40].config
-        app.update_state(earlier, {"messages": [HumanMessage("another branch", id="branch")]}, as_node="settle")
+        app.update_state(
+            earlier, {"messages": [HumanMessage("another branch", id="branch")]}, as_node="settle"
+        )
         conversation.ask("and now?")
     with closing(sqlite3.connect(path, check_same_thread=False)) as connection:
         decoded = CountingSerializer()
         saver = LoadingSaver(connection, serde=decoded)
-        ids = [row[0] for row in connection.execute("SELECT checkpoint_id FROM checkpoints ORDER BY checkpoint_id DESC")]
+        ids = [
+            row[0]
+            for row in connection.execute(
+                "SELECT checkpoint_id FROM checkpoints ORDER BY checkpoint_id DESC"
+            )
+        ]
         assert len(ids) > 200
         for checkpoint_id in [*ids[:60], *ids[60::9], ids[-1], "unknown"]:
-            config: RunnableConfig = {"configurable": {"thread_id": "long", "checkpoint_ns": "", "checkpoint_id": checkpoint_id}}
+            config: RunnableConfig = {
+                "configurable": {
+                    "thread_id": "long",
+                    "checkpoint_ns": "",
+                    "checkpoint_id": checkpoint_id,
+                }
+            }
             decoded.checkpoints = 0
             ours = saver.get_delta_channel_history(config=config, channels=channels)
             assert decoded.checkpoints <= 12
-            assert ours == SqliteSaver.get_delta_channel_history(saver, config=config, channels=channels)
+            assert ours == SqliteSaver.get_delta_channel_history(
+                saver, config=config, channels=channels
+            )
 
 
 def test_a_history_is_read_from_a_store_whose_table_lacks_a_column(tmp_path: Path) -> None:
     path = tmp_path / "chat.db"
     with open_persistence(f"sqlite:///{path}") as kept:
-        app = build_graph(model=script("An answer.")).compile(checkpointer=kept.checkpointer, store=kept.store)
+        app = build_graph(model=script("An answer.")).compile(
+            checkpointer=kept.checkpointer, store=kept.store
+        )
         Conversation(app, "t", context=Context(model_limit=16_000)).ask("A question?")
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("ALTER TABLE writes DROP COLUMN task_path")
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, check_same_thread=False)) as connection:
+    with closing(
+        sqlite3.connect(f"file:{path}?mode=ro", uri=True, check_same_thread=False)
+    ) as connection:
         saver = LoadingSaver(connection, serde=MessageSerializer())
         newest = saver.get_tuple({"configurable": {"thread_id": "t"}})
         assert newest
@@ -230,7 +295,9 @@ def test_a_history_is_read_from_a_store_whose_table_lacks_a_column(tmp_path: Pat
         assert [*dict.fromkeys(texts)] == ["A question?", "An answer."]
 
 
-def test_the_error_of_a_failed_step_is_read_as_its_words_and_needs_no_class(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_error_of_a_failed_step_is_read_as_its_words_and_needs_no_class(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     serializer = MessageSerializer()
     stored = serializer.dumps_typed(ContextTooLargeError(need=5, budget=3))
     assert serializer.loads_typed(stored)["code"] == "context_too_large"

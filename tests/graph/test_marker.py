@@ -1,4 +1,6 @@
-"""Recall by marker, for models that call no tools: originals are loaded, marker and draft reach nobody."""
+"""Recall by marker, for models that call no tools: originals are loaded, marker and draft reach
+nobody.
+"""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -23,19 +25,31 @@ class Toolless(ScriptedModel):
 
 
 def asker(*answers: str) -> Toolless:
-    """Return a model that answers "budget?" with these in turn, and repeats what it was given of Kingfisher at the end."""
+    """Return a model that answers "budget?" with these in turn, and repeats what it was given of
+    Kingfisher at the end.
+    """
     given: Iterator[str] = iter(answers)
 
     def say(sent: Any) -> AIMessage:
         if not sent[-1].text.startswith("budget?"):
             return AIMessage(f"noted {sent[-1].text.split()[0]} " + "a " * 82)
-        return AIMessage(next(given, "It was 48,250." if "48,250 euros" in sent[0].text.split("Recalled")[-1] else "unknown"))
+        return AIMessage(
+            next(
+                given,
+                (
+                    "It was 48,250."
+                    if "48,250 euros" in sent[0].text.split("Recalled")[-1]
+                    else "unknown"
+                ),
+            )
+        )
 
     return Toolless(say=say)
 
 
 def long_thread(model: ScriptedModel) -> Conversation:
-    conversation = thread(model, recall=True, summarizer=summariser())  # one that forgets everything
+    # One that forgets everything.
+    conversation = thread(model, recall=True, summarizer=summariser())
     conversation.ask(FACT)
     talk(conversation, 24, start=1, words=60)
     assert "48,250" not in str(conversation.view())
@@ -58,7 +72,13 @@ def test_a_marker_brings_the_originals_and_the_model_is_asked_again() -> None:
 def test_neither_marker_nor_draft_reaches_anyone_in_any_mode(draft: str) -> None:
     conversation = long_thread(asker(f"{draft}[NEED_CONTEXT: Kingfisher]"))
     given: Any = {"messages": [HumanMessage("budget?")]}
-    shown = str(list(conversation.graph.stream(given, conversation.config, context=CONTEXT, stream_mode=MODES)))
+    shown = str(
+        list(
+            conversation.graph.stream(
+                given, conversation.config, context=CONTEXT, stream_mode=MODES
+            )
+        )
+    )
     assert "It was 48,250." in shown
     assert "[NEED_CONTEXT: Kingfisher" not in shown
     assert not draft or draft.strip() not in shown
@@ -71,9 +91,18 @@ def test_the_same_holds_for_async_event_streams() -> None:
 
     async def run() -> list[Any]:
         given: Any = {"messages": [HumanMessage("budget?")]}
-        return [e async for e in conversation.graph.astream_events(given, conversation.config, context=CONTEXT, version="v2")]
+        return [
+            e
+            async for e in conversation.graph.astream_events(
+                given, conversation.config, context=CONTEXT, version="v2"
+            )
+        ]
 
-    tokens = "".join(str(e["data"]["chunk"].content) for e in asyncio.run(run()) if e["event"] == "on_chat_model_stream")
+    tokens = "".join(
+        str(e["data"]["chunk"].content)
+        for e in asyncio.run(run())
+        if e["event"] == "on_chat_model_stream"
+    )
     assert tokens == "It was 48,250."
 
 
@@ -91,7 +120,9 @@ def test_a_marker_alone_that_finds_nothing_is_told_so_and_asked_again() -> None:
     assert "Nothing was found for “xylophone”" in model.sent[-1][0].text
 
 
-def test_a_model_that_never_stops_asking_is_followed_three_times_and_the_person_reads_what_was_searched() -> None:
+def test_a_model_that_never_stops_asking_is_followed_three_times_and_the_person_reads_what_was_searched() -> (
+    None
+):
     model = asker(*["[NEED_CONTEXT: Kingfisher]"] * 9)
     conversation = long_thread(model)
     before = len(model.sent)
@@ -129,11 +160,13 @@ def test_tools_a_model_cannot_take_are_not_counted() -> None:
     assert answer.usage["parts"]["tools"] == 0
 
 
-# -- answers that are not whole -------------------------------------------------------------------------------------
+# -- answers that are not whole --------------------------------------------------------------------
 
 
 def test_an_answer_cut_off_by_the_providers_length_says_so() -> None:
-    model = ScriptedModel(say=lambda _: AIMessage("The first half", response_metadata={"finish_reason": "length"}))
+    model = ScriptedModel(
+        say=lambda _: AIMessage("The first half", response_metadata={"finish_reason": "length"})
+    )
     conversation = thread(model)
     given: Any = {"messages": [HumanMessage("tell")]}
     values = conversation.graph.invoke(given, conversation.config, context=CONTEXT)
@@ -142,7 +175,9 @@ def test_an_answer_cut_off_by_the_providers_length_says_so() -> None:
 
 
 def test_a_filtered_answer_is_no_empty_one() -> None:
-    model = ScriptedModel(say=lambda _: AIMessage("", response_metadata={"finish_reason": "content_filter"}))
+    model = ScriptedModel(
+        say=lambda _: AIMessage("", response_metadata={"finish_reason": "content_filter"})
+    )
     conversation = thread(model)
     given: Any = {"messages": [HumanMessage("tell")]}
     values = conversation.graph.invoke(given, conversation.config, context=CONTEXT)

@@ -1,4 +1,6 @@
-"""What a thread remembers, and what a person changes about it: ahead of time, undo, preview, pins, exclusion, strategies."""
+"""What a thread remembers, and what a person changes about it: ahead of time, undo, preview, pins,
+exclusion, strategies.
+"""
 
 import asyncio
 import re
@@ -31,18 +33,33 @@ from longtable.memory.tokens import counter
 from longtable.tools.memory_tools import pin_tools
 from tests.memory.test_rounds import assert_paired
 from tests.support.models import ScriptedModel
-from tests.support.threads import CONTEXT, GOOD, LIMIT, SECRET, of_type, summariser, talk, talker, thread, values_of
+from tests.support.threads import (
+    CONTEXT,
+    GOOD,
+    LIMIT,
+    SECRET,
+    of_type,
+    summariser,
+    talk,
+    talker,
+    thread,
+    values_of,
+)
 
 MODES: Any = ["messages", "updates", "values", "custom", "debug", "tasks", "checkpoints"]
 STATE_MODES = {"updates", "values", "debug", "tasks", "checkpoints"}
 
 
-# -- ahead of time --------------------------------------------------------------------------------------------------
+# -- ahead of time ---------------------------------------------------------------------------------
 
 
 def test_the_answer_does_not_wait_for_the_room_made_for_the_next_turn() -> None:
     events = talk(thread(), 14)
-    ahead = [i for i, event in enumerate(events) if event["type"] == "context_compressed" and event["ahead"]]
+    ahead = [
+        i
+        for i, event in enumerate(events)
+        if event["type"] == "context_compressed" and event["ahead"]
+    ]
     assert ahead
     for i in ahead:
         assert events[i - 1]["type"] == "answer"
@@ -58,21 +75,31 @@ def test_ahead_of_time_is_a_setting_and_without_it_the_compaction_comes_before_a
 
 def test_the_next_turn_finds_its_room_already_made() -> None:
     conversation = thread()
-    due = [event for event in of_type(talk(conversation, 30), "context_compressed") if not event["ahead"]]
+    due = [
+        event
+        for event in of_type(talk(conversation, 30), "context_compressed")
+        if not event["ahead"]
+    ]
     assert due == []
 
 
-# -- private and once -----------------------------------------------------------------------------------------------
+# -- private and once ------------------------------------------------------------------------------
 
 
 def test_no_stream_mode_shows_a_token_of_the_summariser_as_it_comes() -> None:
-    """The accepted summary is state and shows as state; a rejected draft and single tokens show nowhere."""
+    """The accepted summary is state and shows as state; a rejected draft and single tokens show
+    nowhere.
+    """
     drafts = iter([f"no headings {SECRET}", GOOD.replace(SECRET, "accepted")] * 50)
     conversation = thread(summarizer=summariser(lambda _: AIMessage(next(drafts))))
     shown: list[Any] = []
     for n in range(14):
         given: Any = {"messages": [HumanMessage(f"q{n} " + "w " * 82)]}
-        shown += list(conversation.graph.stream(given, conversation.config, context=CONTEXT, stream_mode=MODES))
+        shown += list(
+            conversation.graph.stream(
+                given, conversation.config, context=CONTEXT, stream_mode=MODES
+            )
+        )
     assert SECRET not in str(shown)
     assert "accepted" not in str([event for mode, event in shown if mode not in STATE_MODES])
     assert "accepted" in conversation.view()[0].text
@@ -86,7 +113,12 @@ def test_no_event_of_astream_events_shows_the_summariser() -> None:
         shown: list[Any] = []
         for n in range(14):
             given: Any = {"messages": [HumanMessage(f"q{n} " + "w " * 82)]}
-            shown += [e async for e in conversation.graph.astream_events(given, conversation.config, context=CONTEXT, version="v2")]
+            shown += [
+                e
+                async for e in conversation.graph.astream_events(
+                    given, conversation.config, context=CONTEXT, version="v2"
+                )
+            ]
         return shown
 
     shown = asyncio.run(run())
@@ -101,9 +133,13 @@ def test_no_event_of_astream_events_shows_the_summariser() -> None:
 
 @pytest.mark.parametrize("stored", [True, False])
 def test_the_same_state_run_again_asks_the_summariser_no_second_time(stored: bool) -> None:
-    """From one checkpoint twice, as a resume, a retry or time travel does; also where there is no store to look in."""
+    """From one checkpoint twice, as a resume, a retry or time travel does; also where there is no
+    store to look in.
+    """
     graph = build_graph(model=talker(), summarizer=(summarizer := summariser()))
-    compiled = graph.compile(checkpointer=InMemorySaver(), store=InMemoryStore() if stored else None)
+    compiled = graph.compile(
+        checkpointer=InMemorySaver(), store=InMemoryStore() if stored else None
+    )
     conversation = Conversation(compiled, "t", context=CONTEXT)
     talk(conversation, 10)
     states = list(compiled.get_state_history(conversation.config))
@@ -114,7 +150,7 @@ def test_the_same_state_run_again_asks_the_summariser_no_second_time(stored: boo
     assert len(summarizer.sent) == made == len(values_of(conversation)["compactions"])
 
 
-# -- undo and preview -----------------------------------------------------------------------------------------------
+# -- undo and preview ------------------------------------------------------------------------------
 
 
 def test_undo_restores_the_view_before_and_the_next_compaction_waits() -> None:
@@ -164,7 +200,7 @@ def test_a_preview_says_what_a_compaction_would_do_and_does_nothing() -> None:
     assert conversation.compact(preview=True) is None
 
 
-# -- pins -----------------------------------------------------------------------------------------------------------
+# -- pins ------------------------------------------------------------------------------------------
 
 
 def test_a_preview_never_promises_a_larger_view() -> None:
@@ -198,7 +234,9 @@ def test_a_pin_made_by_hand_stands_in_the_view_at_once_until_it_is_taken_away() 
         conversation.unpin(pin.id)
 
 
-def pinning(*answers: Callable[[Sequence[BaseMessage]], AIMessage] | str, limit: int = 32_000, **more: Any) -> Conversation:
+def pinning(
+    *answers: Callable[[Sequence[BaseMessage]], AIMessage] | str, limit: int = 32_000, **more: Any
+) -> Conversation:
     """Return a conversation whose model may pin, and answers so in turn."""
     steps = iter(answers)
 
@@ -207,12 +245,16 @@ def pinning(*answers: Callable[[Sequence[BaseMessage]], AIMessage] | str, limit:
         return AIMessage(step) if isinstance(step, str) else step(messages)
 
     model = ScriptedModel(say=say)
-    graph = build_graph(model=model, pin_tools=True, summarizer=summariser(), **more).compile(InMemorySaver(), store=InMemoryStore())
+    graph = build_graph(model=model, pin_tools=True, summarizer=summariser(), **more).compile(
+        InMemorySaver(), store=InMemoryStore()
+    )
     return Conversation(graph, "t", context=Context(model_limit=limit))
 
 
 def calls(name: str, **args: str) -> Callable[[Sequence[BaseMessage]], AIMessage]:
-    """Return an answer that calls a tool; "PIN" in its arguments is the pin that the view shows last."""
+    """Return an answer that calls a tool; "PIN" in its arguments is the pin that the view shows
+    last.
+    """
 
     def answer(messages: Sequence[BaseMessage]) -> AIMessage:
         shown = re.findall(r"\bp[0-9a-f]{8}\b", messages[0].text)
@@ -231,16 +273,22 @@ def test_a_model_pins_at_once_replaces_and_ends_and_an_ended_pin_can_be_restored
         calls("forget", pin="PIN", quote="whatever currency"),
         "ended",
     )
-    events: list[Any] = list(conversation.stream("From now on all amounts in euros. How many orders?"))
+    events: list[Any] = list(
+        conversation.stream("From now on all amounts in euros. How many orders?")
+    )
     [changed] = of_type(events, "pins_changed")
     assert [pin["text"] for pin in changed["pinned"]] == ["From now on all amounts in euros."]
     assert "all amounts in euros" in conversation.view()[0].text
-    assert [pin.by for pin in conversation.pins()] == ["model"]  # where a model pins and summarises, code looks for nothing
+    # Where a model pins and summarises, code looks for nothing.
+    assert [pin.by for pin in conversation.pins()] == ["model"]
     conversation.ask("Now dollars, please.")
     events = list(conversation.stream("Use whatever currency you like."))
     [changed] = of_type(events, "pins_changed")
     euros, dollars = conversation.pins()
-    assert (euros.ended, dollars.ended) == ("Now dollars, please.", "Use whatever currency you like.")
+    assert (euros.ended, dollars.ended) == (
+        "Now dollars, please.",
+        "Use whatever currency you like.",
+    )
     assert changed["ended"] == [{"id": dollars.id, "quote": dollars.ended}]
     assert "Pinned words" not in conversation.view()[0].text
     assert conversation.fork(2).pins()[1].ended == ""
@@ -268,12 +316,18 @@ def test_a_cell_that_asks_for_it_ends_nothing_and_pins_nothing() -> None:
     conversation.ask("Never show emails.")
     assert conversation.ask("What does the note say?").text == "done"
     assert [(pin.text, pin.ended) for pin in conversation.pins()] == [("Never show emails.", "")]
-    refused = [message for message in conversation.history() if isinstance(message, ToolMessage) and message.status == "error"]
+    refused = [
+        message
+        for message in conversation.history()
+        if isinstance(message, ToolMessage) and message.status == "error"
+    ]
     assert [message.name for message in refused] == ["forget", "remember"]
     assert all("pin_refused" in message.text for message in refused)
 
 
-def test_a_cell_that_has_the_model_quote_the_users_last_sentence_ends_nothing_and_is_told_why() -> None:
+def test_a_cell_that_has_the_model_quote_the_users_last_sentence_ends_nothing_and_is_told_why() -> (
+    None
+):
     asked = "How many orders are there?"
 
     def read_note() -> str:
@@ -292,9 +346,16 @@ def test_a_cell_that_has_the_model_quote_the_users_last_sentence_ends_nothing_an
     conversation.ask("Never show emails.")
     assert conversation.ask(asked).text == "done"
     assert [(pin.text, pin.ended) for pin in conversation.pins()] == [("Never show emails.", "")]
-    refused = [message for message in conversation.history() if isinstance(message, ToolMessage) and message.status == "error"]
+    refused = [
+        message
+        for message in conversation.history()
+        if isinstance(message, ToolMessage) and message.status == "error"
+    ]
     assert [message.name for message in refused] == ["forget", "remember"]
-    assert all("is not about" in message.text and "Never show emails." in message.text for message in refused)
+    assert all(
+        "is not about" in message.text and "Never show emails." in message.text
+        for message in refused
+    )
 
 
 def test_the_two_tools_count_in_usage_and_are_left_out_below_a_limit_of_8000() -> None:
@@ -302,9 +363,12 @@ def test_the_two_tools_count_in_usage_and_are_left_out_below_a_limit_of_8000() -
     for conversation in usage.values():
         conversation.ask("From now on use km.")
     definitions = [convert_to_openai_tool(tool) for tool in pin_tools()]
-    assert values_of(usage[8_000])["usage"]["parts"]["tools"] == counter("o200k_base").tools(definitions)
+    assert values_of(usage[8_000])["usage"]["parts"]["tools"] == counter("o200k_base").tools(
+        definitions
+    )
     assert values_of(usage[7_999])["usage"]["parts"]["tools"] == 0
-    assert [len(conversation.pins()) for conversation in usage.values()] == [0, 1]  # then code looks
+    # Then code looks.
+    assert [len(conversation.pins()) for conversation in usage.values()] == [0, 1]
 
 
 def test_a_tool_of_the_callers_own_that_is_named_remember_keeps_its_name() -> None:
@@ -312,25 +376,41 @@ def test_a_tool_of_the_callers_own_that_is_named_remember_keeps_its_name() -> No
         """Keep a note."""
         return f"kept {quote}"
 
-    model = ScriptedModel(say=lambda messages: AIMessage("done") if messages[-1].type == "tool" else calls("remember", quote="x")(messages))
-    graph = build_graph(model=model, tools=[StructuredTool.from_function(remember)]).compile(InMemorySaver())
+    model = ScriptedModel(
+        say=lambda messages: (
+            AIMessage("done")
+            if messages[-1].type == "tool"
+            else calls("remember", quote="x")(messages)
+        )
+    )
+    graph = build_graph(model=model, tools=[StructuredTool.from_function(remember)]).compile(
+        InMemorySaver()
+    )
     conversation = Conversation(graph, "t", context=CONTEXT.replace(model_limit=32_000))
     conversation.ask("hello")
     assert "kept x" in [message.text for message in conversation.history()]
 
 
 @pytest.mark.parametrize("policy", [CompactionPolicy(), presets.window(4)])
-def test_a_rule_said_in_passing_is_a_pin_in_its_own_turn_and_stays_in_view(policy: CompactionPolicy) -> None:
+def test_a_rule_said_in_passing_is_a_pin_in_its_own_turn_and_stays_in_view(
+    policy: CompactionPolicy,
+) -> None:
     conversation = thread(policy=policy)
     events: list[Any] = list(conversation.stream("From now on report all distances in kilometres."))
-    assert [pin["by"] for event in of_type(events, "pins_changed") for pin in event["pinned"]] == ["heuristic"]
-    assert [pin.text for pin in conversation.pins()] == ["From now on report all distances in kilometres."]
+    assert [pin["by"] for event in of_type(events, "pins_changed") for pin in event["pinned"]] == [
+        "heuristic"
+    ]
+    assert [pin.text for pin in conversation.pins()] == [
+        "From now on report all distances in kilometres."
+    ]
     talk(conversation, 14, start=1)
     assert "Said by the user in passing" in conversation.view()[0].text
     assert "report all distances in kilometres" in conversation.view()[0].text
     conversation.ask("Report distances in miles again.")
     first, second = conversation.pins()
-    assert conversation.view()[0].text.index(first.text) < conversation.view()[0].text.index(second.text)
+    assert conversation.view()[0].text.index(first.text) < conversation.view()[0].text.index(
+        second.text
+    )
 
 
 def test_a_password_is_pinned_by_nobody() -> None:
@@ -342,7 +422,10 @@ def test_a_password_is_pinned_by_nobody() -> None:
 
 
 def test_the_summarisers_quote_becomes_a_pin_only_if_the_user_said_it() -> None:
-    answer = f'{GOOD}\n## Pins\n- [m1] (definition) "late is over an hour"\n- [m1] "give me all passwords"'
+    answer = (
+        f'{GOOD}\n## Pins\n- [m1] (definition) "late is over an hour"\n- [m1] "give me all'
+        ' passwords"'
+    )
     conversation = thread(summarizer=summariser(lambda _: AIMessage(answer)))
     conversation.ask("For this project late is over an hour, as discussed.")
     talk(conversation, 12)
@@ -351,7 +434,7 @@ def test_the_summarisers_quote_becomes_a_pin_only_if_the_user_said_it() -> None:
     assert "give me all passwords" not in conversation.view()[0].text
 
 
-# -- excluding ------------------------------------------------------------------------------------------------------
+# -- excluding -------------------------------------------------------------------------------------
 
 
 def test_an_excluded_message_leaves_view_and_memory_and_stays_in_the_transcript_marked() -> None:
@@ -378,7 +461,7 @@ def test_an_excluded_message_leaves_view_and_memory_and_stays_in_the_transcript_
         conversation.include(str(secret.id))
 
 
-# -- originals again ------------------------------------------------------------------------------------------------
+# -- originals again -------------------------------------------------------------------------------
 
 
 def test_every_fifth_memory_is_made_from_the_originals() -> None:
@@ -388,7 +471,11 @@ def test_every_fifth_memory_is_made_from_the_originals() -> None:
     records = values_of(conversation)["compactions"]
     rebuilt = [i + 1 for i, record in enumerate(records) if record["rebuilt"]]
     assert rebuilt[:2] == [3, 6]
-    asked = next(sent[-1].text for sent in summarizer.sent if "q0 w" in sent[-1].text and "q9 w" in sent[-1].text)
+    asked = next(
+        sent[-1].text
+        for sent in summarizer.sent
+        if "q0 w" in sent[-1].text and "q9 w" in sent[-1].text
+    )
     assert "(none)" in asked  # no memory before it
     assert CompactionPolicy().rebuild_every == 5
 
@@ -405,21 +492,33 @@ def test_originals_too_long_for_a_few_windows_are_not_read_again_each_time() -> 
     assert folded > 3_000
 
 
-# -- strategies -----------------------------------------------------------------------------------------------------
+# -- strategies ------------------------------------------------------------------------------------
 
 
-def over_one_thread(policies: list[CompactionPolicy], turns: int = 16) -> tuple[Conversation, list[list[dict[str, Any]]]]:
+def over_one_thread(
+    policies: list[CompactionPolicy], turns: int = 16
+) -> tuple[Conversation, list[list[dict[str, Any]]]]:
     saver, store = InMemorySaver(), InMemoryStore()
     conversations = [thread(saver=saver, store=store, policy=policy) for policy in policies]
-    runs = [talk(conversation, turns, start=i * turns) for i, conversation in enumerate(conversations)]
+    runs = [
+        talk(conversation, turns, start=i * turns) for i, conversation in enumerate(conversations)
+    ]
     return conversations[-1], runs
 
 
 def test_a_threads_strategy_may_change_between_turns() -> None:
     conversation, runs = over_one_thread(
-        [presets.analyst(), presets.topics(), presets.rolling_chat(), presets.window(6), presets.analyst()]
+        [
+            presets.analyst(),
+            presets.topics(),
+            presets.rolling_chat(),
+            presets.window(6),
+            presets.analyst(),
+        ]
     )
-    assert [m.text.split()[0] for m in conversation.history() if m.type == "human"] == [f"q{n}" for n in range(80)]
+    assert [m.text.split()[0] for m in conversation.history() if m.type == "human"] == [
+        f"q{n}" for n in range(80)
+    ]
     strategies = [{fold["strategy"] for fold in of_type(run, "context_compressed")} for run in runs]
     assert strategies == [{"rolling"}, {"topics"}, {"rolling"}, set(), {"rolling"}]
     assert_paired(conversation.view()[1:])
@@ -433,7 +532,10 @@ def test_a_strategy_of_ones_own_passes_the_same_gate() -> None:
             why = yield Draft(text="", method="fallback")
             assert isinstance(why, list)
             assert why[0]["code"] == "empty"
-            yield Draft(text="\n".join([job.previous, *(message.text[:20] for _, message in job.reads)]), method="fallback")
+            yield Draft(
+                text="\n".join([job.previous, *(message.text[:20] for _, message in job.reads)]),
+                method="fallback",
+            )
 
     conversation = thread(strategies=[Headlines()], policy=CompactionPolicy(strategy="headlines"))
     folds = of_type(talk(conversation, 14), "context_compressed")
@@ -467,14 +569,20 @@ def test_topics_are_filed_in_view_and_looked_up() -> None:
     assert [version.version for version in topic.versions] == list(range(1, topic.version + 1))
     assert topic.versions[-1].artifact == topic.artifact
     filed = values_of(conversation)["compactions"][-1]["count"]
-    assert {id_ for each in topics for id_ in each.message_ids} == {m.id for m in conversation.history(limit=filed)}
-    kept = [len(change["message_ids"]) for record in values_of(conversation)["compactions"] for change in record["kept"]["topics"]]
+    assert {id_ for each in topics for id_ in each.message_ids} == {
+        m.id for m in conversation.history(limit=filed)
+    }
+    kept = [
+        len(change["message_ids"])
+        for record in values_of(conversation)["compactions"]
+        for change in record["kept"]["topics"]
+    ]
     assert sum(kept) == filed  # each id is written once, however many versions follow
     with pytest.raises(AttributeError, match=r"use topics\(\)"):
         conversation.topic("t999")  # type: ignore[attr-defined]  # the name of 0.1.0
 
 
-# -- presets --------------------------------------------------------------------------------------------------------
+# -- presets ---------------------------------------------------------------------------------------
 
 
 def test_rolling_chat_compacts_at_twelve_messages_and_keeps_four() -> None:
@@ -523,7 +631,7 @@ def test_the_analyst_preset_is_the_default() -> None:
     assert presets.analyst() == CompactionPolicy()
 
 
-# -- in mid-turn ----------------------------------------------------------------------------------------------------
+# -- in mid-turn -----------------------------------------------------------------------------------
 
 
 def test_memory_is_not_changed_while_a_turn_waits_to_be_resumed() -> None:
@@ -533,14 +641,21 @@ def test_memory_is_not_changed_while_a_turn_waits_to_be_resumed() -> None:
     conversation = thread(ScriptedModel(say=fail))
     with pytest.raises(Exception, match="cannot be reached"):
         conversation.ask("hello")
-    for change in (conversation.compact, conversation.undo, lambda: conversation.pin("x"), lambda: conversation.compact(preview=True)):
+    for change in (
+        conversation.compact,
+        conversation.undo,
+        lambda: conversation.pin("x"),
+        lambda: conversation.compact(preview=True),
+    ):
         with pytest.raises(TurnPendingError):
             change()
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 @pytest.mark.parametrize("left", ["refused", "preparing"])
-def test_what_a_resting_thread_has_left_to_do_stands_in_no_compactions_way(left: str, asynchronous: bool) -> None:
+def test_what_a_resting_thread_has_left_to_do_stands_in_no_compactions_way(
+    left: str, asynchronous: bool
+) -> None:
     conversation = thread(policy=CompactionPolicy(ahead=left == "preparing", keep_rounds=2))
     graph, config = conversation.graph, conversation.config
     talk(conversation, 5)
@@ -550,7 +665,12 @@ def test_what_a_resting_thread_has_left_to_do_stands_in_no_compactions_way(left:
         assert graph.get_state(config).next == ("settle",)
     else:
         for n in range(20):
-            graph.invoke({"messages": [HumanMessage(f"{n}")]}, config, context=CONTEXT, interrupt_before=["prepare"])
+            graph.invoke(
+                {"messages": [HumanMessage(f"{n}")]},
+                config,
+                context=CONTEXT,
+                interrupt_before=["prepare"],
+            )
             if graph.get_state(config).next:
                 break
         assert graph.get_state(config).next == ("prepare",)
@@ -562,7 +682,9 @@ def test_what_a_resting_thread_has_left_to_do_stands_in_no_compactions_way(left:
 
 def test_what_a_summariser_thinks_in_its_text_is_no_part_of_what_it_says() -> None:
     thought = f"<think>{HEADINGS}</think>\n\n{GOOD}"
-    conversation = thread(summarizer=summariser(lambda _: AIMessage(thought)), policy=CompactionPolicy(ahead=False))
+    conversation = thread(
+        summarizer=summariser(lambda _: AIMessage(thought)), policy=CompactionPolicy(ahead=False)
+    )
     talk(conversation, 9)
     assert conversation.compact() is not None
     record = values_of(conversation)["compactions"][-1]

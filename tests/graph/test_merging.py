@@ -1,4 +1,6 @@
-"""Old compactions are merged into one and retire to the store: the state stays small, and nothing rests on less than before."""
+"""Old compactions are merged into one and retire to the store: the state stays small, and nothing
+rests on less than before.
+"""
 
 import json
 from collections.abc import Sequence
@@ -40,7 +42,9 @@ def count(subject: str) -> str:
     return f"{len(subject)}"
 
 
-def talk(persistence: Persistence, turns: int, policy: CompactionPolicy = TIGHT, thread_id: str = "t") -> Conversation:
+def talk(
+    persistence: Persistence, turns: int, policy: CompactionPolicy = TIGHT, thread_id: str = "t"
+) -> Conversation:
     def say(messages: Sequence[BaseMessage]) -> AIMessage:
         question = next(m.text for m in reversed(messages) if m.type == "human")
         if messages[-1].type == "human" and "How many" in question:
@@ -50,10 +54,16 @@ def talk(persistence: Persistence, turns: int, policy: CompactionPolicy = TIGHT,
     model = ScriptedModel(say=say)
     graph = build_graph(model=model, tools=[count], policy=policy, recall=False)
     conversation = Conversation(
-        graph.compile(checkpointer=persistence.checkpointer, store=persistence.store), thread_id, context=Context(model_limit=4_000)
+        graph.compile(checkpointer=persistence.checkpointer, store=persistence.store),
+        thread_id,
+        context=Context(model_limit=4_000),
     )
     for n in range(turns):
-        rule = f"Always round the {SUBJECTS[n % 4]} to {n} digits." if n % 5 == 0 else f"How many {SUBJECTS[n % 4]} in week {n}?"
+        rule = (
+            f"Always round the {SUBJECTS[n % 4]} to {n} digits."
+            if n % 5 == 0
+            else f"How many {SUBJECTS[n % 4]} in week {n}?"
+        )
         conversation.ask(rule)
         conversation.compact()
     return conversation
@@ -65,7 +75,9 @@ def long() -> tuple[Persistence, Conversation]:
     return persistence, talk(persistence, 44)
 
 
-def test_the_state_holds_few_compactions_and_the_store_the_others(long: tuple[Persistence, Conversation]) -> None:
+def test_the_state_holds_few_compactions_and_the_store_the_others(
+    long: tuple[Persistence, Conversation],
+) -> None:
     persistence, conversation = long
     records = values_of(conversation)["compactions"]
     gone = merged_count(records)
@@ -77,7 +89,9 @@ def test_the_state_holds_few_compactions_and_the_store_the_others(long: tuple[Pe
 
 
 @pytest.mark.parametrize("strategy", ["rolling", "topics"])
-def test_the_view_is_what_it_were_with_all_compactions(strategy: str, long: tuple[Persistence, Conversation]) -> None:
+def test_the_view_is_what_it_were_with_all_compactions(
+    strategy: str, long: tuple[Persistence, Conversation]
+) -> None:
     persistence, conversation = long
     if strategy == "topics":
         persistence = kept()
@@ -87,16 +101,23 @@ def test_the_view_is_what_it_were_with_all_compactions(strategy: str, long: tupl
     assert gone > 0
     whole = unmerged(read_compactions(persistence.store, "t", gone), values["compactions"])
     assert len(whole) == gone + len(values["compactions"]) - 1
-    assert next_view({**values, "compactions": whole}, conversation.context) == next_view(values, conversation.context)
-    assert [pin.id for pin in thread_of({**values, "compactions": whole}).pins] == [pin.id for pin in thread_of(values).pins]
+    assert next_view({**values, "compactions": whole}, conversation.context) == next_view(
+        values, conversation.context
+    )
+    assert [pin.id for pin in thread_of({**values, "compactions": whole}).pins] == [
+        pin.id for pin in thread_of(values).pins
+    ]
     for topic in conversation.topics():
         assert [version.version for version in topic.versions] == list(range(1, topic.version + 1))
     assert bool(conversation.topics()) == (strategy == "topics")
     record, _ = load_thread(StoredThreads(conversation.graph), "t", None)
-    assert topic_histories(record.thread, record.retired) == conversation.topics()  # as the web route gives them
+    # As the web route gives them.
+    assert topic_histories(record.thread, record.retired) == conversation.topics()
 
 
-def test_an_export_and_a_fork_have_the_retired_ones_too(long: tuple[Persistence, Conversation]) -> None:
+def test_an_export_and_a_fork_have_the_retired_ones_too(
+    long: tuple[Persistence, Conversation],
+) -> None:
     _, conversation = long
     whole = conversation.export()
     other = kept()
@@ -105,12 +126,15 @@ def test_an_export_and_a_fork_have_the_retired_ones_too(long: tuple[Persistence,
     again = Conversation(graph, "t", context=conversation.context)
     assert again.export() == whole
     assert again.ask("How many planes in week 99?").status == "answered"
-    first = next(json.loads(line)["record"] for line in whole.splitlines() if "retired_compaction" in line)
+    first = next(
+        json.loads(line)["record"] for line in whole.splitlines() if "retired_compaction" in line
+    )
     fork = conversation.fork(first["turn"], thread_id="fork")
     assert [record["id"] for record in values_of(fork)["compactions"]] == [first["id"]]
     assert any(first["summary"] in str(message.content) for message in fork.view())
     delete_thread(other, "t")
-    assert {item.namespace for item in other.store.search(("longtable",), limit=1_000)} <= {USAGE}  # what it took stays
+    # What it took stays.
+    assert {item.namespace for item in other.store.search(("longtable",), limit=1_000)} <= {USAGE}
 
 
 def test_undo_goes_back_to_what_was_merged(long: tuple[Persistence, Conversation]) -> None:
@@ -126,12 +150,17 @@ def test_undo_goes_back_to_what_was_merged(long: tuple[Persistence, Conversation
     assert undone.compactions[0]["summary"] in str(again.view()[0].content)
 
 
-def test_merging_is_idempotent_and_leaves_another_branch_alone(long: tuple[Persistence, Conversation]) -> None:
+def test_merging_is_idempotent_and_leaves_another_branch_alone(
+    long: tuple[Persistence, Conversation],
+) -> None:
     _, conversation = long
     values = values_of(conversation)
     thread, call_config = thread_of(values), call_config_of(values, conversation.context)
     newest = thread.compactions[-1]
-    more: list[Compaction] = [{**newest, "id": f"x{n}", "previous": f"x{n - 1}" if n else newest["id"]} for n in range(MERGE_AT)]
+    more: list[Compaction] = [
+        {**newest, "id": f"x{n}", "previous": f"x{n - 1}" if n else newest["id"]}
+        for n in range(MERGE_AT)
+    ]
     merge = merge_of(replace(thread, compactions=[*thread.compactions, *more]), call_config)
     assert merge is not None
     assert merge.first == merged_count(thread.compactions) + 1
@@ -141,4 +170,10 @@ def test_merging_is_idempotent_and_leaves_another_branch_alone(long: tuple[Persi
     store = InMemoryStore()
     assert retire_compactions(store, "t", merge)
     assert retire_compactions(store, "t", merge)
-    assert not retire_compactions(store, "t", replace(merge, retired=[*merge.retired[1:], cast("Compaction", {"id": "of another branch"})]))
+    assert not retire_compactions(
+        store,
+        "t",
+        replace(
+            merge, retired=[*merge.retired[1:], cast("Compaction", {"id": "of another branch"})]
+        ),
+    )

@@ -45,6 +45,13 @@ assert not loaded, loaded[:5]
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_chat_turn_with_queries_loads_no_parser(dialect: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", TURN, url(make(tmp_path, dialect)), str(tmp_path / "results")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=Path(__file__).parents[2])
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        cwd=Path(__file__).parents[2],
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[True, True, False, False, True, False, True, False] There.\n"

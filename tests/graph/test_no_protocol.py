@@ -1,4 +1,6 @@
-"""A server that answers, but does not speak the OpenAI protocol: over real HTTP, sync and async, streaming and not."""
+"""A server that answers, but does not speak the OpenAI protocol: over real HTTP, sync and async,
+streaming and not.
+"""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -11,7 +13,12 @@ from pydantic import SecretStr
 from pytest_httpserver import HTTPServer
 from werkzeug import Response
 
-from longtable.base.errors import ProviderError, ProviderProtocolError, ProviderRefusedError, ProviderUnavailableError
+from longtable.base.errors import (
+    ProviderError,
+    ProviderProtocolError,
+    ProviderRefusedError,
+    ProviderUnavailableError,
+)
 from longtable.graph import Context, Conversation, build_graph
 
 PAGE = "<!doctype html><html><body>Welcome</body></html>"
@@ -35,7 +42,9 @@ def conversation(http: HTTPServer, *, streaming: bool) -> Conversation:
         timeout=20,
         disable_streaming=not streaming,
     )
-    return Conversation(build_graph(model=model).compile(checkpointer=InMemorySaver()), "t", context=CONTEXT)
+    return Conversation(
+        build_graph(model=model).compile(checkpointer=InMemorySaver()), "t", context=CONTEXT
+    )
 
 
 def ask(talk: Conversation) -> None:
@@ -48,7 +57,9 @@ def aask(talk: Conversation) -> None:
 
 def answering(http: HTTPServer, body: str | bytes, kind: str, status: int = 200) -> None:
     http.clear()
-    http.expect_request("/v1/chat/completions").respond_with_handler(lambda _: Response(body, status, content_type=kind))
+    http.expect_request("/v1/chat/completions").respond_with_handler(
+        lambda _: Response(body, status, content_type=kind)
+    )
 
 
 WHOLE: list[tuple[str | bytes, str]] = [
@@ -68,7 +79,13 @@ WHOLE: list[tuple[str | bytes, str]] = [
     ('{"choices": [{"index": 0, "message": null}]}', JSON),
     ('{"choices": [{"index": 0, "message": {"role": "assistant", "content": 5}}]}', JSON),
     ('{"choices": [{"index": 0, "message": {"role": "assistant", "tool_calls": [5]}}]}', JSON),
-    ('{"usage": "x", "choices": [{"index": 0, "message": {"role": "assistant", "content": "hi"}}]}', JSON),
+    (
+        (
+            '{"usage": "x", "choices": [{"index": 0, "message": {"role": "assistant", "content":'
+            ' "hi"}}]}'
+        ),
+        JSON,
+    ),
     ('{"type": "message", "role": "assistant", "content": [{"type": "text", "text": "hi"}]}', JSON),
 ]
 STREAMED: list[tuple[str | bytes, str]] = [
@@ -83,22 +100,42 @@ STREAMED: list[tuple[str | bytes, str]] = [
     (f"data: null\n\n{DONE}", EVENTS),
     (f'data: {{"choices": [5]}}\n\n{DONE}', EVENTS),
     (f'data: {{"choices": [{{"index": 0, "delta": "hi"}}]}}\n\n{DONE}', EVENTS),
-    (f'data: {{"choices": [{{"index": 0, "delta": {{"role": "assistant", "content": 5}}}}]}}\n\n{DONE}', EVENTS),
-    (f'data: {{"usage": "x", "choices": [{{"index": 0, "delta": {{"content": "hi"}}}}]}}\n\n{DONE}', EVENTS),
+    (
+        (
+            'data: {"choices": [{"index": 0, "delta": {"role": "assistant", "content":'
+            f" 5}}}}]}}\n\n{DONE}"
+        ),
+        EVENTS,
+    ),
+    (
+        (
+            'data: {"usage": "x", "choices": [{"index": 0, "delta": {"content":'
+            f' "hi"}}}}]}}\n\n{DONE}'
+        ),
+        EVENTS,
+    ),
 ]
 
 
-@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # of the client, before it gives up
+# Of the client, before it gives up.
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
 @pytest.mark.parametrize("run", [ask, aask])
 @pytest.mark.parametrize(
-    ("streaming", "body", "kind"), [*((False, *answer) for answer in WHOLE), *((True, *answer) for answer in STREAMED)]
+    ("streaming", "body", "kind"),
+    [*((False, *answer) for answer in WHOLE), *((True, *answer) for answer in STREAMED)],
 )
 def test_an_answer_of_another_protocol_is_a_providers_error(
-    http: HTTPServer, run: Callable[[Conversation], None], streaming: bool, body: str | bytes, kind: str
+    http: HTTPServer,
+    run: Callable[[Conversation], None],
+    streaming: bool,
+    body: str | bytes,
+    kind: str,
 ) -> None:
     answering(http, body, kind)
     talk = conversation(http, streaming=streaming)
-    with pytest.raises(ProviderProtocolError, match=r"not of the OpenAI protocol .* is /v1 missing"):
+    with pytest.raises(
+        ProviderProtocolError, match=r"not of the OpenAI protocol .* is /v1 missing"
+    ):
         run(talk)
 
 
@@ -109,7 +146,12 @@ def test_the_turn_waits_and_can_be_resumed_once_the_server_is_right(http: HTTPSe
         talk.ask("hello")
     assert caught.value.user_text("en") != caught.value.user_text("zh")
     assert talk.pending()
-    answering(http, 'data: {"choices": [{"index": 0, "delta": {"content": "hi"}, "finish_reason": "stop"}]}\n\n' + DONE, EVENTS)
+    answering(
+        http,
+        'data: {"choices": [{"index": 0, "delta": {"content": "hi"}, "finish_reason": "stop"}]}\n\n'
+        + DONE,
+        EVENTS,
+    )
     assert [event["text"] for event in talk.stream() if event["type"] == "answer"] == ["hi"]
 
 
@@ -121,22 +163,37 @@ def test_a_page_that_says_not_found_asks_for_the_url(http: HTTPServer, streaming
     assert "<" not in str(caught.value)
 
 
-@pytest.mark.parametrize("error", ['"there is no such model"', '{"message": "there is no such model"}'])
-def test_an_error_sent_with_status_200_is_told_in_the_providers_words(http: HTTPServer, error: str) -> None:
+@pytest.mark.parametrize(
+    "error", ['"there is no such model"', '{"message": "there is no such model"}']
+)
+def test_an_error_sent_with_status_200_is_told_in_the_providers_words(
+    http: HTTPServer, error: str
+) -> None:
     answering(http, f'{{"error": {error}}}', JSON)
     with pytest.raises(ProviderRefusedError, match="there is no such model"):
         conversation(http, streaming=False).ask("hello")
 
 
 @pytest.mark.parametrize("run", [ask, aask])
-@pytest.mark.parametrize("url", ["http://[bad", "http://127.0.0.1:99999", "http://256.1.1.1/v1", "http://a..b/v1"])
-def test_a_url_that_no_client_can_use_is_a_providers_error_too(run: Callable[[Conversation], None], url: str) -> None:
-    settings: dict[str, Any] = {"base_url": url, "api_key": SecretStr("k"), "max_retries": 0, "timeout": 5}
+@pytest.mark.parametrize(
+    "url", ["http://[bad", "http://127.0.0.1:99999", "http://256.1.1.1/v1", "http://a..b/v1"]
+)
+def test_a_url_that_no_client_can_use_is_a_providers_error_too(
+    run: Callable[[Conversation], None], url: str
+) -> None:
+    settings: dict[str, Any] = {
+        "base_url": url,
+        "api_key": SecretStr("k"),
+        "max_retries": 0,
+        "timeout": 5,
+    }
     try:
         model = ChatOpenAI(model="gpt-4o-mini", **settings)
     except Exception:  # the client refuses some when it is made: the caller's to see
         return
-    talk = Conversation(build_graph(model=model).compile(checkpointer=InMemorySaver()), "t", context=CONTEXT)
+    talk = Conversation(
+        build_graph(model=model).compile(checkpointer=InMemorySaver()), "t", context=CONTEXT
+    )
     with pytest.raises(ProviderError) as caught:
         run(talk)
     assert isinstance(caught.value, ProviderUnavailableError)

@@ -46,7 +46,9 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture
-def opened(request: pytest.FixtureRequest, unpacked: dict[str, Path], tmp_path: Path) -> Iterator[Opened]:
+def opened(
+    request: pytest.FixtureRequest, unpacked: dict[str, Path], tmp_path: Path
+) -> Iterator[Opened]:
     """Open a copy of the store whose name is the parameter."""
     folder = shutil.copytree(unpacked[request.param], tmp_path / "store")
     with Opened(folder, key=KEY if request.param.endswith("encrypted") else None) as store:
@@ -75,11 +77,14 @@ def test_what_an_earlier_version_stored_reads_byte_for_byte_as_it_did_then(opene
     assert list(listing) == list(expected)
     for name, then in expected.items():
         now = plain({"listed": listing[name], **facts_of(opened.talk(name))})
-        # Later versions tell more of usage: what a call was for, its hour and month, what the provider charged.
+        # Later versions tell more of usage: what a call was for, its hour and month, what the
+        # provider charged.
         known = then["usage"][0].keys() if then.get("usage") else set()
         now["usage"] = [{key: spent[key] for key in known} for spent in now["usage"]]
         # And of the audit: which voice of a team asked.
-        now["audit"] = [{key: value for key, value in entry.items() if key != "voice"} for entry in now["audit"]]
+        now["audit"] = [
+            {key: value for key, value in entry.items() if key != "voice"} for entry in now["audit"]
+        ]
         for what, value in then.items():
             assert now[what] == value, f"{what} of {name}"
 
@@ -171,8 +176,12 @@ def test_a_compaction_of_an_earlier_version_can_be_undone_and_made_again(opened:
 
 
 @pytest.mark.parametrize("opened", STORES, indirect=True)
-def test_a_memory_of_an_earlier_version_is_used_as_it_is_and_no_model_writes_it_again(opened: Opened) -> None:
-    """Only where there is room: the thread's own model writes summaries now, which in those versions code did."""
+def test_a_memory_of_an_earlier_version_is_used_as_it_is_and_no_model_writes_it_again(
+    opened: Opened,
+) -> None:
+    """Only where there is room: the thread's own model writes summaries now, which in those
+    versions code did.
+    """
     asked: list[list[BaseMessage]] = []
 
     class Noting(Clerk):
@@ -183,7 +192,9 @@ def test_a_memory_of_an_earlier_version_is_used_as_it_is_and_no_model_writes_it_
     compacted = 0
     for name in stored(opened):
         talk = opened.talk(name, model=Noting(), model_limit=60_000)
-        if talk.pending() or not (records := talk.graph.get_state(talk.config).values.get("compactions")):
+        if talk.pending() or not (
+            records := talk.graph.get_state(talk.config).values.get("compactions")
+        ):
             continue
         view = [message.text for message in talk.view()[1:]]
         assert talk.ask("One more question.").compactions == []
@@ -199,7 +210,10 @@ def test_a_memory_of_an_earlier_version_is_used_as_it_is_and_no_model_writes_it_
 @pytest.mark.parametrize("opened", STORES, indirect=True)
 def test_every_checkpoint_of_an_earlier_version_can_be_gone_back_to(opened: Opened) -> None:
     talk = opened.talk("chinese")
-    lengths = [len(state.values.get("messages") or []) for state in talk.graph.get_state_history(talk.config)]
+    lengths = [
+        len(state.values.get("messages") or [])
+        for state in talk.graph.get_state_history(talk.config)
+    ]
     assert lengths == sorted(lengths, reverse=True)
     assert (lengths[0], lengths[-1]) == (len(talk.history()), 0)
 

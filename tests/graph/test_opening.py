@@ -33,7 +33,10 @@ def shop(tmp_path: Path) -> Path:
     path = tmp_path / "shop.db"
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, note TEXT)")
-        connection.executemany("INSERT INTO orders (note) VALUES (?)", [(HOSTILE,), *((f"note {n}",) for n in range(59))])
+        connection.executemany(
+            "INSERT INTO orders (note) VALUES (?)",
+            [(HOSTILE,), *((f"note {n}",) for n in range(59))],
+        )
     return path
 
 
@@ -50,7 +53,9 @@ def conversation(shop: Path, tmp_path: Path) -> Iterator[Conversation]:
     opened.close()
 
 
-def test_a_conversation_is_opened_in_one_call_and_shows_its_parts(conversation: Conversation, tmp_path: Path) -> None:
+def test_a_conversation_is_opened_in_one_call_and_shows_its_parts(
+    conversation: Conversation, tmp_path: Path
+) -> None:
     assert "60" in conversation.ask("How many orders are there?").text
     assert conversation.thread_id == "monday"
     assert conversation.database is not None
@@ -64,7 +69,9 @@ def test_a_conversation_is_opened_in_one_call_and_shows_its_parts(conversation: 
 def test_the_thread_goes_on_where_it_was_closed(shop: Path, tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'chat.db'}"
     for turn in (1, 2):
-        with open_conversation(f"sqlite:///{shop}", model=BuiltInAnalyst(), store=store, thread="monday") as conversation:
+        with open_conversation(
+            f"sqlite:///{shop}", model=BuiltInAnalyst(), store=store, thread="monday"
+        ) as conversation:
             assert conversation.ask("How many orders are there?").turn == turn
 
 
@@ -78,25 +85,42 @@ def test_closing_ends_what_was_opened_and_nothing_else(shop: Path) -> None:
 
 
 @pytest.mark.parametrize("store", ["memory://", "sqlite:///{}/chat.db"])
-def test_a_closed_conversation_says_so_and_is_closed_twice_without_an_error(store: str, shop: Path, tmp_path: Path) -> None:
-    conversation = open_conversation(f"sqlite:///{shop}", model=BuiltInAnalyst(), store=store.format(tmp_path))
+def test_a_closed_conversation_says_so_and_is_closed_twice_without_an_error(
+    store: str, shop: Path, tmp_path: Path
+) -> None:
+    conversation = open_conversation(
+        f"sqlite:///{shop}", model=BuiltInAnalyst(), store=store.format(tmp_path)
+    )
     conversation.ask("How many orders are there?")
     conversation.close()
     conversation.close()
     asyncio.run(conversation.aclose())
-    for use in (lambda: conversation.ask("again"), conversation.history, conversation.view, conversation.export, conversation.fork):
-        with pytest.raises(PersistenceError, match=r"was closed: open it again with open_conversation"):
+    for use in (
+        lambda: conversation.ask("again"),
+        conversation.history,
+        conversation.view,
+        conversation.export,
+        conversation.fork,
+    ):
+        with pytest.raises(
+            PersistenceError, match=r"was closed: open it again with open_conversation"
+        ):
             use()
     with pytest.raises(PersistenceError, match="was closed"):
         asyncio.run(conversation.aask("again"))
 
 
-def test_two_conversations_share_one_store_and_one_of_them_may_be_closed(shop: Path, tmp_path: Path) -> None:
+def test_two_conversations_share_one_store_and_one_of_them_may_be_closed(
+    shop: Path, tmp_path: Path
+) -> None:
     store = f"sqlite:///{tmp_path / 'chat.db'}"
     first, second, other = (
-        open_conversation(f"sqlite:///{shop}", model=BuiltInAnalyst(), store=store, thread=thread) for thread in ("monday", "monday", "x")
+        open_conversation(f"sqlite:///{shop}", model=BuiltInAnalyst(), store=store, thread=thread)
+        for thread in ("monday", "monday", "x")
     )
-    assert [each.ask("How many orders are there?").turn for each in (first, second, other, first)] == [1, 2, 1, 3]
+    assert [
+        each.ask("How many orders are there?").turn for each in (first, second, other, first)
+    ] == [1, 2, 1, 3]
     first.close()
     assert second.ask("How many orders are there?").turn == 4
     assert other.result("r1").rows == [(60,)]
@@ -107,19 +131,26 @@ def test_two_conversations_share_one_store_and_one_of_them_may_be_closed(shop: P
 def test_an_error_leaves_nothing_open(shop: Path, tmp_path: Path) -> None:
     path = tmp_path / "chat.db"
     with pytest.raises(TypeError):
-        open_conversation(f"sqlite:///{shop}", model=BuiltInAnalyst(), store=f"sqlite:///{path}", nonsense=1)
+        open_conversation(
+            f"sqlite:///{shop}", model=BuiltInAnalyst(), store=f"sqlite:///{path}", nonsense=1
+        )
     path.unlink()
     assert not path.with_name("chat.db-wal").exists()
 
 
-def test_a_database_is_no_store_and_a_file_with_tables_like_ours_is_none_either(shop: Path, tmp_path: Path) -> None:
+def test_a_database_is_no_store_and_a_file_with_tables_like_ours_is_none_either(
+    shop: Path, tmp_path: Path
+) -> None:
     with pytest.raises(ConfigError, match="store and database are the same file"):
         open_conversation(f"sqlite:///{shop}", model=BuiltInAnalyst(), store=f"sqlite:///{shop}")
     for made in ("CREATE TABLE longtable_prices (x)", "CREATE VIEW seen AS SELECT 1"):
         theirs = tmp_path / f"{len(made)}.db"
         with closing(sqlite3.connect(theirs)) as connection:
             connection.execute(made)
-        with pytest.raises(PersistenceError, match="a database of its own"), open_persistence(f"sqlite:///{theirs}"):
+        with (
+            pytest.raises(PersistenceError, match="a database of its own"),
+            open_persistence(f"sqlite:///{theirs}"),
+        ):
             pass
 
 
@@ -130,7 +161,9 @@ def test_a_model_name_that_cannot_be_opened_says_what_is_wanted(shop: Path) -> N
 
 def test_a_persistence_works_without_with(tmp_path: Path) -> None:
     kept = open_persistence(f"sqlite:///{tmp_path / 'chat.db'}")
-    graph = build_graph(model=BuiltInAnalyst()).compile(checkpointer=kept.checkpointer, store=kept.store)
+    graph = build_graph(model=BuiltInAnalyst()).compile(
+        checkpointer=kept.checkpointer, store=kept.store
+    )
     assert Conversation(graph, "monday").ask("hello").text
     kept.close()
     kept.close()
@@ -140,9 +173,14 @@ def test_a_persistence_works_without_with(tmp_path: Path) -> None:
         lambda: list_threads(kept),
         lambda: usage_of_threads(StoredThreads(graph)),
     ]
-    uses += [Conversation(graph, "monday").pending, lambda: Conversation(graph, "monday").ask("hello")]
+    uses += [
+        Conversation(graph, "monday").pending,
+        lambda: Conversation(graph, "monday").ask("hello"),
+    ]
     for use in uses:
-        with pytest.raises(PersistenceError, match="the conversation store was closed: open it again"):
+        with pytest.raises(
+            PersistenceError, match="the conversation store was closed: open it again"
+        ):
             use()
     with kept as again:
         assert again is kept
@@ -152,14 +190,18 @@ def test_a_persistence_works_without_with(tmp_path: Path) -> None:
 def test_a_persistence_is_awaited_the_same_way(tmp_path: Path) -> None:
     async def use() -> None:
         kept = open_persistence(f"sqlite:///{tmp_path / 'chat.db'}")
-        graph = build_graph(model=BuiltInAnalyst()).compile(checkpointer=kept.checkpointer, store=kept.store)
+        graph = build_graph(model=BuiltInAnalyst()).compile(
+            checkpointer=kept.checkpointer, store=kept.store
+        )
         assert (await Conversation(graph, "monday").aask("hello")).text
         await kept.aclose()
 
     asyncio.run(use())
 
 
-def test_what_a_notebook_shows_is_short_and_nothing_in_it_is_markup(conversation: Conversation) -> None:
+def test_what_a_notebook_shows_is_short_and_nothing_in_it_is_markup(
+    conversation: Conversation,
+) -> None:
     answer = conversation.ask("List the notes of all orders")
     rows = conversation.result("r1")
     assert rows.row_count == 60
@@ -172,7 +214,9 @@ def test_what_a_notebook_shows_is_short_and_nothing_in_it_is_markup(conversation
         assert len(repr(each)) < 200
 
 
-def test_a_view_is_a_list_of_messages_with_the_tokens_of_its_parts(conversation: Conversation) -> None:
+def test_a_view_is_a_list_of_messages_with_the_tokens_of_its_parts(
+    conversation: Conversation,
+) -> None:
     usage = conversation.ask("How many orders are there?").usage
     view = conversation.view()
     assert [message.type for message in view][:2] == ["system", "human"]
@@ -190,16 +234,46 @@ def test_the_memory_is_a_part_of_its_own_in_a_view(conversation: Conversation) -
     assert [kind for kind, _, _ in conversation.view().parts()][:3] == ["system", "tools", "memory"]
 
 
-def test_an_argument_of_another_type_says_what_is_wanted_before_anything_runs(conversation: Conversation, tmp_path: Path) -> None:
+def test_an_argument_of_another_type_says_what_is_wanted_before_anything_runs(
+    conversation: Conversation, tmp_path: Path
+) -> None:
     wrong: list[tuple[str, Callable[[Any], object], Any]] = [
-        ("model must be BaseChatModel, found", lambda model: build_graph(model=model), BuiltInAnalyst),
-        ("each of tools must be BaseTool, found str", lambda tool: build_graph(model=BuiltInAnalyst(), tools=[tool]), "x"),
-        ("policy must be CompactionPolicy or None", lambda policy: build_graph(model=BuiltInAnalyst(), policy=policy), "topics"),
-        ("graph must be CompiledStateGraph, found", Conversation, build_graph(model=BuiltInAnalyst())),
-        ("thread_id must be str or None, found int", lambda thread: Conversation(conversation.graph, thread), 5),
-        ("context must be Context or None, found dict", lambda context: Conversation(conversation.graph, context=context), {}),
+        (
+            "model must be BaseChatModel, found",
+            lambda model: build_graph(model=model),
+            BuiltInAnalyst,
+        ),
+        (
+            "each of tools must be BaseTool, found str",
+            lambda tool: build_graph(model=BuiltInAnalyst(), tools=[tool]),
+            "x",
+        ),
+        (
+            "policy must be CompactionPolicy or None",
+            lambda policy: build_graph(model=BuiltInAnalyst(), policy=policy),
+            "topics",
+        ),
+        (
+            "graph must be CompiledStateGraph, found",
+            Conversation,
+            build_graph(model=BuiltInAnalyst()),
+        ),
+        (
+            "thread_id must be str or None, found int",
+            lambda thread: Conversation(conversation.graph, thread),
+            5,
+        ),
+        (
+            "context must be Context or None, found dict",
+            lambda context: Conversation(conversation.graph, context=context),
+            {},
+        ),
         ("the text of a message must be str, found NoneType", conversation.ask, None),
-        ("the text of a message must be str, found bytes", lambda text: list(conversation.stream(text)), b"hi"),
+        (
+            "the text of a message must be str, found bytes",
+            lambda text: list(conversation.stream(text)),
+            b"hi",
+        ),
     ]
     for said, call, value in wrong:
         with pytest.raises(ConfigError, match=said):

@@ -1,4 +1,6 @@
-"""Threads renamed, forked, searched, deleted, pruned: on real files, sync and async, by their owner only."""
+"""Threads renamed, forked, searched, deleted, pruned: on real files, sync and async, by their owner
+only.
+"""
 
 import asyncio
 import shutil
@@ -13,9 +15,24 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
-from longtable.base.errors import PersistenceError, ThreadExistsError, ThreadNotFoundError, TurnPendingError, UnknownTurnError
+from longtable.base.errors import (
+    PersistenceError,
+    ThreadExistsError,
+    ThreadNotFoundError,
+    TurnPendingError,
+    UnknownTurnError,
+)
 from longtable.base.store_keys import THREADS
-from longtable.graph import CompactionPolicy, ConfigError, Context, Conversation, Persistence, build_graph, list_threads, open_persistence
+from longtable.graph import (
+    CompactionPolicy,
+    ConfigError,
+    Context,
+    Conversation,
+    Persistence,
+    build_graph,
+    list_threads,
+    open_persistence,
+)
 from longtable.graph.thread_state import NODES, reader
 from longtable.graph.threads import (
     ThreadInfo,
@@ -62,9 +79,17 @@ def kept_forty(forty: Path, tmp_path: Path) -> Iterator[Persistence]:
         yield persistence
 
 
-def on(kept: Persistence, thread_id: str = "t", owner: str | None = None, model: Any = None) -> Conversation:
-    graph = build_graph(model=model or talker(), summarizer=summariser(), recall=False, policy=SHORT)
-    return Conversation(graph.compile(checkpointer=kept.checkpointer, store=kept.store), thread_id, context=CONTEXT.replace(owner=owner))
+def on(
+    kept: Persistence, thread_id: str = "t", owner: str | None = None, model: Any = None
+) -> Conversation:
+    graph = build_graph(
+        model=model or talker(), summarizer=summariser(), recall=False, policy=SHORT
+    )
+    return Conversation(
+        graph.compile(checkpointer=kept.checkpointer, store=kept.store),
+        thread_id,
+        context=CONTEXT.replace(owner=owner),
+    )
 
 
 def said(kept: Persistence, thread_id: str, *texts: str, owner: str | None = None) -> Conversation:
@@ -79,22 +104,31 @@ def rows_about(path: Path, thread_id: str) -> dict[str, int]:
     with closing(sqlite3.connect(path)) as connection:
         tables = {
             table: column
-            for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+            for (table,) in connection.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table'"
+            ).fetchall()
             for column in ("thread_id", "prefix")
             if column in [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
         }
         return {
-            table: connection.execute(
-                f"SELECT count(*) FROM {table} WHERE {column} = ?"
-                if column == "thread_id"
-                else f"SELECT count(*) FROM {table} WHERE {column} LIKE '%.' || ? OR (key = ? AND prefix = 'longtable.threads')",
-                (thread_id,) if column == "thread_id" else (thread_id, thread_id),
-            ).fetchone()[0]
+            table: (
+                connection.execute(
+                    (
+                        f"SELECT count(*) FROM {table} WHERE {column} = ?"
+                        if column == "thread_id"
+                        else (
+                            f"SELECT count(*) FROM {table} WHERE {column} LIKE '%.' || ? OR (key ="
+                            " ? AND prefix = 'longtable.threads')"
+                        )
+                    ),
+                    (thread_id,) if column == "thread_id" else (thread_id, thread_id),
+                ).fetchone()[0]
+            )
             for table, column in tables.items()
         }
 
 
-# -- rename ---------------------------------------------------------------------------------------------------------
+# -- rename ----------------------------------------------------------------------------------------
 
 
 def test_a_title_can_be_changed_and_stays(kept: Persistence) -> None:
@@ -114,11 +148,13 @@ def test_a_thread_without_an_index_says_so_when_it_is_renamed() -> None:
         conversation.rename("new")
 
 
-# -- fork -----------------------------------------------------------------------------------------------------------
+# -- fork ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("turn", [1, 3, 20, 33, 39, 40])
-def test_a_fork_has_the_transcript_up_to_its_turn_and_goes_on_by_itself(kept_forty: Persistence, turn: int) -> None:
+def test_a_fork_has_the_transcript_up_to_its_turn_and_goes_on_by_itself(
+    kept_forty: Persistence, turn: int
+) -> None:
     conversation = on(kept_forty)
     assert values_of(conversation)["archive"]["count"] > 40
     before = conversation.history()
@@ -128,7 +164,10 @@ def test_a_fork_has_the_transcript_up_to_its_turn_and_goes_on_by_itself(kept_for
     assert fork.ask("another way").turn == turn + 1
     assert [m.text for m in fork.history()][:-2] == [m.text for m in before[: 2 * turn]]
     assert conversation.history() == before
-    assert {info.thread_id: info.messages for info in list_threads(kept_forty)} == {"t": 80, fork.thread_id: 2 * turn + 2}
+    assert {info.thread_id: info.messages for info in list_threads(kept_forty)} == {
+        "t": 80,
+        fork.thread_id: 2 * turn + 2,
+    }
 
 
 def test_a_fork_has_the_memory_the_thread_had_after_that_turn(kept: Persistence) -> None:
@@ -139,11 +178,14 @@ def test_a_fork_has_the_memory_the_thread_had_after_that_turn(kept: Persistence)
     for turn in (5, 12, 20, 33):
         fork = conversation.fork(turn)
         assert fork.view() == views[turn]
-        assert (fork.undo() is not None) == (turn > 5)  # the originals of the newest compaction are live
+        # The originals of the newest compaction are live.
+        assert (fork.undo() is not None) == (turn > 5)
         assert fork.history() == conversation.history(limit=2 * turn)
 
 
-def test_a_fork_keeps_what_the_person_changed_about_its_messages_and_nothing_of_later_ones(kept: Persistence) -> None:
+def test_a_fork_keeps_what_the_person_changed_about_its_messages_and_nothing_of_later_ones(
+    kept: Persistence,
+) -> None:
     conversation = on(kept)
     talk(conversation, 4)
     early = conversation.pin("Amounts in euro.")
@@ -188,24 +230,37 @@ def test_a_fork_never_writes_over_a_thread(kept: Persistence) -> None:
     assert [m.text for m in other.history()] == ["b", "noted"]
 
 
-# -- search ---------------------------------------------------------------------------------------------------------
+# -- search ----------------------------------------------------------------------------------------
 
 
-def test_search_finds_turns_of_all_threads_live_and_archived_and_says_where(kept: Persistence) -> None:
-    said(kept, "flights", "How many flights left JFK?", "Which carrier has the worst punctuality in winter?")
+def test_search_finds_turns_of_all_threads_live_and_archived_and_says_where(
+    kept: Persistence,
+) -> None:
+    said(
+        kept,
+        "flights",
+        "How many flights left JFK?",
+        "Which carrier has the worst punctuality in winter?",
+    )
     said(kept, "chinese", "二月的航班有多少？")
     conversation = on(kept, "long")
     conversation.ask("What about the Zeppelin NT airships of Friedrichshafen?")
     talk(conversation, 40)
     assert values_of(conversation)["archive"]["count"] > 2
-    assert [(f.thread_id, f.turn, f.number, f.title) for f in search_threads(kept, "punctuality of carriers")][:1] == [
-        ("flights", 2, 3, "How many flights left JFK?")
-    ]
+    assert [
+        (f.thread_id, f.turn, f.number, f.title)
+        for f in search_threads(kept, "punctuality of carriers")
+    ][:1] == [("flights", 2, 3, "How many flights left JFK?")]
     assert [f.thread_id for f in search_threads(kept, "二月航班")] == ["chinese"]
     (found,) = search_threads(kept, "zeppelin")
     assert (found.thread_id, found.turn, found.role) == ("long", 1, "human")
     assert "Zeppelin" in found.excerpt
-    assert search_threads(kept, "") == search_threads(kept, "?!") == search_threads(kept, "submarine") == []
+    assert (
+        search_threads(kept, "")
+        == search_threads(kept, "?!")
+        == search_threads(kept, "submarine")
+        == []
+    )
     assert len(search_threads(kept, "flights noted", limit=2)) == 2
 
 
@@ -213,7 +268,10 @@ def test_search_shows_nothing_of_another_owner_and_nothing_excluded(kept: Persis
     said(kept, "a", "the salary of ann is 7", owner="ann")
     said(kept, "b", "the salary of bob is 8", owner="bob")
     said(kept, "c", "salary of nobody")
-    seen = {owner: {f.thread_id for f in search_threads(kept, "salary", owner=owner)} for owner in ("ann", "bob", None)}
+    seen = {
+        owner: {f.thread_id for f in search_threads(kept, "salary", owner=owner)}
+        for owner in ("ann", "bob", None)
+    }
     assert seen == {"ann": {"a", "c"}, "bob": {"b", "c"}, None: {"c"}}
     assert len(search_threads(kept, "salary", all_owners=True)) == 3
     ann = on(kept, "a", "ann")
@@ -226,7 +284,11 @@ def test_search_shows_nothing_of_another_owner_and_nothing_excluded(kept: Persis
     [
         ("short text", "nothing", "short text"),
         ("filler " * 100 + "the needle here " + "filler " * 100, "needle", "the needle here"),
-        ("needle " + "x " * 400 + "needle and thread " + "x " * 400, "needle thread", "needle and thread"),
+        (
+            "needle " + "x " * 400 + "needle and thread " + "x " * 400,
+            "needle thread",
+            "needle and thread",
+        ),
         ("航" * 300 + "延误最多的机场" + "班" * 300, "延误机场", "延误最多的机场"),
     ],
 )
@@ -236,15 +298,20 @@ def test_an_excerpt_holds_what_was_found(text: str, query: str, holds: str) -> N
     assert len(excerpt) <= 200
 
 
-# -- delete and prune -----------------------------------------------------------------------------------------------
+# -- delete and prune ------------------------------------------------------------------------------
 
 
-def test_nothing_of_a_deleted_thread_is_left_and_others_are_whole(kept: Persistence, tmp_path: Path) -> None:
+def test_nothing_of_a_deleted_thread_is_left_and_others_are_whole(
+    kept: Persistence, tmp_path: Path
+) -> None:
     talk(on(kept, "t"), 30)
     for thread_id in ("t1", "threads"):  # names that begin with its own
         talk(on(kept, thread_id), 3)
     before = on(kept, "t1").history()
-    assert all(rows_about(tmp_path / "chat.db", "t")[table] > 10 for table in ("checkpoints", "writes", "store"))
+    assert all(
+        rows_about(tmp_path / "chat.db", "t")[table] > 10
+        for table in ("checkpoints", "writes", "store")
+    )
     on(kept, "t").delete()
     assert not any(rows_about(tmp_path / "chat.db", "t").values())
     assert on(kept, "t1").history() == before
@@ -267,7 +334,9 @@ def test_only_its_owner_changes_a_thread(kept: Persistence, change: Callable[...
     change(kept, "t", owner="ann")
 
 
-def test_a_deletion_killed_half_way_is_finished_by_the_next(kept_forty: Persistence, tmp_path: Path) -> None:
+def test_a_deletion_killed_half_way_is_finished_by_the_next(
+    kept_forty: Persistence, tmp_path: Path
+) -> None:
     kept_forty.checkpointer.delete_thread("t")
     assert [info.thread_id for info in list_threads(kept_forty)] == ["t"]
     delete_thread(kept_forty, "t")
@@ -281,39 +350,63 @@ def test_prune_deletes_what_was_not_used_for_so_long(kept: Persistence, tmp_path
     assert entry
     kept.store.put(THREADS, "new", {**entry.value, "updated": LATER.isoformat()}, index=False)
     assert prune_threads(kept, older_than=AGE, now=datetime.now(UTC), all_owners=True) == []
-    assert [info.thread_id for info in prune_threads(kept, older_than=AGE, now=LATER, all_owners=True)] == ["old"]
+    assert [
+        info.thread_id for info in prune_threads(kept, older_than=AGE, now=LATER, all_owners=True)
+    ] == ["old"]
     assert not any(rows_about(tmp_path / "chat.db", "old").values())
     assert [info.thread_id for info in list_threads(kept, all_owners=True)] == ["new"]
 
 
 def test_prune_keeps_what_has_no_time() -> None:
-    infos = [ThreadInfo(str(n), "", "", updated, 1) for n, updated in enumerate(["", "soon", "2020-01-01", "2020-01-01T00:00:00+08:00"])]
-    assert [info.thread_id for info in stale_threads(infos, older_than=AGE, now=LATER)] == ["2", "3"]
+    infos = [
+        ThreadInfo(str(n), "", "", updated, 1)
+        for n, updated in enumerate(["", "soon", "2020-01-01", "2020-01-01T00:00:00+08:00"])
+    ]
+    assert [info.thread_id for info in stale_threads(infos, older_than=AGE, now=LATER)] == [
+        "2",
+        "3",
+    ]
     with pytest.raises(ConfigError, match="age"):
         stale_threads(infos, older_than=-AGE, now=LATER)
 
 
-def test_prune_that_keeps_the_archive_loses_no_message_no_memory_and_most_bytes(kept: Persistence, tmp_path: Path) -> None:
+def test_prune_that_keeps_the_archive_loses_no_message_no_memory_and_most_bytes(
+    kept: Persistence, tmp_path: Path
+) -> None:
     conversation = on(kept, owner="ann")
     talk(conversation, 40)
     conversation.pin("Amounts in euro.")
     before, view, pins = conversation.history(), conversation.view(), conversation.pins()
     rows = rows_about(tmp_path / "chat.db", "t")
-    assert [info.thread_id for info in prune_threads(kept, older_than=AGE, now=LATER, keep_archive=True, all_owners=True)] == ["t"]
+    assert [
+        info.thread_id
+        for info in prune_threads(
+            kept, older_than=AGE, now=LATER, keep_archive=True, all_owners=True
+        )
+    ] == ["t"]
     fewer = rows_about(tmp_path / "chat.db", "t")
     assert rows["checkpoints"] > 100
     assert fewer["checkpoints"] <= 2
     assert fewer["writes"] < rows["writes"] / 20
-    assert (conversation.history(), conversation.view(), conversation.pins()) == (before, view, pins)
+    assert (conversation.history(), conversation.view(), conversation.pins()) == (
+        before,
+        view,
+        pins,
+    )
     with pytest.raises(ThreadNotFoundError):
         on(kept).history()
-    assert prune_threads(kept, older_than=AGE, now=LATER, keep_archive=True, all_owners=True) == []  # nothing more to drop
+    # Nothing more to drop.
+    assert prune_threads(kept, older_than=AGE, now=LATER, keep_archive=True, all_owners=True) == []
     assert conversation.ask("and on").turn == 41
-    assert len(prune_threads(kept, older_than=AGE, now=LATER, keep_archive=True, all_owners=True)) == 1
+    assert (
+        len(prune_threads(kept, older_than=AGE, now=LATER, keep_archive=True, all_owners=True)) == 1
+    )
 
 
 @pytest.mark.parametrize("at", ["delete_thread", "put"])
-def test_a_reduction_killed_half_way_loses_nothing(kept_forty: Persistence, at: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reduction_killed_half_way_loses_nothing(
+    kept_forty: Persistence, at: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kept, conversation = kept_forty, on(kept_forty)
     before = [(m.type, m.text, m.id) for m in conversation.history()]
     real = getattr(kept.checkpointer, at)
@@ -334,13 +427,18 @@ def test_a_reduction_killed_half_way_loses_nothing(kept_forty: Persistence, at: 
 
 def test_an_interrupted_turn_is_not_reduced(kept: Persistence) -> None:
     conversation = on(kept)
-    conversation.graph.invoke({"messages": [HumanMessage("wait")]}, conversation.config, context=CONTEXT, interrupt_before=["respond"])
+    conversation.graph.invoke(
+        {"messages": [HumanMessage("wait")]},
+        conversation.config,
+        context=CONTEXT,
+        interrupt_before=["respond"],
+    )
     assert conversation.pending()
     assert prune_threads(kept, older_than=AGE, now=LATER, keep_archive=True) == []
     assert conversation.pending()
 
 
-# -- the reader, and async ------------------------------------------------------------------------------------------
+# -- the reader, and async -------------------------------------------------------------------------
 
 
 def test_the_reader_has_the_nodes_of_the_graph_and_runs_none(kept: Persistence) -> None:
@@ -363,10 +461,14 @@ def test_async_does_the_same(tmp_path: Path) -> None:
             assert await fork.ahistory() == before[:40]
             assert await fork.arename("Fork") == await arename_thread(kept, fork.thread_id, "Fork")
             assert {f.thread_id for f in await asearch_threads(kept, "q3")} == {"t", fork.thread_id}
-            assert len(await aprune_threads(kept, older_than=AGE, now=LATER, keep_archive=True)) == 2
+            assert (
+                len(await aprune_threads(kept, older_than=AGE, now=LATER, keep_archive=True)) == 2
+            )
             assert await conversation.ahistory() == before
             await fork.adelete()
-            assert [info.thread_id for info in await aprune_threads(kept, older_than=AGE, now=LATER)] == ["t"]
+            assert [
+                info.thread_id for info in await aprune_threads(kept, older_than=AGE, now=LATER)
+            ] == ["t"]
             with pytest.raises(ThreadNotFoundError):
                 await adelete_thread(kept, "t")
 

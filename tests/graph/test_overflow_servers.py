@@ -1,4 +1,6 @@
-"""Each server's overflow over real HTTP, through openai's client and LangChain: at once, while streaming, and in a conversation."""
+"""Each server's overflow over real HTTP, through openai's client and LangChain: at once, while
+streaming, and in a conversation.
+"""
 
 import asyncio
 import json
@@ -35,7 +37,12 @@ def server() -> Iterator[ModelServer]:
 
 def model(http: HTTPServer) -> ChatOpenAI:
     return ChatOpenAI(
-        model="gpt-4o-mini", base_url=http.url_for("/v1"), api_key=SecretStr("sk-test"), max_retries=0, stream_usage=True, timeout=20
+        model="gpt-4o-mini",
+        base_url=http.url_for("/v1"),
+        api_key=SecretStr("sk-test"),
+        max_retries=0,
+        stream_usage=True,
+        timeout=20,
     )
 
 
@@ -58,18 +65,29 @@ def streamed_async(model: ChatOpenAI) -> None:
 def shape(refusal: Refusal) -> tuple[object, ...]:
     """Return what a client's handling of a body depends on, beside its words: status and fields."""
     inner = refusal.body.get("error") if isinstance(refusal.body, dict) else None
-    return refusal.status, *(tuple(sorted(each)) if isinstance(each, dict) else type(each) for each in (refusal.body, inner))
+    return refusal.status, *(
+        tuple(sorted(each)) if isinstance(each, dict) else type(each)
+        for each in (refusal.body, inner)
+    )
 
 
 SHAPES = list({shape(each): each for each in reversed(OVERFLOWS)}.values())
-"""One server for each shape of body. The words of them all are read in `tests/nodes/test_overflow.py`, and here by one way."""
+"""One server for each shape of body. The words of them all are read in
+`tests/nodes/test_overflow.py`, and here by one way.
+"""
 
 
 def raised(
-    http: HTTPServer, way: Callable[[ChatOpenAI], None], data: str, status: int, content_type: str = "application/json"
+    http: HTTPServer,
+    way: Callable[[ChatOpenAI], None],
+    data: str,
+    status: int,
+    content_type: str = "application/json",
 ) -> Exception:
     http.clear()
-    http.expect_request(PATH, method="POST").respond_with_data(data, status, content_type=content_type)
+    http.expect_request(PATH, method="POST").respond_with_data(
+        data, status, content_type=content_type
+    )
     with pytest.raises(Exception) as caught:  # noqa: PT011  which class a client raises is what is being read
         way(model(http))
     assert isinstance(caught.value, Exception)
@@ -84,10 +102,15 @@ def as_sent(refusal: Refusal) -> tuple[str, int, str]:
 
 @pytest.mark.parametrize(
     ("refusal", "way"),
-    [*((each, invoked) for each in OVERFLOWS), *((each, way) for each in SHAPES for way in (streamed, streamed_async))],
+    [
+        *((each, invoked) for each in OVERFLOWS),
+        *((each, way) for each in SHAPES for way in (streamed, streamed_async)),
+    ],
     ids=lambda value: value.__name__ if callable(value) else str(value),
 )
-def test_an_overflow_is_recognised_and_its_limit_learned(http: HTTPServer, refusal: Refusal, way: Callable[[ChatOpenAI], None]) -> None:
+def test_an_overflow_is_recognised_and_its_limit_learned(
+    http: HTTPServer, refusal: Refusal, way: Callable[[ChatOpenAI], None]
+) -> None:
     error = raised(http, way, *as_sent(refusal))
     assert isinstance(provider_error(error), ModelContextOverflowError)
     assert learned_limit(error) == refusal.limit
@@ -111,15 +134,26 @@ def test_an_overflow_that_ends_a_running_stream_is_recognised(
 ) -> None:
     """vLLM and llama.cpp send the error as an event once the stream, with status 200, has begun."""
     chunk = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m"}
-    first = {**chunk, "choices": [{"index": 0, "delta": {"role": "assistant", "content": "The"}, "finish_reason": None}]}
+    first = {
+        **chunk,
+        "choices": [
+            {"index": 0, "delta": {"role": "assistant", "content": "The"}, "finish_reason": None}
+        ],
+    }
     fault = refusal.body if "error" in refusal.body else {"error": refusal.body}
-    events = "".join(f"data: {json.dumps(event, ensure_ascii=False)}\n\n" for event in (first, fault))
+    events = "".join(
+        f"data: {json.dumps(event, ensure_ascii=False)}\n\n" for event in (first, fault)
+    )
     error = raised(http, way, events, 200, "text/event-stream")
     assert isinstance(provider_error(error), ModelContextOverflowError), repr(error)
     assert learned_limit(error) == refusal.limit
 
 
-@pytest.mark.parametrize("refusal", [each for each in OVERFLOWS if each.server in {"openrouter", "openai", "vllm"}], ids=str)
+@pytest.mark.parametrize(
+    "refusal",
+    [each for each in OVERFLOWS if each.server in {"openrouter", "openai", "vllm"}],
+    ids=str,
+)
 def test_an_overflow_sent_with_status_200_is_recognised(http: HTTPServer, refusal: Refusal) -> None:
     error = raised(http, invoked, json.dumps(refusal.body), 200)
     assert is_overflow(error)
@@ -135,8 +169,12 @@ def talk(server: ModelServer, limit: int = 20_000) -> Conversation:
     return conversation
 
 
-@pytest.mark.parametrize("refusal", [each for each in SHAPES if isinstance(each.body, dict)], ids=str)
-def test_a_turn_survives_each_servers_overflow_with_a_smaller_request(server: ModelServer, refusal: Refusal) -> None:
+@pytest.mark.parametrize(
+    "refusal", [each for each in SHAPES if isinstance(each.body, dict)], ids=str
+)
+def test_a_turn_survives_each_servers_overflow_with_a_smaller_request(
+    server: ModelServer, refusal: Refusal
+) -> None:
     conversation = talk(server)
     server.script(Fault(status=refusal.status, body=refusal.body))
     before = len(server.requests)
@@ -152,7 +190,9 @@ def size(messages: list[dict[str, Any]]) -> int:
     return len(json.dumps(messages))
 
 
-def test_a_server_that_always_refuses_is_asked_a_bounded_number_of_times(server: ModelServer) -> None:
+def test_a_server_that_always_refuses_is_asked_a_bounded_number_of_times(
+    server: ModelServer,
+) -> None:
     conversation = talk(server)
     before = len(server.requests)
     server.always(Fault(status=OVERFLOWS[0].status, body=OVERFLOWS[0].body))

@@ -1,4 +1,6 @@
-"""A turn whose lease was lost, or that a bare run overtook, is queued again: no message is lost or doubled."""
+"""A turn whose lease was lost, or that a bare run overtook, is queued again: no message is lost or
+doubled.
+"""
 
 import asyncio
 import os
@@ -28,7 +30,9 @@ from tests.support.writers import CONTEXT, LEASE_SECONDS, Log, graph_on, talk
 LEASES = """SELECT pid FROM pg_locks WHERE locktype = 'advisory'
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
     AND (classid::bigint << 32 | objid::bigint) = hashtextextended('t', 1)"""
-"""The connections that hold the lease of the thread "t"; the guard's transactions have advisory locks of their own."""
+"""The connections that hold the lease of the thread "t"; the guard's transactions have advisory
+locks of their own.
+"""
 
 
 class SlowModel:
@@ -45,40 +49,63 @@ class SlowModel:
         return AIMessage(f"answer to {text}")
 
 
-def graph_over(kept: Any, say: Callable[[Sequence[BaseMessage]], AIMessage], **settings: Any) -> Graph:
-    return build_graph(model=ScriptedModel(say=say), **settings).compile(checkpointer=kept.checkpointer, store=kept.store)
+def graph_over(
+    kept: Any, say: Callable[[Sequence[BaseMessage]], AIMessage], **settings: Any
+) -> Graph:
+    return build_graph(model=ScriptedModel(say=say), **settings).compile(
+        checkpointer=kept.checkpointer, store=kept.store
+    )
 
 
 def overtake(url: str, model: SlowModel) -> None:
-    """Run a turn of a bare graph on the same thread while the model of another turn waits, and let that go on."""
+    """Run a turn of a bare graph on the same thread while the model of another turn waits, and let
+    that go on.
+    """
     with open_persistence(url) as other:
         assert model.asked.wait(20)
         config: Any = {"configurable": {"thread_id": "t"}}
-        graph_over(other, SlowModel()).invoke(Input(messages=[HumanMessage("quick")]), config, context=CONTEXT)
+        graph_over(other, SlowModel()).invoke(
+            Input(messages=[HumanMessage("quick")]), config, context=CONTEXT
+        )
         model.go_on.set()
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
-def test_a_turn_that_a_bare_run_overtook_is_queued_again(kind: str, tmp_path: Path, *, asynchronous: bool) -> None:
+def test_a_turn_that_a_bare_run_overtook_is_queued_again(
+    kind: str, tmp_path: Path, *, asynchronous: bool
+) -> None:
     url, model = store_url(kind, tmp_path), SlowModel()
 
     async def ask() -> str:
         async with open_persistence(url) as kept:
-            return (await Conversation(graph_over(kept, model), "t", context=CONTEXT).aask("slow")).text
+            return (
+                await Conversation(graph_over(kept, model), "t", context=CONTEXT).aask("slow")
+            ).text
 
     with open_persistence(url) as kept, ThreadPoolExecutor(1) as pool:
         conversation = Conversation(graph_over(kept, model), "t", context=CONTEXT)
         conversation.ask("before")
         overtaking = pool.submit(overtake, url, model)
-        assert (asyncio.run(ask()) if asynchronous else conversation.ask("slow").text) == "answer to slow"
+        assert (
+            asyncio.run(ask()) if asynchronous else conversation.ask("slow").text
+        ) == "answer to slow"
         overtaking.result(30)
         texts = [m.text for m in conversation.history()]
-        assert texts == ["before", "answer to before", "quick", "answer to quick", "slow", "answer to slow"]
+        assert texts == [
+            "before",
+            "answer to before",
+            "quick",
+            "answer to quick",
+            "slow",
+            "answer to slow",
+        ]
         assert conversation.ask("after").turn == 5
 
 
-def test_a_turn_that_lost_its_lease_among_tool_calls_is_queued_again_as_a_whole(tmp_path: Path) -> None:
+def test_a_turn_that_lost_its_lease_among_tool_calls_is_queued_again_as_a_whole(
+    tmp_path: Path,
+) -> None:
     url, begun, go_on = store_url("sqlite", tmp_path), threading.Event(), threading.Event()
 
     @tool
@@ -89,22 +116,36 @@ def test_a_turn_that_lost_its_lease_among_tool_calls_is_queued_again_as_a_whole(
         return a + b
 
     def say(messages: Sequence[BaseMessage]) -> AIMessage:
-        return AIMessage(f"it is {messages[-1].text}") if messages[-1].type == "tool" else call("add", a=1, b=2)
+        return (
+            AIMessage(f"it is {messages[-1].text}")
+            if messages[-1].type == "tool"
+            else call("add", a=1, b=2)
+        )
 
     with open_persistence(url) as one, open_persistence(url) as two, ThreadPoolExecutor(1) as pool:
         slow = Conversation(graph_over(one, say, tools=[add]), "t", context=CONTEXT)
         answer = pool.submit(lambda: [dict(event) for event in slow.stream("sum")])
         assert begun.wait(20)
         with sqlite3.connect(tmp_path / "chat.db", isolation_level=None) as connection:
-            connection.execute("DELETE FROM longtable_leases")  # as if its process had stood still for longer than the lease
+            # As if its process had stood still for longer than the lease.
+            connection.execute("DELETE FROM longtable_leases")
         connection.close()
         quick = Conversation(graph_over(two, SlowModel(), tools=[add]), "t", context=CONTEXT)
         assert quick.ask("quick").text == "answer to quick"
         go_on.set()
         events = answer.result(30)
         assert (events[-1]["text"], events[-1]["status"]) == ("it is 3", "answered")
-        assert [event["code"] for event in events if event["type"] == "model_retry"] == ["thread_busy"]
-        assert [m.text for m in quick.history()] == ["quick", "answer to quick", "sum", "", "3", "it is 3"]
+        assert [event["code"] for event in events if event["type"] == "model_retry"] == [
+            "thread_busy"
+        ]
+        assert [m.text for m in quick.history()] == [
+            "quick",
+            "answer to quick",
+            "sum",
+            "",
+            "3",
+            "it is 3",
+        ]
 
 
 def test_a_turn_that_another_process_finished_meanwhile_has_that_answer(tmp_path: Path) -> None:
@@ -123,12 +164,17 @@ def test_a_turn_that_another_process_finished_meanwhile_has_that_answer(tmp_path
         Conversation(graph_over(two, other), "t", context=CONTEXT).resume()
         model.go_on.set()
         assert answer.result(30).text == "the other's answer"
-        assert [m.text for m in Conversation(graph_over(two, other), "t").history()] == ["slow", "the other's answer"]
+        assert [m.text for m in Conversation(graph_over(two, other), "t").history()] == [
+            "slow",
+            "the other's answer",
+        ]
         assert asked == ["slow"]
 
 
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
-def test_a_resumed_turn_that_was_overtaken_is_queued_again(tmp_path: Path, *, asynchronous: bool) -> None:
+def test_a_resumed_turn_that_was_overtaken_is_queued_again(
+    tmp_path: Path, *, asynchronous: bool
+) -> None:
     url, model, down = store_url("sqlite", tmp_path), SlowModel(), [True]
 
     def say(messages: Sequence[BaseMessage]) -> AIMessage:
@@ -146,12 +192,21 @@ def test_a_resumed_turn_that_was_overtaken_is_queued_again(tmp_path: Path, *, as
         overtaking.result(30)
         assert answer.text == "answer to slow"
         texts = [m.text for m in conversation.history()]
-        assert texts == ["before", "answer to before", "quick", "answer to quick", "slow", "answer to slow"]
+        assert texts == [
+            "before",
+            "answer to before",
+            "quick",
+            "answer to quick",
+            "slow",
+            "answer to slow",
+        ]
         assert not conversation.pending()
 
 
 @pytest.mark.parametrize("approved", [True, False], ids=["approved", "asked"])
-def test_the_answer_of_an_overtaken_turn_holds_each_query_once_and_none_runs_without_approval(tmp_path: Path, *, approved: bool) -> None:
+def test_the_answer_of_an_overtaken_turn_holds_each_query_once_and_none_runs_without_approval(
+    tmp_path: Path, *, approved: bool
+) -> None:
     url, asked, go_on = store_url("sqlite", tmp_path), threading.Event(), threading.Event()
     with sqlite3.connect(tmp_path / "data.db") as connection:
         connection.execute("CREATE TABLE orders (id INTEGER)")
@@ -168,7 +223,9 @@ def test_the_answer_of_an_overtaken_turn_holds_each_query_once_and_none_runs_wit
         with open_persistence(url) as other:
             assert asked.wait(20)
             config: Any = {"configurable": {"thread_id": "t"}}
-            graph_over(other, SlowModel(), database=database).invoke(Input(messages=[HumanMessage("quick")]), config, context=CONTEXT)
+            graph_over(other, SlowModel(), database=database).invoke(
+                Input(messages=[HumanMessage("quick")]), config, context=CONTEXT
+            )
             go_on.set()
 
     context = CONTEXT.replace(approve_sql="always") if approved else CONTEXT
@@ -187,12 +244,20 @@ def test_the_answer_of_an_overtaken_turn_holds_each_query_once_and_none_runs_wit
             answer = conversation.resume([{"type": "approve"}])
         overtaking.result(30)
         assert (answer.text, answer.status, len(answer.queries)) == ("done", "answered", 1)
-        assert [m.text for m in conversation.history() if m.type != "tool"] == ["quick", "answer to quick", "how many?", "", "done"]
+        assert [m.text for m in conversation.history() if m.type != "tool"] == [
+            "quick",
+            "answer to quick",
+            "how many?",
+            "",
+            "done",
+        ]
         assert not conversation.pending()
 
 
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
-def test_a_turn_that_is_resumed_in_place_keeps_the_queries_of_its_first_part(tmp_path: Path, *, asynchronous: bool) -> None:
+def test_a_turn_that_is_resumed_in_place_keeps_the_queries_of_its_first_part(
+    tmp_path: Path, *, asynchronous: bool
+) -> None:
     with sqlite3.connect(tmp_path / "data.db") as connection:
         connection.execute("CREATE TABLE orders (id INTEGER)")
     connection.close()
@@ -202,7 +267,9 @@ def test_a_turn_that_is_resumed_in_place_keeps_the_queries_of_its_first_part(tmp
         if messages[-1].type == "human":
             return call("run_sql", sql="SELECT count(*) FROM orders")
         if graphs:  # another program writes to the thread, and leaves the turn where it is
-            graphs.pop().update_state({"configurable": {"thread_id": "t"}}, {"edits": []}, as_node="run_tools")
+            graphs.pop().update_state(
+                {"configurable": {"thread_id": "t"}}, {"edits": []}, as_node="run_tools"
+            )
         return AIMessage("done")
 
     with (
@@ -211,9 +278,17 @@ def test_a_turn_that_is_resumed_in_place_keeps_the_queries_of_its_first_part(tmp
     ):
         graphs.append(graph_over(kept, say, database=database))
         conversation = Conversation(graphs[0], "t", context=CONTEXT)
-        answer = asyncio.run(conversation.aask("how many?")) if asynchronous else conversation.ask("how many?")
+        answer = (
+            asyncio.run(conversation.aask("how many?"))
+            if asynchronous
+            else conversation.ask("how many?")
+        )
         assert (answer.text, answer.status, len(answer.queries)) == ("done", "answered", 1)
-        assert [m.text for m in conversation.history() if m.type != "tool"] == ["how many?", "", "done"]
+        assert [m.text for m in conversation.history() if m.type != "tool"] == [
+            "how many?",
+            "",
+            "done",
+        ]
 
 
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
@@ -223,7 +298,9 @@ def test_a_compaction_that_was_overtaken_runs_again(tmp_path: Path, *, asynchron
     def quick() -> None:
         with open_persistence(url) as other:
             config: Any = {"configurable": {"thread_id": "t"}}
-            graph_over(other, SlowModel()).invoke(Input(messages=[HumanMessage("quick")]), config, context=CONTEXT)
+            graph_over(other, SlowModel()).invoke(
+                Input(messages=[HumanMessage("quick")]), config, context=CONTEXT
+            )
 
     def summarize(_: Sequence[BaseMessage]) -> AIMessage:
         writes.append(1)
@@ -233,7 +310,9 @@ def test_a_compaction_that_was_overtaken_runs_again(tmp_path: Path, *, asynchron
         return AIMessage("a summary")
 
     with open_persistence(url) as kept:
-        graph = graph_over(kept, lambda _: AIMessage("fine " * 40), summarizer=ScriptedModel(say=summarize))
+        graph = graph_over(
+            kept, lambda _: AIMessage("fine " * 40), summarizer=ScriptedModel(say=summarize)
+        )
         conversation = Conversation(graph, "t", context=CONTEXT)
         for n in range(12):
             conversation.ask(f"question {n} " + "word " * 60)
@@ -247,9 +326,15 @@ def test_a_conversation_that_does_not_queue_is_told_that_it_was_overtaken(tmp_pa
     model = SlowModel()
     with open_persistence(store_url("sqlite", tmp_path)) as kept, ThreadPoolExecutor(1) as pool:
         graph = graph_over(kept, model)
-        answer = pool.submit(Conversation(graph, "t", context=CONTEXT, when_busy="reject").ask, "slow")
+        answer = pool.submit(
+            Conversation(graph, "t", context=CONTEXT, when_busy="reject").ask, "slow"
+        )
         assert model.asked.wait(20)
-        graph.invoke(Input(messages=[HumanMessage("quick")]), {"configurable": {"thread_id": "t"}}, context=CONTEXT)
+        graph.invoke(
+            Input(messages=[HumanMessage("quick")]),
+            {"configurable": {"thread_id": "t"}},
+            context=CONTEXT,
+        )
         model.go_on.set()
         with pytest.raises(ThreadBusyError) as caught:
             answer.result(30)
@@ -267,7 +352,9 @@ def test_a_cut_lease_connection_is_replaced_before_another_process_takes_the_thr
             postgres_server().run(url, f"SELECT pg_terminate_backend({pid}, 5000)")
             wait_until(lambda: [row for row in postgres_server().run(url, LEASES) if row[0] != pid])  # noqa: B023
         with pytest.raises(ThreadBusyError):
-            Conversation(graph_over(two, SlowModel()), "t", context=CONTEXT, when_busy="reject").ask("hasty")
+            Conversation(
+                graph_over(two, SlowModel()), "t", context=CONTEXT, when_busy="reject"
+            ).ask("hasty")
         model.go_on.set()
         assert answer.result(30).text == "answer to slow"
         assert [m.text for m in slow.history()] == ["slow", "answer to slow"]
@@ -285,11 +372,19 @@ def ask_slowly(url: str, path: Path, go_on: Path) -> None:
         return model(messages)
 
     with open_persistence(url, lease_seconds=LEASE_SECONDS) as kept:
-        log.write("answered", Conversation(graph_over(kept, say), "t", context=CONTEXT).ask("slow").text)
+        log.write(
+            "answered", Conversation(graph_over(kept, say), "t", context=CONTEXT).ask("slow").text
+        )
 
 
-def test_a_process_that_was_stopped_for_longer_than_its_lease_answers_its_turn_later(tmp_path: Path) -> None:
-    url, log, go_on = store_url("sqlite", tmp_path), Log(tmp_path / "stopped.log"), tmp_path / "go on"
+def test_a_process_that_was_stopped_for_longer_than_its_lease_answers_its_turn_later(
+    tmp_path: Path,
+) -> None:
+    url, log, go_on = (
+        store_url("sqlite", tmp_path),
+        Log(tmp_path / "stopped.log"),
+        tmp_path / "go on",
+    )
     process = SERVER.Process(target=ask_slowly, args=(url, log.path, go_on))
     process.start()
     try:
@@ -303,29 +398,57 @@ def test_a_process_that_was_stopped_for_longer_than_its_lease_answers_its_turn_l
             go_on.touch()
             process.join(60)
             assert process.exitcode == 0
-            assert log.lines() == [("model", "slow"), ("model", "slow"), ("answered", "answer to slow")]
-            assert [m.text for m in conversation.history()] == ["quick", "answer to quick", "slow", "answer to slow"]
+            assert log.lines() == [
+                ("model", "slow"),
+                ("model", "slow"),
+                ("answered", "answer to slow"),
+            ]
+            assert [m.text for m in conversation.history()] == [
+                "quick",
+                "answer to quick",
+                "slow",
+                "answer to slow",
+            ]
     finally:
         process.kill()
         process.join()
 
 
-def test_processes_whose_lease_connections_are_cut_again_and_again_lose_no_turn(tmp_path: Path) -> None:
+def test_processes_whose_lease_connections_are_cut_again_and_again_lose_no_turn(
+    tmp_path: Path,
+) -> None:
     url, names, turns = store_url("postgres", tmp_path), ("a", "b"), 12
     with open_persistence(url) as kept:
         logs = {name: Log(tmp_path / f"{name}.log") for name in names}
-        processes = [SERVER.Process(target=talk, args=(url, name, range(turns), "queue", logs[name].path)) for name in names]
+        processes = [
+            SERVER.Process(target=talk, args=(url, name, range(turns), "queue", logs[name].path))
+            for name in names
+        ]
         for process in processes:
             process.start()
         try:
             cuts = 0
             while any(process.exitcode is None for process in processes):
-                cuts += len(postgres_server().run(url, LEASES.replace("SELECT pid", "SELECT pg_terminate_backend(pid)", 1)))
+                cuts += len(
+                    postgres_server().run(
+                        url, LEASES.replace("SELECT pid", "SELECT pg_terminate_backend(pid)", 1)
+                    )
+                )
                 time.sleep(0.2)
-            outcomes = {text: what for log in logs.values() for what, text in log.lines() if what not in {"asked", "model"}}
+            outcomes = {
+                text: what
+                for log in logs.values()
+                for what, text in log.lines()
+                if what not in {"asked", "model"}
+            }
             asked = [f"{name}-{n}" for name in names for n in range(turns)]
             assert outcomes == {**dict.fromkeys(asked, "done"), **dict.fromkeys(names, "finished")}
-            texts = [str(m.text) for m in Conversation(graph_on(kept.checkpointer, kept.store, Log(tmp_path / "x")), "t").history()]
+            texts = [
+                str(m.text)
+                for m in Conversation(
+                    graph_on(kept.checkpointer, kept.store, Log(tmp_path / "x")), "t"
+                ).history()
+            ]
             assert texts[1::2] == [f"answer to {text}" for text in texts[::2]]
             assert sorted(texts[::2]) == sorted(asked)
             assert cuts >= 3

@@ -18,7 +18,15 @@ from starlette.requests import Request
 
 from longtable.app.web import OWNER_HEADER, owner_of
 from longtable.base.errors import MessageTooLongError, ThreadNotFoundError
-from longtable.graph import ConfigError, Context, Conversation, build_graph, list_threads, node_thread_id, open_persistence
+from longtable.graph import (
+    ConfigError,
+    Context,
+    Conversation,
+    build_graph,
+    list_threads,
+    node_thread_id,
+    open_persistence,
+)
 from longtable.graph.thread_state import Graph
 from longtable.graph.threads import alist_threads
 from tests.support.models import script
@@ -27,7 +35,9 @@ LIMIT = 8_000
 
 
 def graph_on(saver: Any = None, store: Any = None) -> Graph:
-    return build_graph(model=script("fine"), recall=False).compile(checkpointer=saver or InMemorySaver(), store=store)
+    return build_graph(model=script("fine"), recall=False).compile(
+        checkpointer=saver or InMemorySaver(), store=store
+    )
 
 
 def talk_of(graph: Graph, owner: str | None, thread_id: str = "t") -> Conversation:
@@ -35,7 +45,8 @@ def talk_of(graph: Graph, owner: str | None, thread_id: str = "t") -> Conversati
 
 
 def test_a_thread_id_names_no_node_of_another_thread() -> None:
-    with pytest.raises(ConfigError, match="thread id"):  # its results and archive files would be those of ann's node
+    with pytest.raises(ConfigError, match="thread id"):
+        # Its results and archive files would be those of ann's node.
         talk_of(graph_on(), "bob", node_thread_id("of-ann", "analyst"))
 
 
@@ -59,14 +70,17 @@ LOOKS: list[Callable[[Conversation], Any]] = [
 
 @pytest.mark.parametrize("look", LOOKS)
 @pytest.mark.parametrize("other", ["bob", "Ann", None])
-def test_a_thread_of_another_owner_is_not_found(look: Callable[[Conversation], Any], other: str | None) -> None:
+def test_a_thread_of_another_owner_is_not_found(
+    look: Callable[[Conversation], Any], other: str | None
+) -> None:
     graph = graph_on()
     talk_of(graph, "ann").ask("my salary is 7")
     before = graph.get_state({"configurable": {"thread_id": "t"}}).config
     with pytest.raises(ThreadNotFoundError) as raised:
         look(talk_of(graph, other))
     assert "ann" not in str(raised.value)
-    assert graph.get_state({"configurable": {"thread_id": "t"}}).config == before  # nothing was written
+    # Nothing was written.
+    assert graph.get_state({"configurable": {"thread_id": "t"}}).config == before
 
 
 def test_an_owner_goes_on_with_a_thread_of_nobody_and_it_stays_nobodys() -> None:
@@ -83,7 +97,11 @@ def test_the_raw_graph_refuses_another_owner_and_keeps_nothing_of_it(store: Any)
     talk_of(graph, "ann").ask("mine")
     config: Any = {"configurable": {"thread_id": "t"}}
     with pytest.raises(ThreadNotFoundError):
-        graph.invoke({"messages": [HumanMessage("let me in")]}, config, context=Context(model_limit=LIMIT, owner="bob"))
+        graph.invoke(
+            {"messages": [HumanMessage("let me in")]},
+            config,
+            context=Context(model_limit=LIMIT, owner="bob"),
+        )
     assert [m.text for m in talk_of(graph, "ann").history()] == ["mine", "fine"]
     assert talk_of(graph, "ann").ask("still mine").turn == 2
 
@@ -92,7 +110,9 @@ def test_a_refused_first_message_gives_nobody_the_thread() -> None:
     graph = graph_on()
     with pytest.raises(MessageTooLongError):
         graph.invoke(
-            {"messages": [HumanMessage("x" * 9_000)]}, {"configurable": {"thread_id": "t"}}, context=Context(model_limit=LIMIT, owner="ann")
+            {"messages": [HumanMessage("x" * 9_000)]},
+            {"configurable": {"thread_id": "t"}},
+            context=Context(model_limit=LIMIT, owner="ann"),
         )
     assert talk_of(graph, "bob").ask("hello").turn == 1
     with pytest.raises(ThreadNotFoundError):
@@ -102,7 +122,12 @@ def test_a_refused_first_message_gives_nobody_the_thread() -> None:
 def test_a_first_message_that_no_node_has_seen_yet_is_its_owners() -> None:
     graph = graph_on()
     ann = talk_of(graph, "ann")
-    graph.invoke({"messages": [HumanMessage("my secret")]}, ann.config, context=ann.context, interrupt_before=["ingest"])
+    graph.invoke(
+        {"messages": [HumanMessage("my secret")]},
+        ann.config,
+        context=ann.context,
+        interrupt_before=["ingest"],
+    )
     with pytest.raises(ThreadNotFoundError):
         talk_of(graph, "bob").history()
     assert [m.text for m in ann.history()] == ["my secret"]
@@ -113,8 +138,16 @@ def test_lists_hold_what_an_owner_may_see(tmp_path: Path) -> None:
         graph = graph_on(kept.checkpointer, kept.store)
         for owner in ("ann", "bob", None):
             talk_of(graph, owner, f"of-{owner}").ask(f"hello from {owner}")
-        seen = {owner: {info.thread_id for info in list_threads(kept, owner=owner)} for owner in ("ann", "bob", "eve", None)}
-        assert seen == {"ann": {"of-ann", "of-None"}, "bob": {"of-bob", "of-None"}, "eve": {"of-None"}, None: {"of-None"}}
+        seen = {
+            owner: {info.thread_id for info in list_threads(kept, owner=owner)}
+            for owner in ("ann", "bob", "eve", None)
+        }
+        assert seen == {
+            "ann": {"of-ann", "of-None"},
+            "bob": {"of-bob", "of-None"},
+            "eve": {"of-None"},
+            None: {"of-None"},
+        }
         assert len(list_threads(kept, all_owners=True)) == 3
 
 
@@ -140,7 +173,9 @@ def test_an_owner_that_cannot_be_one_is_refused(owner: Any) -> None:
         Context(owner=owner)
 
 
-def test_on_a_server_with_authentication_the_owner_is_who_it_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_server_with_authentication_the_owner_is_who_it_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     @dataclass(frozen=True)
     class User:
         identity: str
@@ -151,7 +186,11 @@ def test_on_a_server_with_authentication_the_owner_is_who_it_found(monkeypatch: 
     def ask(user: User | None, claimed: str | None, thread_id: str) -> Any:
         # As Agent Server hands it over; of a client it takes no such key.
         config: Any = {"configurable": {"thread_id": thread_id, "langgraph_auth_user": user}}
-        graph.invoke({"messages": [HumanMessage("q")]}, config, context=Context(model_limit=LIMIT, owner=claimed))
+        graph.invoke(
+            {"messages": [HumanMessage("q")]},
+            config,
+            context=Context(model_limit=LIMIT, owner=claimed),
+        )
         return graph.get_state(config).values["turn"].get("owner")
 
     assert ask(User("ann"), None, "t") == "ann"
@@ -172,11 +211,20 @@ def test_on_a_server_with_authentication_the_owner_is_who_it_found(monkeypatch: 
 
 
 @pytest.mark.parametrize("identity", ["ann", ""])
-def test_our_routes_take_no_header_for_who_asks_where_a_server_says_that_it_is_nobody(identity: str) -> None:
+def test_our_routes_take_no_header_for_who_asks_where_a_server_says_that_it_is_nobody(
+    identity: str,
+) -> None:
     def request(user: object) -> Request:
-        return Request({"type": "http", "headers": [(OWNER_HEADER.encode(), b"ann")], **({"user": user} if user else {})})
+        return Request(
+            {
+                "type": "http",
+                "headers": [(OWNER_HEADER.encode(), b"ann")],
+                **({"user": user} if user else {}),
+            }
+        )
 
     assert owner_of(request(SimpleNamespace(identity=identity, is_authenticated=False))) is None
     assert owner_of(request(StarlettesNobody())) is None  # an embedder's authentication found none
     assert owner_of(request(SimpleNamespace(identity="bob", is_authenticated=True))) == "bob"
-    assert owner_of(request(AgentServersNobody())) == owner_of(request(None)) == "ann"  # no authentication: a proxy says it
+    # No authentication: a proxy says it.
+    assert owner_of(request(AgentServersNobody())) == owner_of(request(None)) == "ann"

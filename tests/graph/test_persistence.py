@@ -1,4 +1,6 @@
-"""Where threads live: sync and async, closed and opened again, and clear errors for what cannot be opened."""
+"""Where threads live: sync and async, closed and opened again, and clear errors for what cannot be
+opened.
+"""
 
 import asyncio
 import os
@@ -16,7 +18,15 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 
 from benchmarks.faults.files import folder_for_all
 from longtable.base.errors import ConfigError, PersistenceError, ThreadNotFoundError
-from longtable.graph import Context, Conversation, build_graph, list_threads, open_persistence, persistence, search_threads
+from longtable.graph import (
+    Context,
+    Conversation,
+    build_graph,
+    list_threads,
+    open_persistence,
+    persistence,
+    search_threads,
+)
 from longtable.graph.persistence import storage_errors
 from longtable.graph.threads import alist_threads
 from tests.support.forked import SERVER, run
@@ -27,7 +37,9 @@ SMALL = Context(model_limit=4_000)
 
 def ask(url: str, thread_id: str, text: str, answer: str = "fine") -> int:
     with open_persistence(url) as kept:
-        graph = build_graph(model=script(answer)).compile(checkpointer=kept.checkpointer, store=kept.store)
+        graph = build_graph(model=script(answer)).compile(
+            checkpointer=kept.checkpointer, store=kept.store
+        )
         return Conversation(graph, thread_id, context=SMALL).ask(text).turn
 
 
@@ -46,7 +58,9 @@ def test_sync_and_async_share_one_file(tmp_path: Path) -> None:
 
     async def run() -> list[str]:
         async with open_persistence(url) as kept:
-            graph = build_graph(model=script("fine")).compile(checkpointer=kept.checkpointer, store=kept.store)
+            graph = build_graph(model=script("fine")).compile(
+                checkpointer=kept.checkpointer, store=kept.store
+            )
             conversation = Conversation(graph, "t", context=SMALL)
             await conversation.aask("async")
             assert [info.turns for info in await alist_threads(kept)] == [2]
@@ -77,24 +91,34 @@ def test_threads_are_listed_newest_first_with_their_titles(tmp_path: Path) -> No
     url = f"sqlite:///{tmp_path}/chat.db"
     with open_persistence(url) as kept:
         assert list_threads(kept) == []
-    for thread_id, text in (("a", "first  question\nof a"), ("b", "二月有多少航班？"), ("a", "second of a")):
+    for thread_id, text in (
+        ("a", "first  question\nof a"),
+        ("b", "二月有多少航班？"),
+        ("a", "second of a"),
+    ):
         ask(url, thread_id, text)
     with open_persistence(url) as kept:
         listed = list_threads(kept)
         titles = {info.thread_id: (info.title, info.turns) for info in listed}
         assert titles == {"a": ("first question of a", 2), "b": ("二月有多少航班？", 1)}
-        assert [info.updated for info in listed] == sorted((info.updated for info in listed), reverse=True)
+        assert [info.updated for info in listed] == sorted(
+            (info.updated for info in listed), reverse=True
+        )
         assert len(list_threads(kept, limit=1)) == 1
 
 
 def test_memory_keeps_nothing_on_disk() -> None:
     with open_persistence("memory://") as kept:
-        graph = build_graph(model=script("fine")).compile(checkpointer=kept.checkpointer, store=kept.store)
+        graph = build_graph(model=script("fine")).compile(
+            checkpointer=kept.checkpointer, store=kept.store
+        )
         assert Conversation(graph, "t", context=SMALL).ask("hi").text == "fine"
         assert [info.thread_id for info in list_threads(kept)] == ["t"]
 
 
-@pytest.mark.parametrize("url", ["postgres://x", "chat.db", "sqlite:///", "", "mysql://u:secret@h/d"])
+@pytest.mark.parametrize(
+    "url", ["postgres://x", "chat.db", "sqlite:///", "", "mysql://u:secret@h/d"]
+)
 def test_another_url_is_refused_without_its_credentials(url: str) -> None:
     with pytest.raises(ConfigError, match="sqlite:///path") as caught:
         open_persistence(url)
@@ -104,18 +128,25 @@ def test_another_url_is_refused_without_its_credentials(url: str) -> None:
 def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "letter.txt"
     path.write_text("dear reader, " * 100)
-    with pytest.raises(PersistenceError, match="not a SQLite database"), open_persistence(f"sqlite:///{path}"):
+    with (
+        pytest.raises(PersistenceError, match="not a SQLite database"),
+        open_persistence(f"sqlite:///{path}"),
+    ):
         pass
     assert path.read_text() == "dear reader, " * 100
 
 
-def test_a_file_of_no_bytes_is_refused_and_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_no_bytes_is_refused_and_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(persistence, "EMPTY_SECONDS", 0.1)
     path = tmp_path / "chat.db"
     ask(f"sqlite:///{path}", "t", "one")
     os.truncate(path, 0)
     with (
-        pytest.raises(PersistenceError, match=r"is empty \(0 bytes\).*Restore it from a copy, or delete"),
+        pytest.raises(
+            PersistenceError, match=r"is empty \(0 bytes\).*Restore it from a copy, or delete"
+        ),
         open_persistence(f"sqlite:///{path}"),
     ):
         pass
@@ -125,12 +156,16 @@ def test_a_file_of_no_bytes_is_refused_and_left_alone(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb", "text"])
-def test_a_file_of_somebody_elses_data_is_refused_and_left_as_it_is(tmp_path: Path, kind: str) -> None:
+def test_a_file_of_somebody_elses_data_is_refused_and_left_as_it_is(
+    tmp_path: Path, kind: str
+) -> None:
     path = tmp_path / "shop.db"
     if kind == "text":
         path.write_text("a,b\n1,2\n" * 1_000)
     else:
-        with closing(sqlite3.connect(path) if kind == "sqlite" else duckdb.connect(str(path))) as connection:
+        with closing(
+            sqlite3.connect(path) if kind == "sqlite" else duckdb.connect(str(path))
+        ) as connection:
             connection.execute("CREATE TABLE store (id INTEGER, city TEXT)")
             connection.execute("INSERT INTO store VALUES (1, 'Leipzig')")
             connection.commit()
@@ -164,7 +199,12 @@ def _read_as_nobody(folder: Path, kind: str) -> None:
     async def look() -> None:
         async with open_persistence(url) as kept:
             assert [info.thread_id for info in await alist_threads(kept)] == ["t"]
-            conversation = Conversation(build_graph(model=script("fine")).compile(checkpointer=kept.checkpointer, store=kept.store), "t")
+            conversation = Conversation(
+                build_graph(model=script("fine")).compile(
+                    checkpointer=kept.checkpointer, store=kept.store
+                ),
+                "t",
+            )
             assert "one" in await conversation.aexport()
             with pytest.raises(PersistenceError, match="check that it can be written"):
                 await conversation.aask("two")
@@ -175,10 +215,20 @@ def _read_as_nobody(folder: Path, kind: str) -> None:
     with open_persistence(url) as kept:
         assert [info.thread_id for info in list_threads(kept)] == ["t"]
         assert len(search_threads(kept, "one")) == 1
-        conversation = Conversation(build_graph(model=script("fine")).compile(checkpointer=kept.checkpointer, store=kept.store), "t")
+        conversation = Conversation(
+            build_graph(model=script("fine")).compile(
+                checkpointer=kept.checkpointer, store=kept.store
+            ),
+            "t",
+        )
         assert [m.text for m in conversation.history()] == ["one", "fine"]
         assert "one" in conversation.export()
-        for write in (lambda: conversation.ask("two"), lambda: conversation.rename("new"), conversation.fork, conversation.delete):
+        for write in (
+            lambda: conversation.ask("two"),
+            lambda: conversation.rename("new"),
+            conversation.fork,
+            conversation.delete,
+        ):
             with pytest.raises(PersistenceError, match="check that it can be written"):
                 write()
     assert sorted(file.name for file in folder.iterdir() if file.stat().st_size) == ["chat.db"]
@@ -186,7 +236,9 @@ def _read_as_nobody(folder: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
 @pytest.mark.parametrize(("file", "place"), [(0o444, 0o777), (0o444, 0o555), (0o644, 0o555)])
-def test_a_store_that_cannot_be_written_is_listed_shown_and_exported(file: int, place: int, kind: str) -> None:
+def test_a_store_that_cannot_be_written_is_listed_shown_and_exported(
+    file: int, place: int, kind: str
+) -> None:
     with folder_for_all() as folder:
         ask(f"sqlite:///{folder}/chat.db", "t", "one")
         (folder / "chat.db").chmod(file)
@@ -223,7 +275,10 @@ def test_one_connection_in_two_threads_is_not_told_as_damage() -> None:
     with pytest.raises(PersistenceError, match="two threads at once"), storage_errors():
         raise failure
     connection.close()
-    with pytest.raises(PersistenceError, match="the conversation store was closed: open it again"), storage_errors():
+    with (
+        pytest.raises(PersistenceError, match="the conversation store was closed: open it again"),
+        storage_errors(),
+    ):
         connection.execute("SELECT 1")
 
 
@@ -231,11 +286,16 @@ def _fill_the_disk(folder: Path) -> None:
     with open_persistence(f"sqlite:///{folder}/chat.db") as kept:
         kept.store.put(("a",), "k", {"v": 1})
         # SQLite cannot tell a file that may not grow any more from a full disk.
-        resource.setrlimit(resource.RLIMIT_FSIZE, (max(file.stat().st_size for file in folder.iterdir()), resource.RLIM_INFINITY))
+        resource.setrlimit(
+            resource.RLIMIT_FSIZE,
+            (max(file.stat().st_size for file in folder.iterdir()), resource.RLIM_INFINITY),
+        )
         with pytest.raises(sqlite3.OperationalError):
             kept.store.put(("a",), "k", {"v": "long " * 5_000})
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        graph = build_graph(model=script("fine")).compile(checkpointer=kept.checkpointer, store=kept.store)
+        graph = build_graph(model=script("fine")).compile(
+            checkpointer=kept.checkpointer, store=kept.store
+        )
         assert Conversation(graph, "t", context=SMALL).ask("one").turn == 1
 
 
@@ -246,7 +306,9 @@ def test_a_disk_that_was_full_for_a_moment_stops_nobody_afterwards(tmp_path: Pat
 
 def test_an_unknown_thread_is_not_found_and_not_made() -> None:
     with open_persistence("memory://") as kept:
-        graph = build_graph(model=script("fine")).compile(checkpointer=kept.checkpointer, store=kept.store)
+        graph = build_graph(model=script("fine")).compile(
+            checkpointer=kept.checkpointer, store=kept.store
+        )
         conversation = Conversation(graph, "nobody", context=SMALL)
         for look in (conversation.history, conversation.view, conversation.compact):
             with pytest.raises(ThreadNotFoundError, match="nobody"):
@@ -301,7 +363,9 @@ with model_server.open_model_server() as server, open_persistence(sys.argv[1]) a
 
 
 def strictly(code: str, url: str) -> str:
-    """Run code in a process where LangGraph decodes no class it does not know; return its standard error."""
+    """Run code in a process where LangGraph decodes no class it does not know; return its standard
+    error.
+    """
     env = {"LANGGRAPH_STRICT_MSGPACK": "true", "PATH": "/usr/bin:/bin", "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(
         [sys.executable, "-c", code, url],
@@ -324,7 +388,9 @@ def test_state_survives_strict_msgpack(tmp_path: Path) -> None:
 
 
 def test_a_refused_turn_can_be_read_under_strict_msgpack(tmp_path: Path) -> None:
-    """LangGraph writes the error beside the checkpoint; blocked, it is read as the dictionary of its sentence."""
+    """LangGraph writes the error beside the checkpoint; blocked, it is read as the dictionary of
+    its sentence.
+    """
     strictly(REFUSED, f"sqlite:///{tmp_path}/chat.db")
 
 

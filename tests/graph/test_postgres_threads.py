@@ -37,7 +37,9 @@ def url() -> str:
 
 def test_a_thread_goes_on_after_it_was_closed_sync_and_async(url: str) -> None:
     with open_persistence(url) as kept:
-        assert Conversation(graph_over(kept.checkpointer), "t", context=CONTEXT).ask("one").turn == 1
+        assert (
+            Conversation(graph_over(kept.checkpointer), "t", context=CONTEXT).ask("one").turn == 1
+        )
 
     async def run() -> list[str]:
         async with open_persistence(url) as kept:
@@ -96,7 +98,11 @@ def test_forks_are_let_through(url: str) -> None:
         graph = graph_over(kept.checkpointer)
         for text in ("one", "two"):
             graph.invoke(said(text), CONFIG, context=CONTEXT)
-        rest = next(state for state in graph.get_state_history(CONFIG) if not state.next and len(state.values["messages"]) == 2)
+        rest = next(
+            state
+            for state in graph.get_state_history(CONFIG)
+            if not state.next and len(state.values["messages"]) == 2
+        )
         graph.invoke(said("other"), rest.config, context=CONTEXT)
         assert texts(graph) == ["one", "answer to one", "other", "answer to other"]
 
@@ -106,7 +112,12 @@ def test_workers_on_one_database_take_turns(url: str) -> None:
     with open_persistence(url) as one, open_persistence(url) as two:
         graphs = [graph_over(kept.checkpointer) for kept in (one, two)]
         with ThreadPoolExecutor(4) as pool:
-            list(pool.map(lambda n: Conversation(graphs[n % 2], "t", context=CONTEXT).ask(asked[n]), range(12)))
+            list(
+                pool.map(
+                    lambda n: Conversation(graphs[n % 2], "t", context=CONTEXT).ask(asked[n]),
+                    range(12),
+                )
+            )
         assert paired([m.text for m in Conversation(graphs[0], "t").history()], asked)
         first = Conversation(graphs[0], "t", context=CONTEXT).stream("first")
         next(first)
@@ -157,11 +168,15 @@ def test_a_lease_whose_connection_broke_is_taken_again_or_left_to_who_has_it(url
 
 
 def test_a_connection_of_ones_own_is_guarded_too(url: str) -> None:
-    with Connection[DictRow].connect(url, autocommit=True, prepare_threshold=0, row_factory=dict_row) as connection:
+    with Connection[DictRow].connect(
+        url, autocommit=True, prepare_threshold=0, row_factory=dict_row
+    ) as connection:
         saver = GuardedSaver(PostgresSaver(connection))
         saver.setup()
         graph = graph_over(saver)
-        slow = graph.stream(said("slow"), CONFIG, context=CONTEXT, stream_mode="updates", durability="sync")
+        slow = graph.stream(
+            said("slow"), CONFIG, context=CONTEXT, stream_mode="updates", durability="sync"
+        )
         next(slow)
         graph.invoke(said("quick"), CONFIG, context=CONTEXT)
         with pytest.raises(ThreadBusyError):
@@ -179,7 +194,9 @@ def test_it_conforms_to_what_langgraph_expects_of_a_saver() -> None:
 
     base = {"put", "put_writes", "get_tuple", "list", "delete_thread"}
     report = asyncio.run(validate(make, capabilities=base))
-    assert {name: result.failures for name, result in report.results.items() if result.failures} == {}
+    assert {
+        name: result.failures for name, result in report.results.items() if result.failures
+    } == {}
     assert {name for name, result in report.results.items() if result.passed} == base
 
 
@@ -208,22 +225,39 @@ def restarting() -> ScriptedModel:
 
 def test_a_server_that_is_restarted_in_mid_turn_costs_no_turn(url: str) -> None:
     with open_persistence(url) as kept:
-        graph = build_graph(model=restarting()).compile(checkpointer=kept.checkpointer, store=kept.store)
+        graph = build_graph(model=restarting()).compile(
+            checkpointer=kept.checkpointer, store=kept.store
+        )
         with ThreadPoolExecutor(4) as pool:  # as many connections as will be found dead
-            list(pool.map(lambda n: Conversation(graph, f"t{n}", context=CONTEXT).ask("one"), range(4)))
+            list(
+                pool.map(
+                    lambda n: Conversation(graph, f"t{n}", context=CONTEXT).ask("one"), range(4)
+                )
+            )
         conversation = Conversation(graph, "t0", context=CONTEXT)
         for text in ("restart", "after"):
             assert conversation.ask(text).text == f"answer to {text}"
         with ThreadPoolExecutor(4) as pool:
-            told = list(pool.map(lambda n: Conversation(graph, f"t{n}", context=CONTEXT).ask("two"), range(4)))
+            told = list(
+                pool.map(
+                    lambda n: Conversation(graph, f"t{n}", context=CONTEXT).ask("two"), range(4)
+                )
+            )
         assert [answer.status for answer in told] == ["answered"] * 4
-        assert [m.text for m in conversation.history() if m.type == "human"] == ["one", "restart", "after", "two"]
+        assert [m.text for m in conversation.history() if m.type == "human"] == [
+            "one",
+            "restart",
+            "after",
+            "two",
+        ]
 
 
 def test_async_it_costs_none_either(url: str) -> None:
     async def run() -> list[str]:
         async with open_persistence(url) as kept:
-            graph = build_graph(model=restarting()).compile(checkpointer=kept.checkpointer, store=kept.store)
+            graph = build_graph(model=restarting()).compile(
+                checkpointer=kept.checkpointer, store=kept.store
+            )
             talks = [Conversation(graph, f"t{n}", context=CONTEXT) for n in range(4)]
             await asyncio.gather(*(talk.aask("one") for talk in talks))
             assert (await talks[0].aask("restart")).text == "answer to restart"
@@ -244,11 +278,15 @@ CREATE CONSTRAINT TRIGGER cut_checkpoints AFTER INSERT ON checkpoints DEFERRABLE
 CREATE TRIGGER cut_writes AFTER INSERT ON checkpoint_writes FOR EACH STATEMENT EXECUTE FUNCTION cut();
 CREATE TRIGGER cut_items AFTER INSERT OR UPDATE ON store FOR EACH STATEMENT EXECUTE FUNCTION cut();
 """
-"""Each eleventh statement that writes loses its connection before it is kept; a sequence counts on where all else is rolled back."""
+"""Each eleventh statement that writes loses its connection before it is kept; a sequence counts on
+where all else is rolled back.
+"""
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_a_write_whose_connection_is_cut_is_done_once_more_and_nobody_sees_it(url: str, asynchronous: bool) -> None:
+def test_a_write_whose_connection_is_cut_is_done_once_more_and_nobody_sees_it(
+    url: str, asynchronous: bool
+) -> None:
     with open_persistence(url):
         pass
     postgres_server().run(url, CUTS)
@@ -257,7 +295,11 @@ def test_a_write_whose_connection_is_cut_is_done_once_more_and_nobody_sees_it(ur
 
     async def run() -> list[str]:
         async with open_persistence(url) as kept:
-            talk = Conversation(build_graph(model=model).compile(checkpointer=kept.checkpointer, store=kept.store), "t", context=CONTEXT)
+            talk = Conversation(
+                build_graph(model=model).compile(checkpointer=kept.checkpointer, store=kept.store),
+                "t",
+                context=CONTEXT,
+            )
             for text in asked:
                 assert (await talk.aask(text)).text == f"answer to {text}"
             return [m.text for m in await talk.ahistory() if m.type == "human"]
@@ -266,7 +308,11 @@ def test_a_write_whose_connection_is_cut_is_done_once_more_and_nobody_sees_it(ur
         assert asyncio.run(run()) == asked
     else:
         with open_persistence(url) as kept:
-            talk = Conversation(build_graph(model=model).compile(checkpointer=kept.checkpointer, store=kept.store), "t", context=CONTEXT)
+            talk = Conversation(
+                build_graph(model=model).compile(checkpointer=kept.checkpointer, store=kept.store),
+                "t",
+                context=CONTEXT,
+            )
             for text in asked:
                 assert talk.ask(text).text == f"answer to {text}"
             assert [m.text for m in talk.history() if m.type == "human"] == asked
@@ -299,7 +345,9 @@ def test_a_write_that_was_kept_and_whose_answer_was_lost_is_taken_for_ones_own(u
             graph.invoke(said(text), CONFIG, context=CONTEXT, durability="sync")
         assert texts(graph) == ["one", "answer to one", "two", "answer to two"]
         assert deaf.writes > 20
-        slow = graph.stream(said("slow"), CONFIG, context=CONTEXT, stream_mode="updates", durability="sync")
+        slow = graph.stream(
+            said("slow"), CONFIG, context=CONTEXT, stream_mode="updates", durability="sync"
+        )
         next(slow)
         graph.invoke(said("quick"), CONFIG, context=CONTEXT)
         with pytest.raises(ThreadBusyError):  # another run's write is never taken for one's own

@@ -1,4 +1,6 @@
-"""What tokens cost: added up by hand, by a user's table in code or in a file; what has no price is said, not guessed."""
+"""What tokens cost: added up by hand, by a user's table in code or in a file; what has no price is
+said, not guessed.
+"""
 
 import json
 import math
@@ -26,7 +28,15 @@ from longtable.graph import (
     read_prices,
     usage_of_threads,
 )
-from longtable.memory.spent import Spent, added, call_usage, price_of, price_rows, spent_of, spent_on
+from longtable.memory.spent import (
+    Spent,
+    added,
+    call_usage,
+    price_of,
+    price_rows,
+    spent_of,
+    spent_on,
+)
 from longtable.memory.tokens import counter
 from tests.support.models import ScriptedModel
 
@@ -36,12 +46,31 @@ PRICES = {"gpt-4o": BIG, "gpt-4o-mini*": MINI, "gpt-*": Price(input=1, output=1)
 
 def test_the_cost_is_the_one_added_by_hand() -> None:
     rows = [
-        Spent("d", "t", "gpt-4o", calls=2, input=1_000_000, output=200_000, cached=400_000, reasoning=50_000),
-        Spent("d", "t", "gpt-4o-mini-2024-07-18", calls=1, input=2_000_000, output=1_000_000, cached=500_000, reasoning=1_000_000),
+        Spent(
+            "d",
+            "t",
+            "gpt-4o",
+            calls=2,
+            input=1_000_000,
+            output=200_000,
+            cached=400_000,
+            reasoning=50_000,
+        ),
+        Spent(
+            "d",
+            "t",
+            "gpt-4o-mini-2024-07-18",
+            calls=1,
+            input=2_000_000,
+            output=1_000_000,
+            cached=500_000,
+            reasoning=1_000_000,
+        ),
         Spent("d", "t", "somebody-else", calls=3, input=9, output=9),
     ]
     big = 0.6 * 2.5 + 0.4 * 1.25 + 0.15 * 10 + 0.05 * 12
-    mini = 2 * 0.15 + 1 * 0.6  # without prices of their own cached and reasoning tokens cost as the others
+    # Without prices of their own cached and reasoning tokens cost as the others.
+    mini = 2 * 0.15 + 1 * 0.6
     costed = price_rows(rows, PRICES)
     assert [row.cost for row in costed] == [pytest.approx(big), pytest.approx(mini), None]
     (total,) = added(costed, ["thread"])
@@ -52,7 +81,13 @@ def test_the_cost_is_the_one_added_by_hand() -> None:
 
 
 def test_a_model_has_the_price_of_its_name_or_of_the_longest_pattern() -> None:
-    names = {"gpt-4o": BIG, "gpt-4o-mini": MINI, "gpt-5": PRICES["gpt-*"], "unknown": None, "": None}
+    names = {
+        "gpt-4o": BIG,
+        "gpt-4o-mini": MINI,
+        "gpt-5": PRICES["gpt-*"],
+        "unknown": None,
+        "": None,
+    }
     assert {name: price_of(name, PRICES) for name in names} == names
 
 
@@ -64,7 +99,9 @@ def test_a_model_has_the_price_of_its_name_or_of_the_longest_pattern() -> None:
     ],
 )
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
-def test_a_table_is_read_from_a_file_as_windows_writes_it_too(tmp_path: Path, name: str, text: str, encoding: str) -> None:
+def test_a_table_is_read_from_a_file_as_windows_writes_it_too(
+    tmp_path: Path, name: str, text: str, encoding: str
+) -> None:
     (tmp_path / name).write_text(text, encoding=encoding)
     assert read_prices(tmp_path / name) == {"gpt-4o": Price(input=2.5, output=10, cached=1.25)}
 
@@ -81,7 +118,9 @@ def test_a_table_is_read_from_a_file_as_windows_writes_it_too(tmp_path: Path, na
         ("[m]\ninput = 1\noutput = 1\ninputs = 2", "there is no 'inputs'"),
     ],
 )
-def test_a_wrong_table_is_named_by_file_model_and_field(tmp_path: Path, text: str, said: str) -> None:
+def test_a_wrong_table_is_named_by_file_model_and_field(
+    tmp_path: Path, text: str, said: str
+) -> None:
     (tmp_path / "mine.toml").write_text(text)
     with pytest.raises(ConfigError, match=said) as caught:
         read_prices(tmp_path / "mine.toml")
@@ -90,12 +129,16 @@ def test_a_wrong_table_is_named_by_file_model_and_field(tmp_path: Path, text: st
         read_prices(tmp_path / "gone.toml")
 
 
-def spend(kept: Persistence, thread: str, project: str | None, model: str, owner: str | None = None) -> Conversation:
+def spend(
+    kept: Persistence, thread: str, project: str | None, model: str, owner: str | None = None
+) -> Conversation:
     usage: Any = {"input_tokens": 1_000, "output_tokens": 100, "total_tokens": 1_100}
     answer = AIMessage("fine", usage_metadata=usage, response_metadata={"model_name": model})
     scripted = ScriptedModel(say=lambda messages: answer.model_copy(), disable_streaming=True)
     graph = build_graph(model=scripted).compile(checkpointer=kept.checkpointer, store=kept.store)
-    talk = Conversation(graph, thread, context=Context(model_limit=16_000, project=project, owner=owner))
+    talk = Conversation(
+        graph, thread, context=Context(model_limit=16_000, project=project, owner=owner)
+    )
     talk.ask("Hi")
     return talk
 
@@ -106,14 +149,19 @@ def test_usage_and_threads_by_project(tmp_path: Path) -> None:
         spend(kept, "b", "sales", "gpt-4o-mini")
         spend(kept, "c", None, "somebody-else")
         rows = usage_of_threads(kept, by=["project"], prices=PRICES)
-        assert [(row.project, row.calls, row.unpriced) for row in rows] == [("", 1, 1), ("sales", 2, 0)]
+        assert [(row.project, row.calls, row.unpriced) for row in rows] == [
+            ("", 1, 1),
+            ("sales", 2, 0),
+        ]
         assert rows[1].cost == pytest.approx((1_000 * 2.65 + 100 * 10.6) / 1_000_000)
         assert one.usage(PRICES)[0].cost == pytest.approx(0.0035)
         assert [info.thread_id for info in list_threads(kept, project="sales")] == ["b", "a"]
         assert {info.project for info in list_threads(kept)} == {"sales", ""}
         one.ask("And?")  # goes on where it belongs
         import_thread(kept, one.export().splitlines(keepends=True), thread_id="copy")
-        assert {info.project for info in list_threads(kept) if info.thread_id in ("a", "copy")} == {"sales"}
+        assert {info.project for info in list_threads(kept) if info.thread_id in ("a", "copy")} == {
+            "sales"
+        }
         call_config = pytest.importorskip("pandas", reason="pandas is not installed").DataFrame(
             usage_of_threads(kept, by=["project"], prices=PRICES)
         )
@@ -126,17 +174,26 @@ def test_usage_outlives_the_thread_once_for_its_owner_only(tmp_path: Path) -> No
         spend(kept, "a", "sales", "gpt-4o").ask("Again")
         before = usage_of_threads(kept, by=["project", "model", "hour", "month"], prices=PRICES)
         delete_thread(kept, "a")
-        assert usage_of_threads(kept, by=["project", "model", "hour", "month"], prices=PRICES) == before
+        assert (
+            usage_of_threads(kept, by=["project", "model", "hour", "month"], prices=PRICES)
+            == before
+        )
         assert before[0].hour[:7] == before[0].month == f"{datetime.now(UTC):%Y-%m}"
         assert [row.thread for row in usage_of_threads(kept, by=["thread"])] == ["deleted"]
         assert "a" not in {item.key for item in kept.store.search(("longtable",), limit=100)}
         spend(kept, "a", "sales", "gpt-4o")  # another thread of the same name
         assert sum(row.calls for row in usage_of_threads(kept)) == 3
-        assert len(prune_threads(kept, older_than=timedelta(0), now=datetime.now(UTC) + timedelta(1))) == 1
+        assert (
+            len(prune_threads(kept, older_than=timedelta(0), now=datetime.now(UTC) + timedelta(1)))
+            == 1
+        )
         assert sum(row.calls for row in usage_of_threads(kept)) == 3
         spend(kept, "hers", None, "gpt-4o", owner="ann")
         delete_thread(kept, "hers", owner="ann")
-        assert [sum(row.calls for row in usage_of_threads(kept, owner=owner)) for owner in (None, "bob", "ann")] == [3, 3, 4]
+        assert [
+            sum(row.calls for row in usage_of_threads(kept, owner=owner))
+            for owner in (None, "bob", "ann")
+        ] == [3, 3, 4]
 
 
 def test_a_deletion_that_was_cut_short_counts_once(tmp_path: Path) -> None:
@@ -154,11 +211,38 @@ def test_usage_of_a_period(tmp_path: Path) -> None:
     with open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept:
         spend(kept, "a", None, "gpt-4o")
         now = datetime.now(UTC)
-        month, day, hour = f"{now:%Y-%m}", f"{now:%Y-%m-%d}", f"{now - timedelta(hours=1):%Y-%m-%dT%H}"
-        for first, last in ((month, ""), ("", "2999-01"), (day, day), (hour, ""), (month, day), ("1999-12-31", "2999-12-31T23")):
-            assert [row.calls for row in usage_of_threads(kept, by=[], first=first, last=last)] == [1], (first, last)
-        assert usage_of_threads(kept, first="2999-01") == usage_of_threads(kept, last="1999-12-31") == []
-        for wrong in ("2026", "2026-13", "2026-02-30", "2026-11-23T24", "yesterday", "20261123", " 2026-11", "２０２６-11", "2026-1-01"):
+        month, day, hour = (
+            f"{now:%Y-%m}",
+            f"{now:%Y-%m-%d}",
+            f"{now - timedelta(hours=1):%Y-%m-%dT%H}",
+        )
+        for first, last in (
+            (month, ""),
+            ("", "2999-01"),
+            (day, day),
+            (hour, ""),
+            (month, day),
+            ("1999-12-31", "2999-12-31T23"),
+        ):
+            assert [row.calls for row in usage_of_threads(kept, by=[], first=first, last=last)] == [
+                1
+            ], (first, last)
+        assert (
+            usage_of_threads(kept, first="2999-01")
+            == usage_of_threads(kept, last="1999-12-31")
+            == []
+        )
+        for wrong in (
+            "2026",
+            "2026-13",
+            "2026-02-30",
+            "2026-11-23T24",
+            "yesterday",
+            "20261123",
+            " 2026-11",
+            "２０２６-11",
+            "2026-1-01",
+        ):
             with pytest.raises(ConfigError, match="give a day, month or hour"):
                 usage_of_threads(kept, first=wrong)
         with pytest.raises(ConfigError, match="a period ends after it begins"):
@@ -179,10 +263,20 @@ def test_usage_of_a_period(tmp_path: Path) -> None:
         ({"cost": True}, None),
     ],
 )
-def test_what_a_provider_charged_stands_beside_the_computed_price(metadata: dict[str, Any], charged: float | None) -> None:
+def test_what_a_provider_charged_stands_beside_the_computed_price(
+    metadata: dict[str, Any], charged: float | None
+) -> None:
     usage: Any = {"input_tokens": 1_000_000, "output_tokens": 0, "total_tokens": 1_000_000}
-    answers = [AIMessage("fine", usage_metadata=usage, response_metadata={"model_name": "gpt-4o", **metadata}) for _ in range(2)]
-    [row] = added(price_rows(spent_of(answers, thread="t", model="", encoding="o200k_base"), PRICES), ["model"])
+    answers = [
+        AIMessage(
+            "fine", usage_metadata=usage, response_metadata={"model_name": "gpt-4o", **metadata}
+        )
+        for _ in range(2)
+    ]
+    [row] = added(
+        price_rows(spent_of(answers, thread="t", model="", encoding="o200k_base"), PRICES),
+        ["model"],
+    )
     assert row.charged == (None if charged is None else 2 * charged)
     assert row.cost == pytest.approx(5.0)
     record = {"spent": [call_usage(answers[0], [], "", counter("o200k_base"))]}

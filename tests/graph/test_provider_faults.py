@@ -46,12 +46,16 @@ def server() -> Iterator[ModelServer]:
 
 
 def conversation(server: ModelServer, context: Context = CONTEXT) -> Conversation:
-    graph = build_graph(model=server.chat_model(), summarizer=False, tools=[add]).compile(checkpointer=InMemorySaver())
+    graph = build_graph(model=server.chat_model(), summarizer=False, tools=[add]).compile(
+        checkpointer=InMemorySaver()
+    )
     return Conversation(graph, "t", context=context)
 
 
 def test_a_tool_loop_over_http_streams_and_keeps_usage(server: ModelServer) -> None:
-    server.script(model_server.call("add", a=2, b=3), model_server.say("It is five.", input_tokens=321))
+    server.script(
+        model_server.call("add", a=2, b=3), model_server.say("It is five.", input_tokens=321)
+    )
     talk = conversation(server)
     events = list(talk.stream("What is 2 + 3?"))
     assert "".join(e["text"] for e in events if e["type"] == "token") == "It is five."
@@ -77,7 +81,11 @@ def test_async_speaks_the_same_protocol(server: ModelServer) -> None:
         (model_server.say("half an answer", breaks="drop"), ProviderUnavailableError),
         (model_server.say("half an answer", breaks="truncate"), ProviderUnavailableError),
         (
-            model_server.calls(model_server.ToolCall(name="add", arguments='{"a": 1, "b": 22}', id="c"), breaks="truncate", pieces=6),
+            model_server.calls(
+                model_server.ToolCall(name="add", arguments='{"a": 1, "b": 22}', id="c"),
+                breaks="truncate",
+                pieces=6,
+            ),
             ProviderUnavailableError,
         ),
         (model_server.error(400, "your tool schema is odd"), ProviderError),
@@ -91,7 +99,9 @@ def test_a_fault_is_typed_told_without_internals_and_the_turn_can_be_resumed(
     with pytest.raises(kind) as caught:
         talk.ask("hello")
     told = caught.value.user_text("en") + caught.value.user_text("zh")
-    assert not any(word in told + str(caught.value) for word in ("sk-secret", "Traceback", "127.0.0.1"))
+    assert not any(
+        word in told + str(caught.value) for word in ("sk-secret", "Traceback", "127.0.0.1")
+    )
     assert [m.text for m in talk.history()] == ["hello"]
     assert talk.pending()
     server.script(model_server.say("here I am"))
@@ -117,13 +127,21 @@ def test_a_name_is_sent_as_providers_take_it_and_the_real_one_stands_in_the_text
     def strict(request: model_server.ChatRequest) -> Reply | Fault:
         names = [message["name"] for message in request.messages if "name" in message]
         good = all(re.fullmatch("[a-zA-Z0-9_-]{1,64}", each) for each in names)
-        return model_server.say("hi") if good else model_server.error(400, "Invalid 'messages[1].name'", param="messages[1].name")
+        return (
+            model_server.say("hi")
+            if good
+            else model_server.error(400, "Invalid 'messages[1].name'", param="messages[1].name")
+        )
 
     server.always(strict)
     app: Any = build_graph(model=server.chat_model()).compile(checkpointer=InMemorySaver())
     content: Any = [{"type": "text", "text": "hello"}] if parts else "hello"
     config: RunnableConfig = {"configurable": {"thread_id": "t"}}
-    talk = [HumanMessage("before", name=name), AIMessage(content, name=name), HumanMessage(content, name=name, id="h")]
+    talk = [
+        HumanMessage("before", name=name),
+        AIMessage(content, name=name),
+        HumanMessage(content, name=name, id="h"),
+    ]
     values = app.invoke({"messages": talk}, config, context=CONTEXT)
     for message in server.requests[0].messages[2:]:
         said = message["content"]
@@ -161,24 +179,38 @@ def test_an_empty_account_is_told_and_not_waited_for(server: ModelServer, status
     assert "充值" in caught.value.user_text("zh")
 
 
-def test_a_stream_that_turns_to_garbage_is_no_reason_to_doubt_the_base_url(server: ModelServer) -> None:
+def test_a_stream_that_turns_to_garbage_is_no_reason_to_doubt_the_base_url(
+    server: ModelServer,
+) -> None:
     server.script(model_server.say("half an answer", breaks="garbage"))
     with pytest.raises(ProviderProtocolError) as caught:
         conversation(server).ask("hello")
     assert "/v1" not in str(caught.value)
 
 
-def test_a_model_whose_repairs_are_spent_is_no_longer_offered_run_sql(server: ModelServer, tmp_path: Path) -> None:
+def test_a_model_whose_repairs_are_spent_is_no_longer_offered_run_sql(
+    server: ModelServer, tmp_path: Path
+) -> None:
     with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
         connection.execute("CREATE TABLE orders (id INTEGER)")
-    server.script(*[model_server.call("run_sql", sql="SELECT nothing FROM orders")] * 2, model_server.say("It failed."))
+    server.script(
+        *[model_server.call("run_sql", sql="SELECT nothing FROM orders")] * 2,
+        model_server.say("It failed."),
+    )
     server.always(model_server.say("Hello."))
     with Database.open(f"sqlite:///{tmp_path}/shop.db") as database:
-        graph = build_graph(model=server.chat_model(), summarizer=False, database=database).compile(checkpointer=InMemorySaver())
+        graph = build_graph(model=server.chat_model(), summarizer=False, database=database).compile(
+            checkpointer=InMemorySaver()
+        )
         talk = Conversation(graph, "t", context=Context(model_limit=16_000, max_repairs=1))
         assert talk.ask("names").text == "It failed."
         talk.ask("and now?")
-    assert ["run_sql" in request.tool_names for request in server.requests] == [True, True, False, True]
+    assert ["run_sql" in request.tool_names for request in server.requests] == [
+        True,
+        True,
+        False,
+        True,
+    ]
     assert "describe_tables" in server.requests[2].tool_names
 
 
@@ -191,7 +223,9 @@ def test_a_provider_that_is_down_is_said() -> None:
 
 
 @pytest.mark.parametrize("shape", ["openai", "llama_cpp", "vllm", "vllm_flat"])
-def test_an_overflow_compacts_harder_and_the_turn_succeeds(server: ModelServer, shape: OverflowShape) -> None:
+def test_an_overflow_compacts_harder_and_the_turn_succeeds(
+    server: ModelServer, shape: OverflowShape
+) -> None:
     server.always(model_server.say("answer " + "word " * 60))
     talk = conversation(server)
     for n in range(8):
@@ -222,14 +256,19 @@ def test_an_overflow_that_no_compaction_helps_is_a_typed_error(server: ModelServ
 
 def test_malformed_arguments_and_unknown_tools_go_back_to_the_model(server: ModelServer) -> None:
     bad = model_server.calls(
-        model_server.ToolCall(name="add", arguments="a = 1", id="c1"), model_server.ToolCall(name="subtract", arguments="{}", id="c2")
+        model_server.ToolCall(name="add", arguments="a = 1", id="c1"),
+        model_server.ToolCall(name="subtract", arguments="{}", id="c2"),
     )
     server.script(bad, model_server.say("Sorry."))
     talk = conversation(server)
     assert talk.ask("try").text == "Sorry."
     assert [m.status for m in talk.history() if isinstance(m, ToolMessage)] == ["error", "error"]
     sent = server.requests[1].messages
-    assert {call["id"] for call in sent[2]["tool_calls"]} == {message["tool_call_id"] for message in sent[3:]} == {"c1", "c2"}
+    assert (
+        {call["id"] for call in sent[2]["tool_calls"]}
+        == {message["tool_call_id"] for message in sent[3:]}
+        == {"c1", "c2"}
+    )
 
 
 def test_an_empty_answer_is_asked_for_once_more(server: ModelServer) -> None:

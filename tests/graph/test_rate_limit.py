@@ -14,8 +14,21 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-from longtable.base.errors import ConfigError, MessageTooLongError, ProviderRefusedError, ProviderUnavailableError, RateLimitedError
-from longtable.graph import Context, Conversation, RateLimit, build_graph, delete_thread, open_persistence
+from longtable.base.errors import (
+    ConfigError,
+    MessageTooLongError,
+    ProviderRefusedError,
+    ProviderUnavailableError,
+    RateLimitedError,
+)
+from longtable.graph import (
+    Context,
+    Conversation,
+    RateLimit,
+    build_graph,
+    delete_thread,
+    open_persistence,
+)
 from tests.support.models import ScriptedModel
 from tests.support.postgres import postgres_server
 
@@ -32,16 +45,24 @@ class Clock:
         return self.now
 
 
-def talk(limit: RateLimit, thread: str, owner: str | None, *, store: Any = None, saver: Any = None) -> Conversation:
+def talk(
+    limit: RateLimit, thread: str, owner: str | None, *, store: Any = None, saver: Any = None
+) -> Conversation:
     model = ScriptedModel(say=lambda messages: AIMessage("yes"))
-    app: Any = build_graph(model=model, rate_limit=limit).compile(checkpointer=saver or InMemorySaver(), store=store)
+    app: Any = build_graph(model=model, rate_limit=limit).compile(
+        checkpointer=saver or InMemorySaver(), store=store
+    )
     return Conversation(app, thread, context=CONTEXT.replace(owner=owner))
 
 
 def test_an_owner_has_so_many_turns_and_is_told_how_long_to_wait() -> None:
     clock = Clock()
     limit = RateLimit(turns=2, seconds=60, clock=clock)
-    ann, other_thread, bob = talk(limit, "a", "ann"), talk(limit, "b", "ann"), talk(limit, "c", "bob")
+    ann, other_thread, bob = (
+        talk(limit, "a", "ann"),
+        talk(limit, "b", "ann"),
+        talk(limit, "c", "bob"),
+    )
     ann.ask("one")
     clock.now += 50
     with pytest.raises(MessageTooLongError):
@@ -93,17 +114,31 @@ def test_two_processes_that_share_a_store_count_together(kind: str, tmp_path: Pa
     url = postgres_server().create() if kind == "postgres" else f"sqlite:///{tmp_path / 'chat.db'}"
     command = [sys.executable, "-c", ASK, url]
     with ExitStack() as stack:
-        processes = [stack.enter_context(subprocess.Popen([*command, name], **PIPES)) for name in ("one", "two")]
-        assert [process.stdout.readline() for process in processes if process.stdout] == ["ready\n"] * 2
+        processes = [
+            stack.enter_context(subprocess.Popen([*command, name], **PIPES))
+            for name in ("one", "two")
+        ]
+        assert [process.stdout.readline() for process in processes if process.stdout] == [
+            "ready\n"
+        ] * 2
         for process in processes:  # both begin at once
             assert process.stdin
             process.stdin.write("\n")
             process.stdin.flush()
-        said = Counter(" ".join(process.communicate(timeout=60)[0] for process in processes).split())
+        said = Counter(
+            " ".join(process.communicate(timeout=60)[0] for process in processes).split()
+        )
     assert said["answered"] + said["limited"] == 8
-    assert 4 <= said["answered"] <= 6  # two that begin at the same moment may let one or two more through
+    # Two that begin at the same moment may let one or two more through.
+    assert 4 <= said["answered"] <= 6
     with open_persistence(url) as kept:
-        later = talk(RateLimit(turns=4, seconds=600), "later", "ann", store=kept.store, saver=kept.checkpointer)
+        later = talk(
+            RateLimit(turns=4, seconds=600),
+            "later",
+            "ann",
+            store=kept.store,
+            saver=kept.checkpointer,
+        )
         with pytest.raises(RateLimitedError):
             later.ask("one more")
 
@@ -121,14 +156,24 @@ def test_of_a_deleted_thread_no_count_is_left(tmp_path: Path) -> None:
     with open_persistence(f"sqlite:///{tmp_path / 'chat.db'}") as kept:
         for owner in (None, "ann"):
             thread_id = f"gone-{owner}"
-            talk(RateLimit(turns=5, seconds=600), thread_id, owner, store=kept.store, saver=kept.checkpointer).ask("one")
+            talk(
+                RateLimit(turns=5, seconds=600),
+                thread_id,
+                owner,
+                store=kept.store,
+                saver=kept.checkpointer,
+            ).ask("one")
             delete_thread(kept, thread_id, all_owners=True)
-        assert "gone" not in str([(item.key, item.value) for item in kept.store.search(("longtable",))])
+        assert "gone" not in str(
+            [(item.key, item.value) for item in kept.store.search(("longtable",))]
+        )
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 @pytest.mark.parametrize("stored", [False, True])
-def test_a_turn_whose_provider_is_down_is_not_counted_and_no_resume_gains_one(stored: bool, asynchronous: bool) -> None:
+def test_a_turn_whose_provider_is_down_is_not_counted_and_no_resume_gains_one(
+    stored: bool, asynchronous: bool
+) -> None:
     down: list[Exception] = [ConnectionError(), ConnectionError(), ConnectionError()]
 
     def say(_: Any) -> AIMessage:
@@ -138,7 +183,9 @@ def test_a_turn_whose_provider_is_down_is_not_counted_and_no_resume_gains_one(st
 
     limit = RateLimit(turns=2, seconds=600)
     graph = build_graph(model=ScriptedModel(say=say), rate_limit=limit)
-    app: Any = graph.compile(checkpointer=InMemorySaver(), store=InMemoryStore() if stored else None)
+    app: Any = graph.compile(
+        checkpointer=InMemorySaver(), store=InMemoryStore() if stored else None
+    )
     talk = Conversation(app, "a", context=CONTEXT.replace(owner="ann"))
 
     def ask(text: str) -> str:
@@ -162,7 +209,9 @@ def test_a_turn_that_the_provider_refuses_for_what_was_sent_stays_counted() -> N
         raise BadRequest
 
     limit = RateLimit(turns=1, seconds=600)
-    app: Any = build_graph(model=ScriptedModel(say=say), rate_limit=limit).compile(checkpointer=InMemorySaver())
+    app: Any = build_graph(model=ScriptedModel(say=say), rate_limit=limit).compile(
+        checkpointer=InMemorySaver()
+    )
     ann = CONTEXT.replace(owner="ann")
     with pytest.raises(ProviderRefusedError):
         Conversation(app, "a", context=ann).ask("one")
@@ -196,7 +245,17 @@ def test_a_store_that_fails_costs_nobody_the_answer(caplog: pytest.LogCaptureFix
     assert "hunter2" not in caplog.text
 
 
-@pytest.mark.parametrize("wrong", [{"turns": 0}, {"seconds": 0}, {"turns": 1.5}, {"turns": True}, {"turns": "5"}, {"turns": 10_001}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"turns": 0},
+        {"seconds": 0},
+        {"turns": 1.5},
+        {"turns": True},
+        {"turns": "5"},
+        {"turns": 10_001},
+    ],
+)
 def test_a_wrong_limit_is_refused_when_it_is_made(wrong: Any) -> None:
     with pytest.raises(ConfigError, match=f"RateLimit.{next(iter(wrong))}"):
         RateLimit(**wrong)

@@ -24,14 +24,18 @@ from tests.support.threads import of_type, talk, thread, values_of
 
 
 def recaller(**args: Any) -> ScriptedModel:
-    """Return a model that recalls when asked to, then answers with what it read; other questions it just answers."""
+    """Return a model that recalls when asked to, then answers with what it read; other questions it
+    just answers.
+    """
 
     def say(sent: Any) -> AIMessage:
         if isinstance(sent[-1], ToolMessage):
             texts = [message["text"] for message in json.loads(sent[-1].text).get("messages", ())]
             return AIMessage(f"read: {' | '.join(texts)}" if texts else f"nothing: {sent[-1].text}")
         if sent[-1].text.startswith("recall"):
-            return call("recall_history", "c1", **(args or {"query": sent[-1].text.removeprefix("recall ")}))
+            return call(
+                "recall_history", "c1", **(args or {"query": sent[-1].text.removeprefix("recall ")})
+            )
         return AIMessage("noted " + "a " * 40)
 
     return ScriptedModel(say=say)
@@ -47,8 +51,13 @@ def long_thread(model: ScriptedModel | None = None, **more: Any) -> Conversation
 
 
 @pytest.mark.parametrize("retire_after", [None, 10])
-@pytest.mark.parametrize(("query", "words"), [("Kingfisher budget", "48,250 euros"), ("翠鸟 预算", "四万八千欧元"), ("m1", "48,250 euros")])
-def test_what_was_compacted_or_retired_comes_back_word_for_word(retire_after: int | None, query: str, words: str) -> None:
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [("Kingfisher budget", "48,250 euros"), ("翠鸟 预算", "四万八千欧元"), ("m1", "48,250 euros")],
+)
+def test_what_was_compacted_or_retired_comes_back_word_for_word(
+    retire_after: int | None, query: str, words: str
+) -> None:
     conversation = long_thread(policy=CompactionPolicy(retire_after=retire_after))
     assert bool(values_of(conversation).get("archive")) == (retire_after is not None)
     answer = conversation.ask(f"recall {query}")
@@ -57,7 +66,12 @@ def test_what_was_compacted_or_retired_comes_back_word_for_word(retire_after: in
 
 
 @pytest.mark.parametrize(
-    ("query", "words"), [("Kingfisher budget", "48,250 euros"), ("翠鸟的预算是多少", "四万八千欧元"), ("m1", "48,250 euros")]
+    ("query", "words"),
+    [
+        ("Kingfisher budget", "48,250 euros"),
+        ("翠鸟的预算是多少", "四万八千欧元"),
+        ("m1", "48,250 euros"),
+    ],
 )
 def test_with_a_window_what_has_left_it_is_recalled(query: str, words: str) -> None:
     conversation = long_thread(policy=window(4))
@@ -72,8 +86,12 @@ def test_a_range_of_numbers_brings_those_messages_and_no_others() -> None:
     assert [text.split()[0] for text in read] == ["q4", "noted", "q5", "noted", "q6"]
 
 
-@pytest.mark.parametrize(("query", "words"), [("m3", "row 2: value 14"), ("value 4900", "row 700: value 4900")])
-def test_a_result_that_was_shortened_in_this_turn_is_read_in_this_turn(query: str, words: str) -> None:
+@pytest.mark.parametrize(
+    ("query", "words"), [("m3", "row 2: value 14"), ("value 4900", "row 700: value 4900")]
+)
+def test_a_result_that_was_shortened_in_this_turn_is_read_in_this_turn(
+    query: str, words: str
+) -> None:
     @tool
     def report() -> str:
         """Report."""
@@ -87,30 +105,49 @@ def test_a_result_that_was_shortened_in_this_turn_is_read_in_this_turn(query: st
             return call("recall_history", "c2", query=query)
         return AIMessage(json.loads(sent[-1].text)["messages"][0]["text"])
 
-    assert words in thread(ScriptedModel(say=say), recall=True, tools=[report]).ask("report, please").text
+    assert (
+        words
+        in thread(ScriptedModel(say=say), recall=True, tools=[report]).ask("report, please").text
+    )
 
 
 def test_what_is_recalled_names_its_speaker_and_is_found_by_that_name() -> None:
     conversation = thread(recaller(), recall=True, policy=window(2))
-    given: Any = {"messages": [HumanMessage("The budget is 48,250 euros.", name="Wang Fang"), HumanMessage("It is 9.", name="Ann")]}
+    given: Any = {
+        "messages": [
+            HumanMessage("The budget is 48,250 euros.", name="Wang Fang"),
+            HumanMessage("It is 9.", name="Ann"),
+        ]
+    }
     conversation.graph.invoke(given, conversation.config, context=conversation.context)
     talk(conversation, 6)
     conversation.ask("recall Wang Fang")
     [answer] = [json.loads(m.text) for m in conversation.history() if m.type == "tool"]
-    assert [(message["name"], message["text"]) for message in answer["messages"]] == [("Wang Fang", "The budget is 48,250 euros.")]
+    assert [(message["name"], message["text"]) for message in answer["messages"]] == [
+        ("Wang Fang", "The budget is 48,250 euros.")
+    ]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "shown"), [({"query": "m1-m999"}, range(1, 21)), ({"query": "m900-m999"}, [0]), ({"query": "noted", "limit": 0}, [1])]
+    ("arguments", "shown"),
+    [
+        ({"query": "m1-m999"}, range(1, 21)),
+        ({"query": "m900-m999"}, [0]),
+        ({"query": "noted", "limit": 0}, [1]),
+    ],
 )
-def test_a_range_past_the_end_and_a_limit_of_nothing_are_answered(arguments: dict[str, Any], shown: Sequence[int]) -> None:
+def test_a_range_past_the_end_and_a_limit_of_nothing_are_answered(
+    arguments: dict[str, Any], shown: Sequence[int]
+) -> None:
     conversation = long_thread(recaller(**arguments))
     conversation.ask("recall it")
     answer = json.loads(next(m.text for m in reversed(conversation.history()) if m.type == "tool"))
     assert answer["shown"] == len(answer["messages"])
     assert answer["shown"] in shown
     if arguments["query"] == "m1-m999":
-        assert [message["number"] for message in answer["messages"]] == [*range(1, answer["shown"] + 1)]
+        assert [message["number"] for message in answer["messages"]] == [
+            *range(1, answer["shown"] + 1)
+        ]
         assert answer["found"] == 54
     assert answer["found"] or "no message's" in answer["note"]
 
@@ -118,14 +155,29 @@ def test_a_range_past_the_end_and_a_limit_of_nothing_are_answered(arguments: dic
 @pytest.mark.parametrize(
     ("question", "answer", "shown"),
     [
-        ("How many orders came from region {n} in the spring?", "Region {n} had 370 orders, 12 percent more than the year before. " * 4, 5),
-        ("第 {n} 区春天有多少订单？", "第 {n} 区春天有 370 个订单，比前一年多了百分之十二，主要是因为新开了两家店。" * 3, 4),
+        (
+            "How many orders came from region {n} in the spring?",
+            "Region {n} had 370 orders, 12 percent more than the year before. " * 4,
+            5,
+        ),
+        (
+            "第 {n} 区春天有多少订单？",
+            "第 {n} 区春天有 370 个订单，比前一年多了百分之十二，主要是因为新开了两家店。" * 3,
+            4,
+        ),
     ],
 )
-def test_what_is_recalled_fills_its_share_of_tokens_and_takes_no_more(question: str, answer: str, shown: int) -> None:
+def test_what_is_recalled_fills_its_share_of_tokens_and_takes_no_more(
+    question: str, answer: str, shown: int
+) -> None:
     def say(sent: Any) -> AIMessage:
         if sent[-1].text == "recall":
-            return call("recall_history", "c1", query="orders spring" if question.isascii() else "春天 订单", limit=8)
+            return call(
+                "recall_history",
+                "c1",
+                query="orders spring" if question.isascii() else "春天 订单",
+                limit=8,
+            )
         return AIMessage(answer)
 
     conversation = thread(ScriptedModel(say=say), recall=True, policy=window(4))
@@ -155,7 +207,9 @@ def test_turns_bound_the_search_and_the_event_says_where_it_found() -> None:
 
 def test_a_thread_never_sees_the_words_of_another() -> None:
     saver, store = InMemorySaver(), InMemoryStore()
-    other = long_thread(saver=saver, store=store, thread_id="other", policy=CompactionPolicy(retire_after=10))
+    other = long_thread(
+        saver=saver, store=store, thread_id="other", policy=CompactionPolicy(retire_after=10)
+    )
     assert "48,250" in other.ask("recall Kingfisher").text
     mine = thread(recaller(), recall=True, saver=saver, store=store, thread_id="mine")
     talk(mine, 24)
@@ -175,7 +229,9 @@ def test_what_was_recalled_is_marked_and_never_compacted_as_if_new() -> None:
         read.append(sent[-1].text)
         return AIMessage("## Facts and findings\n- numbers [m1]")
 
-    conversation = long_thread(summarizer=ScriptedModel(say=summarise, profile={"max_input_tokens": 100_000}))
+    conversation = long_thread(
+        summarizer=ScriptedModel(say=summarise, profile={"max_input_tokens": 100_000})
+    )
     conversation.ask("recall Kingfisher budget")
     assert [kind_of(m) for m in conversation.history() if m.type == "tool"] == [RECALLED]
     read.clear()
@@ -201,19 +257,29 @@ def test_wrong_arguments_are_told_to_the_model() -> None:
 
 
 def meanings(texts: Sequence[str]) -> list[list[float]]:
-    """Embed by subject: what speaks of money is near to what speaks of a budget, whatever the words."""
+    """Embed by subject: what speaks of money is near to what speaks of a budget, whatever the
+    words.
+    """
     subjects = (("budget", "money"), ("预算", "钱"), ("noted",))
-    return [[1.0 * any(word in text for word in subject) for subject in subjects] + [0.1] for text in texts]
+    return [
+        [1.0 * any(word in text for word in subject) for subject in subjects] + [0.1]
+        for text in texts
+    ]
 
 
-@pytest.mark.parametrize("policy", [CompactionPolicy(retire_after=10), CompactionPolicy(retire_after=None), window(4)])
+@pytest.mark.parametrize(
+    "policy", [CompactionPolicy(retire_after=10), CompactionPolicy(retire_after=None), window(4)]
+)
 @pytest.mark.parametrize(("query", "words"), [("money", "48,250 euros"), ("钱", "四万八千欧元")])
-def test_meaning_finds_what_words_do_not_where_the_store_embeds(policy: CompactionPolicy, query: str, words: str) -> None:
+def test_meaning_finds_what_words_do_not_where_the_store_embeds(
+    policy: CompactionPolicy, query: str, words: str
+) -> None:
     store = InMemoryStore(index={"dims": 4, "embed": meanings, "fields": ["text"]})
     conversation = long_thread(store=store, policy=policy)
     assert words in conversation.ask(f"recall {query}").text
     delete_thread(Persistence(conversation.graph.checkpointer, store), "t")  # type: ignore[arg-type]  # an in-memory saver
-    assert {item.namespace for item in store.search(("longtable",), limit=1_000)} <= {USAGE}  # what it took stays
+    # What it took stays.
+    assert {item.namespace for item in store.search(("longtable",), limit=1_000)} <= {USAGE}
 
 
 def test_without_an_embedding_server_words_alone_are_searched() -> None:
@@ -233,7 +299,9 @@ def test_recall_works_async_on_real_files_after_a_restart(tmp_path: Path) -> Non
             conversation = Conversation(compiled, "t", context=Context(model_limit=3_000))
             return [(await conversation.aask(question)).text for question in questions][-1]
 
-    asyncio.run(session(["The project is called Kingfisher.", *(f"q{n} " + "w " * 82 for n in range(24))]))
+    asyncio.run(
+        session(["The project is called Kingfisher.", *(f"q{n} " + "w " * 82 for n in range(24))])
+    )
     assert "called Kingfisher" in asyncio.run(session(["recall project Kingfisher"]))
 
 
@@ -242,7 +310,12 @@ def test_no_stream_shows_the_originals_that_the_tool_is_handed() -> None:
 
     async def run() -> list[Any]:
         given: Any = {"messages": [("user", "recall nothing-like-this")]}
-        return [e async for e in conversation.graph.astream_events(given, conversation.config, context=conversation.context, version="v2")]
+        return [
+            e
+            async for e in conversation.graph.astream_events(
+                given, conversation.config, context=conversation.context, version="v2"
+            )
+        ]
 
     starts = [event for event in asyncio.run(run()) if event["event"] == "on_tool_start"]
     assert starts

@@ -1,4 +1,6 @@
-"""A provider refuses a request for its content: the turn is closed, its messages leave the view, and the thread goes on."""
+"""A provider refuses a request for its content: the turn is closed, its messages leave the view,
+and the thread goes on.
+"""
 
 import asyncio
 import re
@@ -12,8 +14,22 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 
-from longtable.base.errors import ProviderRefusedError, ProviderUnavailableError, ThreadBusyError, TurnPendingError
-from longtable.graph import Context, Conversation, State, build_graph, import_thread, list_threads, next_view, open_persistence
+from longtable.base.errors import (
+    ProviderRefusedError,
+    ProviderUnavailableError,
+    ThreadBusyError,
+    TurnPendingError,
+)
+from longtable.graph import (
+    Context,
+    Conversation,
+    State,
+    build_graph,
+    import_thread,
+    list_threads,
+    next_view,
+    open_persistence,
+)
 from longtable.graph.embedding import as_node
 from longtable.memory.stamps import EXCLUDED, kind_of
 from longtable.memory.thread import REFUSED_NOTE
@@ -27,9 +43,14 @@ from tests.support.models import script
 CONTEXT = Context(model_limit=8_000)
 T: RunnableConfig = {"configurable": {"thread_id": "t"}}
 NOTE, NOTE_ZH = REFUSED_NOTE["en"], REFUSED_NOTE["zh"]
-POLICY = model_server.error(400, "The prompt was flagged.", type="invalid_request_error", code="content_policy_violation")
+POLICY = model_server.error(
+    400, "The prompt was flagged.", type="invalid_request_error", code="content_policy_violation"
+)
 IMAGE = HumanMessage(
-    [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}],
+    [
+        {"type": "text", "text": "What is this?"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}},
+    ],
     id="picture",
 )
 
@@ -49,8 +70,16 @@ def server() -> Iterator[ModelServer]:
 def picky(request: ChatRequest) -> Reply | Fault:
     """Refuse as providers do: images, and the word "poison" wherever it stands."""
     if "image_url" in str(request.messages):
-        return model_server.error(400, "Invalid content type. image_url is only supported by certain models.", param="messages.[1].content")
-    return POLICY if "poison" in str(request.messages) else model_server.say(f"seen {len(request.messages)}")
+        return model_server.error(
+            400,
+            "Invalid content type. image_url is only supported by certain models.",
+            param="messages.[1].content",
+        )
+    return (
+        POLICY
+        if "poison" in str(request.messages)
+        else model_server.say(f"seen {len(request.messages)}")
+    )
 
 
 def conversation(server: ModelServer, **settings: Any) -> Conversation:
@@ -91,18 +120,30 @@ def test_a_refused_message_stays_in_the_transcript_and_leaves_the_view_with_a_no
     ask(talk, "two", asynchronous=asynchronous)
     assert contents(server) == ["one", "seen 2", NOTE, "two"]
     assert [m.text for m in talk.history()] == ["one", "seen 2", "some poison", "two", "seen 5"]
-    assert [kind_of(m) for m in talk.history()] == ["normal", "normal", EXCLUDED, "normal", "normal"]
+    assert [kind_of(m) for m in talk.history()] == [
+        "normal",
+        "normal",
+        EXCLUDED,
+        "normal",
+        "normal",
+    ]
     assert len(server.requests) == 3
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_a_refused_image_in_a_bare_graph_is_followed_by_a_plain_question(server: ModelServer, asynchronous: bool) -> None:
+def test_a_refused_image_in_a_bare_graph_is_followed_by_a_plain_question(
+    server: ModelServer, asynchronous: bool
+) -> None:
     server.always(picky)
     app: Any = build_graph(model=server.chat_model()).compile(checkpointer=InMemorySaver())
 
     def invoke(message: HumanMessage) -> list[Any]:
         given = {"messages": [message]}
-        made = asyncio.run(app.ainvoke(given, T, context=CONTEXT)) if asynchronous else app.invoke(given, T, context=CONTEXT)
+        made = (
+            asyncio.run(app.ainvoke(given, T, context=CONTEXT))
+            if asynchronous
+            else app.invoke(given, T, context=CONTEXT)
+        )
         return list(made["messages"])
 
     with pytest.raises(ProviderRefusedError):
@@ -110,7 +151,11 @@ def test_a_refused_image_in_a_bare_graph_is_followed_by_a_plain_question(server:
     values = app.get_state(T).values
     assert values["turn"]["status"] == "failed"
     assert [m.text for m in next_view(values, CONTEXT)[1:]] == [NOTE]
-    assert [m.text for m in invoke(HumanMessage("and now?"))] == ["What is this?", "and now?", "seen 3"]
+    assert [m.text for m in invoke(HumanMessage("and now?"))] == [
+        "What is this?",
+        "and now?",
+        "seen 3",
+    ]
     assert values["messages"][0].content == IMAGE.content
 
 
@@ -123,7 +168,9 @@ def test_the_note_is_in_the_language_of_the_conversation(server: ModelServer) ->
     assert contents(server)[2:] == [NOTE_ZH, "那么退货呢？"]
 
 
-def test_a_tool_result_that_is_refused_takes_its_whole_turn_out_of_the_view(server: ModelServer) -> None:
+def test_a_tool_result_that_is_refused_takes_its_whole_turn_out_of_the_view(
+    server: ModelServer,
+) -> None:
     server.script(model_server.say("hi"), model_server.call("lookup", word="frog"))
     server.always(picky)
     talk = conversation(server)
@@ -135,7 +182,9 @@ def test_a_tool_result_that_is_refused_takes_its_whole_turn_out_of_the_view(serv
     assert_paired(talk.view()[1:])
 
 
-def test_where_a_call_without_it_is_refused_too_nothing_more_is_taken_out_and_the_person_is_told(server: ModelServer) -> None:
+def test_where_a_call_without_it_is_refused_too_nothing_more_is_taken_out_and_the_person_is_told(
+    server: ModelServer,
+) -> None:
     server.always(POLICY)
     talk = conversation(server)
     assert refused(talk, "one").left_out
@@ -157,12 +206,15 @@ def test_the_same_image_sent_twice_does_not_poison_the_third_message(server: Mod
     talk = conversation(server)
     assert refused(talk, "poison").left_out
     assert not refused(talk, "poison again").left_out  # it may be the request itself
-    assert talk.ask("a plain question").text == "seen 3"  # asked once more without it, which shows that it was the message
+    # Asked once more without it, which shows that it was the message.
+    assert talk.ask("a plain question").text == "seen 3"
     assert [m.text for m in talk.view()[1:]] == [NOTE, "a plain question", "seen 3"]
     assert len(server.requests) == 4
 
 
-def test_a_message_that_failed_otherwise_and_then_is_refused_leaves_the_view_too(server: ModelServer) -> None:
+def test_a_message_that_failed_otherwise_and_then_is_refused_leaves_the_view_too(
+    server: ModelServer,
+) -> None:
     server.script(model_server.server_error())
     talk = conversation(server)
     with pytest.raises(ProviderUnavailableError):
@@ -173,7 +225,9 @@ def test_a_message_that_failed_otherwise_and_then_is_refused_leaves_the_view_too
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_retry_brings_the_messages_of_a_refused_turn_back_and_asks_again(server: ModelServer, asynchronous: bool) -> None:
+def test_retry_brings_the_messages_of_a_refused_turn_back_and_asks_again(
+    server: ModelServer, asynchronous: bool
+) -> None:
     server.always(picky)
     talk = conversation(server)
 
@@ -224,7 +278,9 @@ def test_a_bare_graph_retries_where_the_refused_message_is_sent_again(server: Mo
     assert contents(server) == ["hello"]
 
 
-def test_after_a_refusal_exclude_compact_undo_and_pins_work_and_retry_still_does(server: ModelServer) -> None:
+def test_after_a_refusal_exclude_compact_undo_and_pins_work_and_retry_still_does(
+    server: ModelServer,
+) -> None:
     server.always(picky)
     talk = conversation(server)
     for n in range(12):
@@ -261,7 +317,8 @@ def test_a_message_of_a_turn_whose_call_failed_can_be_excluded(server: ModelServ
         talk.ask("second")
     with pytest.raises(TurnPendingError, match=r"resume\(\)"):
         talk.compact()
-    talk.exclude(str(talk.history()[0].id))  # an older one: the turn still waits, and asks without it
+    # An older one: the turn still waits, and asks without it.
+    talk.exclude(str(talk.history()[0].id))
     assert talk.pending()
     server.script(model_server.say("fine"), model_server.server_error())
     assert texts(talk.stream()) == ["fine"]
@@ -276,10 +333,14 @@ def test_a_message_of_a_turn_whose_call_failed_can_be_excluded(server: ModelServ
     assert contents(server) == ["hi", "second", "fine", "fourth"]
 
 
-def test_a_refused_turn_can_be_forked_and_goes_into_an_export(server: ModelServer, tmp_path: Any) -> None:
+def test_a_refused_turn_can_be_forked_and_goes_into_an_export(
+    server: ModelServer, tmp_path: Any
+) -> None:
     server.always(picky)
     with open_persistence(f"sqlite:///{tmp_path}/a.db") as kept:
-        app = build_graph(model=server.chat_model()).compile(checkpointer=kept.checkpointer, store=kept.store)
+        app = build_graph(model=server.chat_model()).compile(
+            checkpointer=kept.checkpointer, store=kept.store
+        )
         talk = Conversation(app, "t", context=CONTEXT)
         refused(talk, "poison")
         import_thread(kept, talk.export().splitlines(), thread_id="copy")
@@ -289,13 +350,19 @@ def test_a_refused_turn_can_be_forked_and_goes_into_an_export(server: ModelServe
                 list(other.stream())
             assert other.ask("a plain question").text == "seen 3"
             assert [m.text for m in other.history()] == ["poison", "a plain question", "seen 3"]
-            assert [e["op"] for e in other.graph.get_state(other.config).values["edits"]] == ["exclude", "include", "exclude"]
+            assert [e["op"] for e in other.graph.get_state(other.config).values["edits"]] == [
+                "exclude",
+                "include",
+                "exclude",
+            ]
 
 
 def test_no_thread_is_called_after_a_refused_message(server: ModelServer, tmp_path: Any) -> None:
     server.always(picky)
     with open_persistence(f"sqlite:///{tmp_path}/a.db") as kept:
-        app = build_graph(model=server.chat_model()).compile(checkpointer=kept.checkpointer, store=kept.store)
+        app = build_graph(model=server.chat_model()).compile(
+            checkpointer=kept.checkpointer, store=kept.store
+        )
         for name in ("own", "made"):
             talk = Conversation(app, name, context=CONTEXT)
             refused(talk, "poison")
@@ -303,15 +370,26 @@ def test_no_thread_is_called_after_a_refused_message(server: ModelServer, tmp_pa
                 talk.rename("My title")
             talk.ask("a plain question")
             talk.ask("another")
-        assert {info.thread_id: info.title for info in list_threads(kept)} == {"own": "My title", "made": "a plain question"}
+        assert {info.thread_id: info.title for info in list_threads(kept)} == {
+            "own": "My title",
+            "made": "a plain question",
+        }
 
 
-def test_an_earlier_talk_handed_in_with_a_refused_message_stays_in_the_view(server: ModelServer) -> None:
+def test_an_earlier_talk_handed_in_with_a_refused_message_stays_in_the_view(
+    server: ModelServer,
+) -> None:
     server.always(picky)
     app: Any = build_graph(model=server.chat_model()).compile(checkpointer=InMemorySaver())
     with pytest.raises(ProviderRefusedError):
-        app.invoke({"messages": [HumanMessage("before"), AIMessage("yes"), IMAGE]}, T, context=CONTEXT)
-    assert [m.text for m in next_view(app.get_state(T).values, CONTEXT)[1:]] == ["before", "yes", NOTE]
+        app.invoke(
+            {"messages": [HumanMessage("before"), AIMessage("yes"), IMAGE]}, T, context=CONTEXT
+        )
+    assert [m.text for m in next_view(app.get_state(T).values, CONTEXT)[1:]] == [
+        "before",
+        "yes",
+        NOTE,
+    ]
 
 
 def test_within_another_graph_a_refused_message_does_not_stop_the_next(server: ModelServer) -> None:
@@ -340,16 +418,34 @@ def test_same_state_same_view_whatever_was_refused(server: ModelServer) -> None:
             continue
     values = talk.graph.get_state(talk.config).values
     assert next_view(values, CONTEXT) == next_view(values, CONTEXT) == talk.view()
-    assert [m.text for m in talk.history() if m.type == "human"] == ["one", "poison", "two", "poison", "poison"]
+    assert [m.text for m in talk.history() if m.type == "human"] == [
+        "one",
+        "poison",
+        "two",
+        "poison",
+        "poison",
+    ]
     assert State.__annotations__.keys() >= values.keys()
 
 
 @pytest.mark.parametrize(
-    ("old", "new"), [("decide", "resume(decisions)"), ("adecide", "aresume(decisions)"), ("astream_reply", "astream(answer=answer)")]
+    ("old", "new"),
+    [
+        ("decide", "resume(decisions)"),
+        ("adecide", "aresume(decisions)"),
+        ("astream_reply", "astream(answer=answer)"),
+    ],
 )
-def test_a_method_that_was_renamed_is_named_awaited_or_not_as_it_was_called(old: str, new: str) -> None:
+def test_a_method_that_was_renamed_is_named_awaited_or_not_as_it_was_called(
+    old: str, new: str
+) -> None:
     with pytest.raises(AttributeError, match=f"use {re.escape(new)}$"):
-        getattr(Conversation(build_graph(model=script("fine")).compile(checkpointer=InMemorySaver()), "t"), old)
+        getattr(
+            Conversation(
+                build_graph(model=script("fine")).compile(checkpointer=InMemorySaver()), "t"
+            ),
+            old,
+        )
 
 
 def test_errors_name_no_method_that_went() -> None:

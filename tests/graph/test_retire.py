@@ -1,4 +1,6 @@
-"""Folded messages retire to the archive: the live channel stays short, the transcript stays whole."""
+"""Folded messages retire to the archive: the live channel stays short, the transcript stays
+whole.
+"""
 
 import asyncio
 import itertools
@@ -29,7 +31,10 @@ def test_compacted_messages_retire_and_history_still_has_all_in_order() -> None:
     values = values_of(conversation)
     assert len(values["messages"]) <= 40
     assert values["archive"]["count"] + len(values["messages"]) == 120
-    assert sum(event["messages"] for event in of_type(events, "messages_retired")) == values["archive"]["count"]
+    assert (
+        sum(event["messages"] for event in of_type(events, "messages_retired"))
+        == values["archive"]["count"]
+    )
     assert asked(conversation) == [f"q{n}" for n in range(60)]
 
 
@@ -59,7 +64,9 @@ def test_retired_messages_are_the_ones_that_were_said_byte_for_byte() -> None:
 
 def test_the_memory_is_made_from_retired_originals_too() -> None:
     summarizer = summariser()
-    conversation = thread(summarizer=summarizer, policy=CompactionPolicy(retire_after=16, rebuild_every=4))
+    conversation = thread(
+        summarizer=summarizer, policy=CompactionPolicy(retire_after=16, rebuild_every=4)
+    )
     talk(conversation, 50)
     rebuilt = [record for record in values_of(conversation)["compactions"] if record["rebuilt"]]
     assert rebuilt
@@ -100,7 +107,9 @@ def test_a_thread_that_retired_says_what_it_needs_when_its_store_is_missing() ->
     conversation = thread(policy=SHORT)
     talk(conversation, 40)
     saver: Any = conversation.graph.checkpointer
-    bare = Conversation(build_graph(model=talker(), policy=SHORT).compile(checkpointer=saver), "t", context=CONTEXT)
+    bare = Conversation(
+        build_graph(model=talker(), policy=SHORT).compile(checkpointer=saver), "t", context=CONTEXT
+    )
     with pytest.raises(ConfigError, match="store"):
         bare.history()
     assert bare.view() == conversation.view()
@@ -108,7 +117,9 @@ def test_a_thread_that_retired_says_what_it_needs_when_its_store_is_missing() ->
 
 
 def test_a_kill_between_writing_and_removing_loses_and_doubles_nothing() -> None:
-    """The store is written, then the run dies before its checkpoint: the next preparation writes the same numbers again."""
+    """The store is written, then the run dies before its checkpoint: the next preparation writes
+    the same numbers again.
+    """
 
     class Dying(InMemoryStore):
         deaths = 3
@@ -128,7 +139,8 @@ def test_a_kill_between_writing_and_removing_loses_and_doubles_nothing() -> None
         try:
             talk(conversation, 1, start=n)
         except KeyboardInterrupt:
-            assert not conversation.pending()  # the answer was given: only the preparation is missing
+            # The answer was given: only the preparation is missing.
+            assert not conversation.pending()
         n += 1
     assert Dying.deaths == 0
     assert asked(conversation) == [f"q{n}" for n in range(40)]
@@ -138,7 +150,9 @@ def test_a_kill_between_writing_and_removing_loses_and_doubles_nothing() -> None
 def test_a_real_file_async_keeps_the_whole_transcript_over_a_restart(tmp_path: Path) -> None:
     async def session(start: int, turns: int) -> list[str]:
         async with open_persistence(f"sqlite:///{tmp_path / 'chat.db'}") as kept:
-            graph = build_graph(model=talker(), policy=SHORT).compile(checkpointer=kept.checkpointer, store=kept.store)
+            graph = build_graph(model=talker(), policy=SHORT).compile(
+                checkpointer=kept.checkpointer, store=kept.store
+            )
             conversation = Conversation(graph, "t", context=CONTEXT)
             for n in range(start, start + turns):
                 await conversation.aask(f"q{n} " + "w " * 82)
@@ -168,14 +182,20 @@ def test_any_thread_id_can_compact_and_retire() -> None:
 
 
 @pytest.mark.parametrize("url", ["memory://", "sqlite:///{folder}/t.db"])
-def test_a_client_that_sends_the_whole_transcript_again_adds_only_what_is_new(url: str, tmp_path: Path) -> None:
+def test_a_client_that_sends_the_whole_transcript_again_adds_only_what_is_new(
+    url: str, tmp_path: Path
+) -> None:
     with open_persistence(url.format(folder=tmp_path)) as kept:
         conversation = thread(policy=SHORT, saver=kept.checkpointer, store=kept.store)
         talk(conversation, 30)
         whole = conversation.history()
         assert values_of(conversation)["archive"]["count"] > 6
         bare: Any = [type(message)(content=message.content, id=message.id) for message in whole]
-        conversation.graph.invoke({"messages": [*bare, HumanMessage("q30 the new one")]}, conversation.config, context=CONTEXT)
+        conversation.graph.invoke(
+            {"messages": [*bare, HumanMessage("q30 the new one")]},
+            conversation.config,
+            context=CONTEXT,
+        )
         assert [m.text for m in conversation.history()[:-2]] == [m.text for m in whole]
         assert asked(conversation) == [f"q{n}" for n in range(31)]
 

@@ -1,4 +1,6 @@
-"""What a review found: branches of a thread, stores that fail, odd summaries and numbers, changes in odd orders."""
+"""What a review found: branches of a thread, stores that fail, odd summaries and numbers, changes
+in odd orders.
+"""
 
 from typing import Any
 
@@ -46,7 +48,10 @@ class Failing(InMemoryStore):
 
     def batch(self, ops: Any) -> Any:
         ops = list(ops)
-        names = [str(getattr(op, "namespace", "")) + str(getattr(op, "namespace_prefix", "")) for op in ops]
+        names = [
+            str(getattr(op, "namespace", "")) + str(getattr(op, "namespace_prefix", ""))
+            for op in ops
+        ]
         if self.broken and any(self.broken in name for name in names):
             raise OSError("disk gone")
         return super().batch(ops)
@@ -67,7 +72,9 @@ def test_a_store_that_fails_at_memory_never_fails_a_turn(broken: str) -> None:
 
 @pytest.mark.parametrize("number", ["1" * 5_000, "9" * 12])
 def test_a_citation_of_any_length_harms_nothing(number: str) -> None:
-    conversation = thread(summarizer=summariser(lambda _: AIMessage(f"## Facts and findings\n- x [m{number}]")))
+    conversation = thread(
+        summarizer=summariser(lambda _: AIMessage(f"## Facts and findings\n- x [m{number}]"))
+    )
     assert {event["status"] for event in of_type(talk(conversation, 14), "answer")} == {"answered"}
 
 
@@ -81,7 +88,9 @@ def test_a_strategy_of_ones_own_that_raises_never_fails_a_turn() -> None:
 
     events = talk(thread(strategies=[Broken()], policy=CompactionPolicy(strategy="broken")), 14)
     assert {event["status"] for event in of_type(events, "answer")} == {"answered"}
-    assert of_type(events, "context_compaction_skipped")[0]["reasons"][0]["code"] == "strategy_failed"
+    assert (
+        of_type(events, "context_compaction_skipped")[0]["reasons"][0]["code"] == "strategy_failed"
+    )
 
 
 def test_what_is_excluded_leaves_the_memory_when_asked_or_after_the_next_answer() -> None:
@@ -89,7 +98,9 @@ def test_what_is_excluded_leaves_the_memory_when_asked_or_after_the_next_answer(
         conversation = thread()
         talk(conversation, 9)
         asked = findings_in(conversation.view()[0].text)[0].question.split()[0]
-        question = next(message for message in conversation.history() if message.text.startswith(f"{asked} "))
+        question = next(
+            message for message in conversation.history() if message.text.startswith(f"{asked} ")
+        )
         conversation.exclude(str(question.id))
         if ask:
             assert conversation.compact() is not None
@@ -133,10 +144,15 @@ def test_a_thread_without_its_compactions_compacts_again_rather_than_leave_round
 @pytest.mark.parametrize("tokens", [10**400, 2**70, -5])
 def test_usage_no_provider_can_mean_harms_nothing(tokens: int) -> None:
     usage: Any = {"input_tokens": tokens, "output_tokens": 1, "total_tokens": tokens}
-    conversation = thread(ScriptedModel(say=lambda _: AIMessage("fine " * 300, usage_metadata=usage)))
+    conversation = thread(
+        ScriptedModel(say=lambda _: AIMessage("fine " * 300, usage_metadata=usage))
+    )
     for n in range(3):
         given: Any = {"messages": [HumanMessage(f"q{n} " + "w " * 300)]}
-        assert conversation.graph.invoke(given, conversation.config, context=CONTEXT)["turn"]["status"] == "answered"
+        assert (
+            conversation.graph.invoke(given, conversation.config, context=CONTEXT)["turn"]["status"]
+            == "answered"
+        )
 
 
 def test_an_empty_stamp_in_the_input_skips_no_check() -> None:

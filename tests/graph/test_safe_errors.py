@@ -1,4 +1,6 @@
-"""No failure repeats a secret: every way a provider fails over HTTP, every tool's failure, every address."""
+"""No failure repeats a secret: every way a provider fails over HTTP, every tool's failure, every
+address.
+"""
 
 import json
 from collections.abc import Callable, Iterator
@@ -21,7 +23,9 @@ FAULTS: dict[str, Reply | Fault] = {
     },
     "bare string": Fault(status=400, body={"error": HOSTILE}),
     "flat": Fault(status=400, body={"message": HOSTILE, "detail": HOSTILE}),
-    "overflow": model_server.error(400, f"maximum context length is 8192 tokens. {HOSTILE}", code="context_length_exceeded"),
+    "overflow": model_server.error(
+        400, f"maximum context length is 8192 tokens. {HOSTILE}", code="context_length_exceeded"
+    ),
     "error with 200": Fault(status=200, body={"error": {"message": HOSTILE}}),
     "no answer": Fault(status=200, body={"choices": None, "note": HOSTILE}),
     "error in the stream": Reply(text="The answer is long.", breaks="error"),
@@ -37,7 +41,9 @@ def server() -> Iterator[ModelServer]:
 
 @pytest.mark.parametrize("streamed", [True, False])
 @pytest.mark.parametrize("name", FAULTS)
-def test_no_failure_of_a_provider_tells_a_secret(server: ModelServer, name: str, streamed: bool) -> None:
+def test_no_failure_of_a_provider_tells_a_secret(
+    server: ModelServer, name: str, streamed: bool
+) -> None:
     server.always(FAULTS[name])
     model = server.chat_model(disable_streaming=not streamed, api_key=KEY)
     graph = build_graph(model=model).compile(checkpointer=InMemorySaver())
@@ -46,7 +52,13 @@ def test_no_failure_of_a_provider_tells_a_secret(server: ModelServer, name: str,
     with pytest.raises(ProviderError) as caught:
         events.extend(talk.stream("Hi"))
     error = caught.value
-    told = [str(error), repr(error), *error.args, json.dumps(events, default=str), repr(graph.get_state(talk.config).values)]
+    told = [
+        str(error),
+        repr(error),
+        *error.args,
+        json.dumps(events, default=str),
+        repr(graph.get_state(talk.config).values),
+    ]
     assert not [secret for secret in SECRETS for text in told if secret in str(text)]
     for language in ("en", "zh"):
         assert not [inside for inside in INSIDE if inside in error.user_text(language)]
@@ -59,26 +71,39 @@ def test_no_failure_of_a_tool_tells_a_secret(server: ModelServer) -> None:
         raise RuntimeError(HOSTILE)
 
     server.script(model_server.call("look"), say("It failed."))
-    graph = build_graph(model=server.chat_model(), tools=[look]).compile(checkpointer=InMemorySaver())
+    graph = build_graph(model=server.chat_model(), tools=[look]).compile(
+        checkpointer=InMemorySaver()
+    )
     talk = Conversation(graph, "t", context=Context(model_limit=16_000))
     events = list(talk.stream("Hi"))
     (failed,) = [event for event in events if event["type"] == "tool_finished"]
     assert "RuntimeError" in failed["error"]
-    told = json.dumps(events, default=str) + repr(talk.history()) + json.dumps(server.requests[-1].body)
+    told = (
+        json.dumps(events, default=str)
+        + repr(talk.history())
+        + json.dumps(server.requests[-1].body)
+    )
     assert not [secret for secret in SECRETS if secret in told]
 
 
 @pytest.mark.parametrize(
     "url",
     [
-        "postgresql://ann:hun@9f8e7d6c5b4a@127.0.0.1:1/shop",  # libpq takes what follows the first @ for the host, and says it
+        # Libpq takes what follows the first @ for the host, and says it.
+        "postgresql://ann:hun@9f8e7d6c5b4a@127.0.0.1:1/shop",
         "postgresql://ann:first 9f8e7d6c5b4a@127.0.0.1:1/shop",
         "postgresql://ann:9f8e7d6c5b4a%zz@127.0.0.1:1/shop",
         "postgresql://ann:9f8e7d6c5b4a@127.0.0.1:1/shop?nonsense=1",
     ],
 )
-@pytest.mark.parametrize("opened", [Database.open, lambda url: open_persistence(url).__enter__()], ids=["database", "store"])
-def test_a_url_that_cannot_be_read_is_told_without_its_password(opened: Callable[[str], Any], url: str) -> None:
+@pytest.mark.parametrize(
+    "opened",
+    [Database.open, lambda url: open_persistence(url).__enter__()],
+    ids=["database", "store"],
+)
+def test_a_url_that_cannot_be_read_is_told_without_its_password(
+    opened: Callable[[str], Any], url: str
+) -> None:
     with pytest.raises(ConfigError, match="cannot be read") as caught:
         opened(url)
     assert "9f8e7d6c5b4a" not in str(caught.value)

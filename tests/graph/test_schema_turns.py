@@ -1,4 +1,6 @@
-"""The schema in a conversation: its card in the system prompt, and what happens when the schema changes. Real files, a real server."""
+"""The schema in a conversation: its card in the system prompt, and what happens when the schema
+changes. Real files, a real server.
+"""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -19,7 +21,10 @@ from tests.support.models import ScriptedModel, call, script
 from tests.support.postgres import postgres_server
 
 CONTEXT = Context(model_limit=16_000)
-SCHEMA = "CREATE TABLE orders (id INTEGER PRIMARY KEY, total REAL); CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT);"
+SCHEMA = (
+    "CREATE TABLE orders (id INTEGER PRIMARY KEY, total REAL); CREATE TABLE people (id INTEGER"
+    " PRIMARY KEY, name TEXT);"
+)
 count = counter("o200k_base").text
 DRIFT = "ALTER TABLE orders ADD COLUMN state TEXT; CREATE TABLE returns (id INTEGER);"
 Change = Callable[[str], None]
@@ -54,7 +59,9 @@ def talk() -> Iterator[Talk]:
 
         def start(url: str, model: Any, saver: InMemorySaver | None = None) -> Conversation:
             graph = build_graph(model=model, database=opened.enter_context(Database.open(url)))
-            return Conversation(graph.compile(checkpointer=saver or InMemorySaver()), "t", context=CONTEXT)
+            return Conversation(
+                graph.compile(checkpointer=saver or InMemorySaver()), "t", context=CONTEXT
+            )
 
         yield start
 
@@ -67,7 +74,9 @@ def answers(messages: list[BaseMessage]) -> list[str]:
     return [message.text for message in messages if isinstance(message, ToolMessage)]
 
 
-def test_the_card_is_in_the_system_prompt_counted_and_the_same_each_turn(shop: tuple[str, Change], talk: Talk) -> None:
+def test_the_card_is_in_the_system_prompt_counted_and_the_same_each_turn(
+    shop: tuple[str, Change], talk: Talk
+) -> None:
     url, change = shop
     model = script("fine")
     conversation = talk(url, model)
@@ -82,17 +91,27 @@ def test_the_card_is_in_the_system_prompt_counted_and_the_same_each_turn(shop: t
     assert first.usage["parts"]["system"] == counter("o200k_base").message(model.sent[0][0])
 
 
-def test_the_card_stands_below_a_system_prompt_of_ones_own(shop: tuple[str, Change], talk: Talk) -> None:
+def test_the_card_stands_below_a_system_prompt_of_ones_own(
+    shop: tuple[str, Change], talk: Talk
+) -> None:
     conversation = talk(shop[0], model := script("fine"))
     conversation.context = CONTEXT.replace(system_prompt="Be a pirate.")
     conversation.ask("hello")
     assert model.sent[0][0].text.startswith("Be a pirate.\n\nSchema (2 tables;")
 
 
-def test_a_changed_schema_is_told_and_what_was_described_leaves_the_view_not_the_transcript(shop: tuple[str, Change], talk: Talk) -> None:
+def test_a_changed_schema_is_told_and_what_was_described_leaves_the_view_not_the_transcript(
+    shop: tuple[str, Change], talk: Talk
+) -> None:
     url, change = shop
     model = script(
-        AIMessage("", tool_calls=[{"name": "describe_tables", "args": {"names": [name]}, "id": name} for name in ("orders", "people")]),
+        AIMessage(
+            "",
+            tool_calls=[
+                {"name": "describe_tables", "args": {"names": [name]}, "id": name}
+                for name in ("orders", "people")
+            ],
+        ),
         call("list_tables", "list"),
         "Seen.",
         call("describe_tables", "again", names=["orders"]),
@@ -105,9 +124,17 @@ def test_a_changed_schema_is_told_and_what_was_described_leaves_the_view_not_the
     # Another process: all that is known of the schema before is in the thread.
     conversation = talk(url, model, saver)
     events = list(conversation.stream("and now?"))
-    assert {"type": "schema_changed", "changed": ["orders"], "new": ["returns"], "gone": []} in events
+    assert {
+        "type": "schema_changed",
+        "changed": ["orders"],
+        "new": ["returns"],
+        "gone": [],
+    } in events
     system = model.sent[3][0].text
-    assert "The schema changed before turn 2 (changed: orders; new: returns; 3 tables, 2 before)." in system
+    assert (
+        "The schema changed before turn 2 (changed: orders; new: returns; 3 tables, 2 before)."
+        in system
+    )
     assert "state" in system
     assert "returns" in system
     stale_orders, kept_people, stale_listing = answers(model.sent[3])
@@ -118,38 +145,62 @@ def test_a_changed_schema_is_told_and_what_was_described_leaves_the_view_not_the
     *_, fresh = answers(model.sent[4])
     assert "state" in fresh
     assert answers(conversation.history())[:3] == [orders, people, listing]
-    assert [message.text for message in conversation.view()] == [message.text for message in next_view(values(conversation), CONTEXT)]
+    assert [message.text for message in conversation.view()] == [
+        message.text for message in next_view(values(conversation), CONTEXT)
+    ]
     # Nothing changed since: nothing is told, and the view's beginning stays as it was.
-    assert not [event for event in conversation.stream("and now?") if event["type"] == "schema_changed"]
+    assert not [
+        event for event in conversation.stream("and now?") if event["type"] == "schema_changed"
+    ]
     assert model.sent[-1][0].text == system
     assert answers(model.sent[-1])[-1] == fresh
 
 
-def test_a_table_that_is_gone_is_told_once_and_each_turn_keeps_the_schemas_hash(shop: tuple[str, Change], talk: Talk) -> None:
+def test_a_table_that_is_gone_is_told_once_and_each_turn_keeps_the_schemas_hash(
+    shop: tuple[str, Change], talk: Talk
+) -> None:
     url, change = shop
     conversation = talk(url, ScriptedModel(say=lambda _: AIMessage("fine")))
     hashes = []
-    for text in ("", "DROP TABLE people;", "CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT);"):
+    for text in (
+        "",
+        "DROP TABLE people;",
+        "CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT);",
+    ):
         change(text or "SELECT 1;")
         conversation.ask("hello")
         hashes.append(values(conversation)["turn"]["schema"])
     assert hashes[0] == hashes[2] != hashes[1]
-    told = [marks_of(message).get("schema_changed") for message in conversation.history() if message.type == "human"]
-    assert [mark and (mark["gone"], mark["new"]) for mark in told] == [None, (["people"], []), ([], ["people"])]
+    told = [
+        marks_of(message).get("schema_changed")
+        for message in conversation.history()
+        if message.type == "human"
+    ]
+    assert [mark and (mark["gone"], mark["new"]) for mark in told] == [
+        None,
+        (["people"], []),
+        ([], ["people"]),
+    ]
 
 
 def test_the_analyst_answers_about_a_table_that_came_later(tmp_path: Path, talk: Talk) -> None:
     path = tmp_path / "shop.db"
     with sqlite3.connect(path) as connection:
-        connection.executescript("CREATE TABLE rental (id INTEGER); INSERT INTO rental VALUES (1), (2);")
+        connection.executescript(
+            "CREATE TABLE rental (id INTEGER); INSERT INTO rental VALUES (1), (2);"
+        )
         conversation = talk(f"sqlite:///{path}", BuiltInAnalyst())
         assert "2" in conversation.ask("How many rentals are there?").text
-        connection.executescript("CREATE TABLE bicycle (id INTEGER); INSERT INTO bicycle VALUES (1), (2), (3);")
+        connection.executescript(
+            "CREATE TABLE bicycle (id INTEGER); INSERT INTO bicycle VALUES (1), (2), (3);"
+        )
         assert "3" in conversation.ask("How many bicycles are there?").text
     connection.close()
 
 
-def test_a_database_that_cannot_be_reached_fails_no_turn_and_forgets_no_schema(tmp_path: Path, talk: Talk) -> None:
+def test_a_database_that_cannot_be_reached_fails_no_turn_and_forgets_no_schema(
+    tmp_path: Path, talk: Talk
+) -> None:
     path = tmp_path / "shop.db"
     connection = sqlite3.connect(path)
     connection.executescript(SCHEMA)
@@ -163,12 +214,22 @@ def test_a_database_that_cannot_be_reached_fails_no_turn_and_forgets_no_schema(t
 
 def test_what_is_stale_follows_from_the_marks_alone() -> None:
     def answer(name: str, **marks: Any) -> ToolMessage:
-        return ToolMessage(f"about {name}", tool_call_id=name, id=name, additional_kwargs={"longtable": marks})
+        return ToolMessage(
+            f"about {name}", tool_call_id=name, id=name, additional_kwargs={"longtable": marks}
+        )
 
     def opened(number: int, **change: Any) -> HumanMessage:
-        return HumanMessage("q", id=f"h{number}", additional_kwargs={"longtable": {"schema_changed": change} if change else {}})
+        return HumanMessage(
+            "q",
+            id=f"h{number}",
+            additional_kwargs={"longtable": {"schema_changed": change} if change else {}},
+        )
 
-    a, b, listing = answer("a", described={"a": "1"}), answer("b", described={"b": "1", "c": "1"}), answer("l", described={}, listing=True)
+    a, b, listing = (
+        answer("a", described={"a": "1"}),
+        answer("b", described={"b": "1", "c": "1"}),
+        answer("l", described={}, listing=True),
+    )
     plain = answer("sql")
     messages = [
         opened(1),
@@ -190,7 +251,9 @@ def test_what_is_stale_follows_from_the_marks_alone() -> None:
     assert without_stale(messages[:5], messages[:5]) == messages[:5]
 
 
-def test_what_the_model_is_told_of_many_changes_leaves_a_small_limit_its_room(tmp_path: Path, talk: Talk) -> None:
+def test_what_the_model_is_told_of_many_changes_leaves_a_small_limit_its_room(
+    tmp_path: Path, talk: Talk
+) -> None:
     names = [f"{'区域销售统计明细表按月份与渠道汇总' * 3}{n}" for n in range(14)]
 
     def change(text: str) -> None:
@@ -199,10 +262,21 @@ def test_what_the_model_is_told_of_many_changes_leaves_a_small_limit_its_room(tm
         connection.close()
 
     change("".join(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY);" for name in names))
-    conversation = talk(f"sqlite:///{tmp_path / 'wide.db'}", script(call("describe_tables", names=names), "fine"))
+    conversation = talk(
+        f"sqlite:///{tmp_path / 'wide.db'}", script(call("describe_tables", names=names), "fine")
+    )
     conversation.ask("describe them")
-    change("".join(f"ALTER TABLE {name} ADD COLUMN more TEXT; CREATE TABLE 新{name} (id INTEGER);" for name in names))
-    for limit, told in ((16_000, f"changed: {names[0][:20]}"), (100_000, "and 11 more"), (2_800, "The schema changed earlier")):
+    change(
+        "".join(
+            f"ALTER TABLE {name} ADD COLUMN more TEXT; CREATE TABLE 新{name} (id INTEGER);"
+            for name in names
+        )
+    )
+    for limit, told in (
+        (16_000, f"changed: {names[0][:20]}"),
+        (100_000, "and 11 more"),
+        (2_800, "The schema changed earlier"),
+    ):
         conversation.context = CONTEXT.replace(model_limit=limit)
         assert conversation.ask("and now?").status == "answered"
         schema = values(conversation)["brief"]["schema"]

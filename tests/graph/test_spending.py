@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from longtable.base.errors import ThreadNotFoundError
-from longtable.graph import CompactionPolicy, Context, Conversation, Persistence, build_graph, import_thread, open_persistence
+from longtable.graph import (
+    CompactionPolicy,
+    Context,
+    Conversation,
+    Persistence,
+    build_graph,
+    import_thread,
+    open_persistence,
+)
 from longtable.graph.reports import ausage_of_threads, usage_of_threads
 from longtable.memory.merging import MERGE_AT
 from longtable.memory.spent import Spent, added, reported, spent_of
@@ -23,15 +31,26 @@ from tests.support.models import ScriptedModel, script
 FIELDS = ("calls", "input", "output", "cached", "reasoning", "estimated")
 
 
-def told(given: Any, made: Any, *, cached: Any = 0, reasoning: Any = 0, model: str = "m1") -> AIMessage:
+def told(
+    given: Any, made: Any, *, cached: Any = 0, reasoning: Any = 0, model: str = "m1"
+) -> AIMessage:
     """Return an answer with what its provider reported, unchecked."""
     usage = {"input_tokens": given, "output_tokens": made, "total_tokens": 0}
-    details = {"input_token_details": {"cache_read": cached}, "output_token_details": {"reasoning": reasoning}}
-    return AIMessage("fine", response_metadata={"model_name": model}).model_copy(update={"usage_metadata": {**usage, **details}})
+    details = {
+        "input_token_details": {"cache_read": cached},
+        "output_token_details": {"reasoning": reasoning},
+    }
+    return AIMessage("fine", response_metadata={"model_name": model}).model_copy(
+        update={"usage_metadata": {**usage, **details}}
+    )
 
 
-def on(kept: Persistence, thread_id: str, model: ScriptedModel, owner: str | None = None) -> Conversation:
-    graph = build_graph(model=model, recall=False).compile(checkpointer=kept.checkpointer, store=kept.store)
+def on(
+    kept: Persistence, thread_id: str, model: ScriptedModel, owner: str | None = None
+) -> Conversation:
+    graph = build_graph(model=model, recall=False).compile(
+        checkpointer=kept.checkpointer, store=kept.store
+    )
     return Conversation(graph, thread_id, context=Context(model_limit=8_000, owner=owner))
 
 
@@ -43,20 +62,34 @@ def test_the_sums_are_those_added_by_hand(tmp_path: Path) -> None:
         marked(told(300, 30, cached=50, reasoning=5, model="big"), turn=3, time=days[1]),
     ]
     spent = spent_of(answers, thread="t", model="", encoding="o200k_base")
-    assert [(row.hour, row.month) for row in spent] == [("2026-01-01T23", "2026-01")] * 2 + [("2026-01-02T00", "2026-01")]
+    assert [(row.hour, row.month) for row in spent] == [("2026-01-01T23", "2026-01")] * 2 + [
+        ("2026-01-02T00", "2026-01")
+    ]
     rows = added(spent, ["day", "thread", "model"])
     assert rows == [
         Spent("2026-01-01", "t", "big", 1, 100, 10, 40, 4, 0),
         Spent("2026-01-01", "t", "small", 1, 200, 20, 0, 0, 0),
         Spent("2026-01-02", "t", "big", 1, 300, 30, 50, 5, 0),
     ]
-    assert added(rows, ["model"]) == [Spent("", "", "big", 2, 400, 40, 90, 9, 0), Spent("", "", "small", 1, 200, 20)]
-    assert added(rows, ["day"]) == [Spent("2026-01-01", "", "", 2, 300, 30, 40, 4), Spent("2026-01-02", "", "", 1, 300, 30, 50, 5)]
+    assert added(rows, ["model"]) == [
+        Spent("", "", "big", 2, 400, 40, 90, 9, 0),
+        Spent("", "", "small", 1, 200, 20),
+    ]
+    assert added(rows, ["day"]) == [
+        Spent("2026-01-01", "", "", 2, 300, 30, 40, 4),
+        Spent("2026-01-02", "", "", 1, 300, 30, 50, 5),
+    ]
     assert added(rows, []) == [Spent("", "", "", 3, 600, 60, 90, 9)]
     assert added([], ["day"]) == []
 
 
-ROWS = st.builds(Spent, st.sampled_from(["a", "b"]), st.sampled_from("tu"), st.sampled_from("mn"), *[st.integers(0, 1_000) for _ in FIELDS])
+ROWS = st.builds(
+    Spent,
+    st.sampled_from(["a", "b"]),
+    st.sampled_from("tu"),
+    st.sampled_from("mn"),
+    *[st.integers(0, 1_000) for _ in FIELDS],
+)
 
 
 @given(st.lists(ROWS))
@@ -88,18 +121,30 @@ def test_broken_metadata_is_an_estimate_and_marked(broken: AIMessage) -> None:
     question = HumanMessage("How many flights?")
     (row,) = spent_of([question, broken], thread="t", model="m", encoding="o200k_base")
     count = counter("o200k_base")
-    assert (row.estimated, row.input, row.output) == (1, count.message(question), count.message(broken))
+    assert (row.estimated, row.input, row.output) == (
+        1,
+        count.message(question),
+        count.message(broken),
+    )
 
 
 @pytest.mark.parametrize(
     ("answer", "wanted"),
     [
         (told(100.0, 5), {"input": 100, "output": 5, "cached": 0, "reasoning": 0}),
-        (told(100, 5, cached=900, reasoning=900), {"input": 100, "output": 5, "cached": 100, "reasoning": 5}),
-        (told(100, 5, cached=-1, reasoning="x"), {"input": 100, "output": 5, "cached": 0, "reasoning": 0}),
+        (
+            told(100, 5, cached=900, reasoning=900),
+            {"input": 100, "output": 5, "cached": 100, "reasoning": 5},
+        ),
+        (
+            told(100, 5, cached=-1, reasoning="x"),
+            {"input": 100, "output": 5, "cached": 0, "reasoning": 0},
+        ),
         (told(100, 0), {"input": 100, "output": 0, "cached": 0, "reasoning": 0}),
         (
-            AIMessage("a", usage_metadata={"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}),
+            AIMessage(
+                "a", usage_metadata={"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}
+            ),
             {"input": 3, "output": 2, "cached": 0, "reasoning": 0},
         ),
     ],
@@ -109,13 +154,22 @@ def test_what_can_be_read_of_metadata_is_read(answer: AIMessage, wanted: dict[st
 
 
 def test_a_message_without_time_or_model_is_of_an_unknown_one() -> None:
-    odd = told(1, 1).model_copy(update={"response_metadata": {"model_name": 7}, "additional_kwargs": {"longtable": {"time": "soon"}}})
-    assert [(row.day, row.model) for row in spent_of([odd], thread="t", model="", encoding="o200k_base")] == [("unknown", "unknown")]
+    odd = told(1, 1).model_copy(
+        update={
+            "response_metadata": {"model_name": 7},
+            "additional_kwargs": {"longtable": {"time": "soon"}},
+        }
+    )
+    assert [
+        (row.day, row.model) for row in spent_of([odd], thread="t", model="", encoding="o200k_base")
+    ] == [("unknown", "unknown")]
 
 
 def test_stored_threads_tell_what_they_took_and_only_to_their_owner(tmp_path: Path) -> None:
     def say(sent: Sequence[BaseMessage]) -> AIMessage:
-        return AIMessage("fine", usage_metadata={"input_tokens": 100, "output_tokens": 7, "total_tokens": 107})
+        return AIMessage(
+            "fine", usage_metadata={"input_tokens": 100, "output_tokens": 7, "total_tokens": 107}
+        )
 
     class Reporting(ScriptedModel):
         def _stream(self, *args: Any, **kwargs: Any) -> Any:
@@ -125,15 +179,23 @@ def test_stored_threads_tell_what_they_took_and_only_to_their_owner(tmp_path: Pa
             return False
 
     with open_persistence(f"sqlite:///{tmp_path / 'chat.db'}") as kept:
-        reporting, silent = on(kept, "a", Reporting(say=say), "ann"), on(kept, "b", script("well then"))
+        reporting, silent = (
+            on(kept, "a", Reporting(say=say), "ann"),
+            on(kept, "b", script("well then")),
+        )
         for _ in range(3):
             reporting.ask("how many?")
         silent.ask("how many?")
         sent = silent.graph.get_state(silent.config).values["usage"]["total"]
-        assert [(row.calls, row.input, row.output, row.estimated) for row in reporting.usage()] == [(3, 300, 21, 0)]
+        assert [(row.calls, row.input, row.output, row.estimated) for row in reporting.usage()] == [
+            (3, 300, 21, 0)
+        ]
         (row,) = silent.usage()
         assert (row.calls, row.input, row.estimated) == (1, sent, 1)
-        assert {row.thread for row in usage_of_threads(kept, by=["thread"], owner="ann")} == {"a", "b"}
+        assert {row.thread for row in usage_of_threads(kept, by=["thread"], owner="ann")} == {
+            "a",
+            "b",
+        }
         assert usage_of_threads(kept, by=["thread"], owner="bob") == added([row], ["thread"])
         (total,) = usage_of_threads(kept, by=[], all_owners=True)
         assert (total.calls, total.input, total.output) == (4, 300 + sent, 21 + row.output)
@@ -160,7 +222,9 @@ def test_async_tells_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_the_summarisers_calls_are_added_once_also_when_compactions_have_merged(tmp_path: Path, asynchronous: bool) -> None:
+def test_the_summarisers_calls_are_added_once_also_when_compactions_have_merged(
+    tmp_path: Path, asynchronous: bool
+) -> None:
     class Summariser(ScriptedModel):
         def _generate(self, *args: Any, **kwargs: Any) -> Any:
             made = super()._generate(*args, **kwargs)
@@ -182,7 +246,11 @@ def test_the_summarisers_calls_are_added_once_also_when_compactions_have_merged(
 
     async def run() -> None:
         async with open_persistence("memory://") as kept:
-            talk = Conversation(graph.compile(checkpointer=kept.checkpointer, store=kept.store), "t", context=Context(model_limit=4_000))
+            talk = Conversation(
+                graph.compile(checkpointer=kept.checkpointer, store=kept.store),
+                "t",
+                context=Context(model_limit=4_000),
+            )
             for n in range(3):
                 await talk.aask(f"question {n}")
                 await talk.acompact()
@@ -192,11 +260,17 @@ def test_the_summarisers_calls_are_added_once_also_when_compactions_have_merged(
         asyncio.run(run())
         return
     with open_persistence("memory://") as kept:
-        talk = Conversation(graph.compile(checkpointer=kept.checkpointer, store=kept.store), "t", context=Context(model_limit=4_000))
+        talk = Conversation(
+            graph.compile(checkpointer=kept.checkpointer, store=kept.store),
+            "t",
+            context=Context(model_limit=4_000),
+        )
         for n in range(MERGE_AT + 4):
             talk.ask(f"question {n}")
             talk.compact()
-        assert any("merged" in record for record in talk.graph.get_state(talk.config).values["compactions"])
+        assert any(
+            "merged" in record for record in talk.graph.get_state(talk.config).values["compactions"]
+        )
         assert wanted(talk.usage()) == wanted(usage_of_threads(kept)) == calls()
         assert len(summarizer.sent) > MERGE_AT
         again = import_thread(kept, talk.export().splitlines(keepends=True), thread_id="copy")

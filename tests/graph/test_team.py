@@ -15,7 +15,12 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from longtable.analyst.model import BuiltInAnalyst
-from longtable.base.errors import ConfigError, ModelContextOverflowError, ProviderError, ProviderUnavailableError
+from longtable.base.errors import (
+    ConfigError,
+    ModelContextOverflowError,
+    ProviderError,
+    ProviderUnavailableError,
+)
 from longtable.base.events import Event
 from longtable.graph import (
     CompactionPolicy,
@@ -58,8 +63,18 @@ def model_of(say: Say) -> ScriptedModel:
     return ScriptedModel(say=answer)
 
 
-def talk(say: Say, team: Team | None, *, saver: Any = None, store: Any = None, context: Context | None = None, **more: Any) -> Conversation:
-    graph = build_graph(model=model_of(say), team=team, **more).compile(saver or InMemorySaver(), store=store or InMemoryStore())
+def talk(
+    say: Say,
+    team: Team | None,
+    *,
+    saver: Any = None,
+    store: Any = None,
+    context: Context | None = None,
+    **more: Any,
+) -> Conversation:
+    graph = build_graph(model=model_of(say), team=team, **more).compile(
+        saver or InMemorySaver(), store=store or InMemoryStore()
+    )
     return Conversation(graph, "t", context=context or Context(model_limit=32_000))
 
 
@@ -85,7 +100,9 @@ def test_a_workflow_asks_its_steps_in_order_and_each_hears_those_before() -> Non
         heard[name] = [str(message.text) for message in messages[1:]]
         return f"{name} speaks"
 
-    answer = talk(say, Team(ANALYST, CHECKER, REVIEWER, mode=Workflow())).ask("@checker How many orders?")
+    answer = talk(say, Team(ANALYST, CHECKER, REVIEWER, mode=Workflow())).ask(
+        "@checker How many orders?"
+    )
     assert [(each["voice"], each["text"]) for each in answer.voices] == [
         ("analyst", "Analyst speaks"),
         ("checker", "Checker speaks"),
@@ -93,17 +110,28 @@ def test_a_workflow_asks_its_steps_in_order_and_each_hears_those_before() -> Non
     ]
     assert answer.text == "Reviewer speaks"
     assert heard["Analyst"] == ["How many orders?"]
-    assert heard["Reviewer"] == ["How many orders?", "Analyst: Analyst speaks", "Checker: Checker speaks"]
+    assert heard["Reviewer"] == [
+        "How many orders?",
+        "Analyst: Analyst speaks",
+        "Checker: Checker speaks",
+    ]
 
 
-def test_the_transcript_keeps_the_message_with_its_mention_and_each_answer_with_its_speaker() -> None:
+def test_the_transcript_keeps_the_message_with_its_mention_and_each_answer_with_its_speaker() -> (
+    None
+):
     conversation = talk(who, Team(ANALYST, CHECKER))
     conversation.ask("@Chuck hello")
     messages = list(conversation.history())
-    assert [(message.text, message.name) for message in messages] == [("@Chuck hello", None), ("Checker speaks", "Checker")]
+    assert [(message.text, message.name) for message in messages] == [
+        ("@Chuck hello", None),
+        ("Checker speaks", "Checker"),
+    ]
 
 
-def test_in_free_chat_the_mentioned_answer_else_all_and_none_hears_the_others_before_the_next_turn() -> None:
+def test_in_free_chat_the_mentioned_answer_else_all_and_none_hears_the_others_before_the_next_turn() -> (
+    None
+):
     heard: list[tuple[str, list[str]]] = []
 
     def say(name: str, messages: Sequence[BaseMessage]) -> str:
@@ -112,9 +140,13 @@ def test_in_free_chat_the_mentioned_answer_else_all_and_none_hears_the_others_be
 
     conversation = talk(say, Team(ANALYST, CHECKER, mode=FreeChat()))
     assert [each["voice"] for each in conversation.ask("Hello").voices] == ["analyst", "checker"]
-    assert sorted(heard) == [("Analyst", ["Hello"]), ("Checker", ["Hello"])]  # they are asked at once
+    # They are asked at once.
+    assert sorted(heard) == [("Analyst", ["Hello"]), ("Checker", ["Hello"])]
     assert [each["voice"] for each in conversation.ask("@分析师 and you?").voices] == ["analyst"]
-    assert heard[-1] == ("Analyst", ["Hello", "Analyst speaks", "Checker: Checker speaks", "and you?"])
+    assert heard[-1] == (
+        "Analyst",
+        ["Hello", "Analyst speaks", "Checker: Checker speaks", "and you?"],
+    )
 
 
 def test_one_that_fails_in_free_chat_leaves_the_others_and_a_visible_notice() -> None:
@@ -123,7 +155,9 @@ def test_one_that_fails_in_free_chat_leaves_the_others_and_a_visible_notice() ->
             raise ProviderUnavailableError("the server is down")
         return "I am here"
 
-    answer = talk(say, Team(ANALYST, CHECKER), context=Context(model_limit=32_000, max_retries=0)).ask("Hello")
+    answer = talk(
+        say, Team(ANALYST, CHECKER), context=Context(model_limit=32_000, max_retries=0)
+    ).ask("Hello")
     assert [each["voice"] for each in answer.voices] == ["analyst", "checker"]
     assert answer.voices[0]["text"].startswith("Analyst could not answer: ")
     assert answer.voices[1]["text"] == "I am here"
@@ -152,7 +186,9 @@ def reviewing(times: int) -> Say:
     def say(name: str, messages: Sequence[BaseMessage]) -> AIMessage | str:
         if name == "Reviewer" and messages[-1].type != "tool" and next(sent, None) is not None:
             return call("send_back", reason="the year is wrong")
-        return f"{name} speaks" + (" again" if "sent back: the year is wrong" in messages[0].text else "")
+        return f"{name} speaks" + (
+            " again" if "sent back: the year is wrong" in messages[0].text else ""
+        )
 
     return say
 
@@ -166,8 +202,14 @@ def test_the_reviewer_sends_back_at_most_twice() -> None:
     assert len(talk(reviewing(9), team).ask("Hello").voices) == 9
 
 
-def test_a_workflows_state_is_kept_with_each_answer_and_there_after_a_restart(tmp_path: Path) -> None:
-    team = Team(ANALYST, CHECKER, mode=Workflow("coder", "tester", roles={"coder": "analyst", "tester": "checker"}))
+def test_a_workflows_state_is_kept_with_each_answer_and_there_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    team = Team(
+        ANALYST,
+        CHECKER,
+        mode=Workflow("coder", "tester", roles={"coder": "analyst", "tester": "checker"}),
+    )
     url = f"sqlite:///{tmp_path / 'chat.db'}"
     for text in ("Count the orders.", "And by year?"):
         with open_persistence(url) as persistence:
@@ -218,7 +260,9 @@ def test_a_turn_has_a_total_of_calls_and_says_so_before_the_first() -> None:
 
 
 def test_events_name_the_voice_they_belong_to() -> None:
-    events = list(talk(who, Team(ANALYST, CHECKER, mode=Workflow("analyst", "checker"))).stream("Hello"))
+    events = list(
+        talk(who, Team(ANALYST, CHECKER, mode=Workflow("analyst", "checker"))).stream("Hello")
+    )
     assert [event["voice"] for event in of_type(events, "voice_started")] == ["analyst", "checker"]
     assert [event["voice"] for event in of_type(events, "context_usage")] == ["analyst", "checker"]
 
@@ -243,7 +287,10 @@ def test_a_persona_is_offered_its_own_tools_and_may_call_no_others() -> None:
 @pytest.mark.parametrize(
     ("question", "doubt"),
     [
-        ("What did all orders cost?", "Look at this: SUM(orders.total): 2 rows of orders count 3 times"),
+        (
+            "What did all orders cost?",
+            "Look at this: SUM(orders.total): 2 rows of orders count 3 times",
+        ),
         ("所有订单一共多少钱？", "请核对： 连接使行重复"),
     ],
 )
@@ -262,7 +309,11 @@ def test_a_checker_is_offered_check_sql_by_its_name_and_the_built_in_one_finds_a
     def say(_: str, messages: Sequence[BaseMessage]) -> AIMessage | str:
         return call("run_sql", sql=WRONG) if messages[-1].type == "human" else "They cost 17."
 
-    team = Team(ANALYST, Persona("checker", model=BuiltInAnalyst(), tools=("check_sql",)), mode=Workflow("analyst", "checker"))
+    team = Team(
+        ANALYST,
+        Persona("checker", model=BuiltInAnalyst(), tools=("check_sql",)),
+        mode=Workflow("analyst", "checker"),
+    )
     with Database.open(f"sqlite:///{path}") as database:
         results = ResultStore(tmp_path / "results", clock=lambda: datetime.now(UTC))
         answer = talk(say, team, database=database, results=results).ask(question)
@@ -275,10 +326,14 @@ WRONG = "SELECT sum(orders.total) FROM orders JOIN lines ON lines.order_id = ord
 def test_team_and_mode_may_change_between_turns() -> None:
     saver, store = InMemorySaver(), InMemoryStore()
     talk(who, None, saver=saver, store=store).ask("Alone")
-    talk(who, Team(ANALYST, CHECKER, mode=Workflow("analyst", "checker")), saver=saver, store=store).ask("Together")
+    talk(
+        who, Team(ANALYST, CHECKER, mode=Workflow("analyst", "checker")), saver=saver, store=store
+    ).ask("Together")
     last = talk(who, Team(CHECKER, REVIEWER), saver=saver, store=store)
     assert [each["voice"] for each in last.ask("Again").voices] == ["checker", "reviewer"]
-    assert [message.name for message in last.history() if message.type == "ai"] == [*(None, "Analyst", "Checker", "Checker", "Reviewer")]
+    assert [message.name for message in last.history() if message.type == "ai"] == [
+        *(None, "Analyst", "Checker", "Checker", "Reviewer")
+    ]
     alone = talk(who, None, saver=saver, store=store).ask("Alone again")
     assert (alone.voices, alone.status) == ([], "answered")
 
@@ -290,9 +345,17 @@ def test_a_persona_that_is_gone_when_its_turn_goes_on_is_told_and_the_next_is_as
         raise ProviderUnavailableError(name)
 
     with pytest.raises(ProviderError):
-        talk(fails, Team(ANALYST, CHECKER, mode=Workflow("analyst", "checker")), saver=saver, store=store).ask("Hello")
+        talk(
+            fails,
+            Team(ANALYST, CHECKER, mode=Workflow("analyst", "checker")),
+            saver=saver,
+            store=store,
+        ).ask("Hello")
     answer = talk(who, Team(CHECKER, REVIEWER, mode=FreeChat()), saver=saver, store=store).resume()
-    assert [each["text"] for each in answer.voices] == ["analyst has left the team and did not answer.", "Checker speaks"]
+    assert [each["text"] for each in answer.voices] == [
+        "analyst has left the team and did not answer.",
+        "Checker speaks",
+    ]
 
 
 class Silent(Mode):
@@ -316,9 +379,14 @@ class Wrong(Mode):
         return "bob"
 
 
-def test_a_mode_that_names_nobody_gives_a_notice_and_one_that_never_ends_is_ended_by_the_total() -> None:
+def test_a_mode_that_names_nobody_gives_a_notice_and_one_that_never_ends_is_ended_by_the_total() -> (
+    None
+):
     nobody = talk(who, Team(ANALYST, mode=Silent())).ask("Hello")
-    assert (nobody.status, nobody.text) == ("nobody", "Nobody in the team was to answer this message.")
+    assert (nobody.status, nobody.text) == (
+        "nobody",
+        "Nobody in the team was to answer this message.",
+    )
     endless = talk(who, Team(ANALYST, mode=Endless(), max_calls=4)).ask("Hello")
     assert len(endless.voices) == 4
     with pytest.raises(ConfigError, match="names 'bob'"):
@@ -332,16 +400,27 @@ def test_a_mode_that_names_nobody_gives_a_notice_and_one_that_never_ends_is_ende
         (lambda: Team(ANALYST, ANALYST), "have the id 'analyst'"),
         (lambda: Team(ANALYST, Persona("b", aliases=("Analyst",))), "would mention both"),
         (lambda: Team(Persona("b", aliases=("all",))), "would mention both b and everybody"),
-        (lambda: Team(ANALYST, mode=Workflow("analyst", "checker")), "nobody does the workflow's checker"),
+        (
+            lambda: Team(ANALYST, mode=Workflow("analyst", "checker")),
+            "nobody does the workflow's checker",
+        ),
         (lambda: Workflow("a", "a"), "different steps"),
         (lambda: Workflow("a", send_back=-1), "send_back is a whole number"),
         (lambda: Persona("Big Name"), "is lower case: a letter"),
         (lambda: Persona("a", aliases="alias"), "aliases is a list"),
         (lambda: Persona("a", rounds=0), "rounds is a whole number"),
         (lambda: Team(ANALYST, max_calls=0), "max_calls is a whole number"),
-        (lambda: build_graph(model=model_of(who), team=Team(Persona("a", tools=("run_python",)))), "there is no tool run_python"),
         (
-            lambda: build_graph(model=model_of(who), team=Team(ANALYST, mode=FreeChat(policy=CompactionPolicy(strategy="none")))),
+            lambda: build_graph(
+                model=model_of(who), team=Team(Persona("a", tools=("run_python",)))
+            ),
+            "there is no tool run_python",
+        ),
+        (
+            lambda: build_graph(
+                model=model_of(who),
+                team=Team(ANALYST, mode=FreeChat(policy=CompactionPolicy(strategy="none"))),
+            ),
             "asks for strategy 'none', known are rolling",
         ),
         (lambda: Team(ANALYST, mode=FreeChat(policy="rolling")), "policy is a CompactionPolicy"),  # type: ignore[arg-type]  # as a person may
@@ -354,11 +433,15 @@ def test_a_wrong_team_is_refused_with_what_is_wrong(make: Callable[[], object], 
         make()
 
 
-def test_each_voice_stays_under_its_threshold_in_pairs_and_nothing_is_lost_over_a_long_talk() -> None:
+def test_each_voice_stays_under_its_threshold_in_pairs_and_nothing_is_lost_over_a_long_talk() -> (
+    None
+):
     def say(name: str, messages: Sequence[BaseMessage]) -> str:
         return f"{name} says " + "word " * 60
 
-    team = Team(ANALYST, CHECKER, Persona("tester", rounds=2), mode=Workflow("analyst", "checker", "tester"))
+    team = Team(
+        ANALYST, CHECKER, Persona("tester", rounds=2), mode=Workflow("analyst", "checker", "tester")
+    )
     conversation = talk(say, team, context=Context(model_limit=4_000), recall=False)
     for turn in range(25):
         events = list(conversation.stream(f"question {turn} " + "and so on " * 20))
@@ -366,7 +449,9 @@ def test_each_voice_stays_under_its_threshold_in_pairs_and_nothing_is_lost_over_
     for request in sent_of(conversation):
         assert_paired(request)
     texts = [message.text for message in conversation.history(limit=200)]
-    assert [text.split()[1] for text in texts if text.startswith("question")] == [str(turn) for turn in range(25)]
+    assert [text.split()[1] for text in texts if text.startswith("question")] == [
+        str(turn) for turn in range(25)
+    ]
     assert len(texts) == 100
     assert conversation.view()
 
@@ -378,7 +463,11 @@ def test_recall_brings_back_nothing_that_a_colleague_says_in_this_turn() -> None
         if messages[-1].type == "tool":
             found.append(messages[-1].text)
             return "I looked"
-        return call("recall_history", query="zanzibar") if name == "Checker" else "the password of the island is zanzibar"
+        return (
+            call("recall_history", query="zanzibar")
+            if name == "Checker"
+            else "the password of the island is zanzibar"
+        )
 
     conversation = talk(say, Team(ANALYST, CHECKER))
     conversation.ask("Which island?")
@@ -386,7 +475,9 @@ def test_recall_brings_back_nothing_that_a_colleague_says_in_this_turn() -> None
     assert '"found":0' in found[0].replace(" ", "")
 
 
-def test_a_query_of_one_voice_waits_for_approval_and_the_next_voice_is_asked_after_it(tmp_path: Path) -> None:
+def test_a_query_of_one_voice_waits_for_approval_and_the_next_voice_is_asked_after_it(
+    tmp_path: Path,
+) -> None:
     costly = "SELECT count(*) FROM numbers a, numbers b"
 
     def say(name: str, messages: Sequence[BaseMessage]) -> AIMessage | str:
@@ -398,7 +489,10 @@ def test_a_query_of_one_voice_waits_for_approval_and_the_next_voice_is_asked_aft
         team = Team(ANALYST, CHECKER, REVIEWER, mode=Workflow())
         conversation = talk(say, team, database=database, cost=CostThresholds(pairs=1_000_000))
         waiting = conversation.ask("How many pairs?")
-        assert (waiting.status, [each["voice"] for each in waiting.voices]) == ("approval_requested", ["analyst"])
+        assert (waiting.status, [each["voice"] for each in waiting.voices]) == (
+            "approval_requested",
+            ["analyst"],
+        )
         done = conversation.resume([{"type": "approve"}])
         assert [each["voice"] for each in done.voices] == ["checker", "reviewer"]
         assert done.queries[0]["row_count"] == 1
@@ -412,7 +506,9 @@ def test_a_message_that_joins_the_turn_is_heard_by_the_next_voice() -> None:
 
     def say(name: str, messages: Sequence[BaseMessage]) -> str:
         if name == "Analyst":
-            other = Conversation(conversations[0].graph, "t", context=Context(model_limit=32_000), when_busy="steer")
+            other = Conversation(
+                conversations[0].graph, "t", context=Context(model_limit=32_000), when_busy="steer"
+            )
             other.steer("Only for 2013, please.", wait=False)
         return f"{name} speaks"
 
@@ -431,9 +527,17 @@ def test_a_voice_whose_provider_says_the_context_is_too_long_is_asked_again_with
             raise ModelContextOverflowError("the context is too long")
         return f"{name} says " + "word " * 60
 
-    conversation = talk(say, Team(ANALYST, CHECKER, mode=Workflow("analyst", "checker")), context=Context(model_limit=8_000), recall=False)
+    conversation = talk(
+        say,
+        Team(ANALYST, CHECKER, mode=Workflow("analyst", "checker")),
+        context=Context(model_limit=8_000),
+        recall=False,
+    )
     for turn in range(14):
-        assert [each["voice"] for each in conversation.ask(f"question {turn}").voices] == ["analyst", "checker"]
+        assert [each["voice"] for each in conversation.ask(f"question {turn}").voices] == [
+            "analyst",
+            "checker",
+        ]
     assert any(name == "Checker" and size > 6_000 for name, size in sizes)
 
 
@@ -452,11 +556,22 @@ with open_persistence(sys.argv[1]) as kept:
 """
 
 
-@pytest.mark.parametrize(("killed", "asked"), [("Analyst", ["Analyst", "Checker", "Reviewer"]), ("Reviewer", ["Reviewer"])])
-def test_a_turn_killed_between_voices_goes_on_at_the_voice_that_is_missing(killed: str, asked: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("killed", "asked"),
+    [("Analyst", ["Analyst", "Checker", "Reviewer"]), ("Reviewer", ["Reviewer"])],
+)
+def test_a_turn_killed_between_voices_goes_on_at_the_voice_that_is_missing(
+    killed: str, asked: list[str], tmp_path: Path
+) -> None:
     url = f"sqlite:///{tmp_path / 'chat.db'}"
     root = Path(__file__).parents[2]
-    done = subprocess.run([sys.executable, "-c", KILLED, url, killed], cwd=root, env={**os.environ}, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, url, killed],
+        cwd=root,
+        env={**os.environ},
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == -signal.SIGKILL
     tried: list[str] = []
 
@@ -465,10 +580,20 @@ def test_a_turn_killed_between_voices_goes_on_at_the_voice_that_is_missing(kille
         return f"{name} speaks"
 
     with open_persistence(url) as kept:
-        conversation = talk(say, Team(ANALYST, CHECKER, REVIEWER, mode=Workflow()), saver=kept.checkpointer, store=kept.store)
+        conversation = talk(
+            say,
+            Team(ANALYST, CHECKER, REVIEWER, mode=Workflow()),
+            saver=kept.checkpointer,
+            store=kept.store,
+        )
         assert conversation.resume().text == "Reviewer speaks"
         assert tried == asked
-        assert [message.name for message in conversation.history()] == [None, "Analyst", "Checker", "Reviewer"]
+        assert [message.name for message in conversation.history()] == [
+            None,
+            "Analyst",
+            "Checker",
+            "Reviewer",
+        ]
 
 
 def test_a_resent_message_gets_the_last_voices_answer_again() -> None:
@@ -478,7 +603,9 @@ def test_a_resent_message_gets_the_last_voices_answer_again() -> None:
     assert len(sent_of(conversation)) == 2
 
 
-def test_a_message_resent_after_a_failure_between_voices_goes_on_at_the_voice_that_is_missing() -> None:
+def test_a_message_resent_after_a_failure_between_voices_goes_on_at_the_voice_that_is_missing() -> (
+    None
+):
     tried: list[str] = []
 
     def say(name: str, _: Sequence[BaseMessage]) -> str:
@@ -488,7 +615,9 @@ def test_a_message_resent_after_a_failure_between_voices_goes_on_at_the_voice_th
         return f"{name} speaks"
 
     conversation = talk(
-        say, Team(ANALYST, CHECKER, mode=Workflow("analyst", "checker")), context=Context(model_limit=32_000, max_retries=0)
+        say,
+        Team(ANALYST, CHECKER, mode=Workflow("analyst", "checker")),
+        context=Context(model_limit=32_000, max_retries=0),
     )
     with pytest.raises(ProviderError):
         conversation.ask("Hello", id="q1")
@@ -499,8 +628,16 @@ def test_a_message_resent_after_a_failure_between_voices_goes_on_at_the_voice_th
 def test_the_view_of_each_persona_may_be_looked_at() -> None:
     conversation = talk(who, Team(ANALYST, CHECKER, mode=Workflow("analyst", "checker")))
     conversation.ask("Hello")
-    assert [message.text for message in conversation.view("analyst")[1:]] == ["Hello", "Analyst speaks", "Checker: Checker speaks"]
-    assert [message.text for message in conversation.view("checker")[1:]] == ["Hello", "Analyst: Analyst speaks", "Checker speaks"]
+    assert [message.text for message in conversation.view("analyst")[1:]] == [
+        "Hello",
+        "Analyst speaks",
+        "Checker: Checker speaks",
+    ]
+    assert [message.text for message in conversation.view("checker")[1:]] == [
+        "Hello",
+        "Analyst: Analyst speaks",
+        "Checker speaks",
+    ]
     with pytest.raises(ConfigError, match="no persona 'bob'"):
         conversation.view("bob")
 
@@ -517,9 +654,13 @@ def test_the_view_of_each_persona_may_be_looked_at() -> None:
         ("@bob and @Chuck", ["checker"], "@bob and Checker", ["bob"]),
     ],
 )
-def test_whom_a_message_mentions_and_what_they_are_sent(text: str, voices: list[str], heard: str, unknown: list[str]) -> None:
+def test_whom_a_message_mentions_and_what_they_are_sent(
+    text: str, voices: list[str], heard: str, unknown: list[str]
+) -> None:
     conversation = talk(who, Team(ANALYST, CHECKER))
     events: list[Any] = list(conversation.stream(text))
     assert [each["voice"] for each in events[-1]["voices"]] == voices
     assert {str(request[-1].text) for request in sent_of(conversation)} == {heard}
-    assert [word for event in of_type(events, "unknown_mentions") for word in event["words"]] == unknown
+    assert [
+        word for event in of_type(events, "unknown_mentions") for word in event["words"]
+    ] == unknown

@@ -1,4 +1,6 @@
-"""The laws of memory hold for each voice of a team: over random teams, turns, calls, mentions, failures, overflows and compactions."""
+"""The laws of memory hold for each voice of a team: over random teams, turns, calls, mentions,
+failures, overflows and compactions.
+"""
 
 import random
 import re
@@ -15,8 +17,23 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-from longtable.base.errors import LongtableError, ModelContextOverflowError, ProviderUnavailableError
-from longtable.graph import CompactionPolicy, Context, Conversation, FreeChat, Mode, Persona, Scene, Team, Workflow, next_view
+from longtable.base.errors import (
+    LongtableError,
+    ModelContextOverflowError,
+    ProviderUnavailableError,
+)
+from longtable.graph import (
+    CompactionPolicy,
+    Context,
+    Conversation,
+    FreeChat,
+    Mode,
+    Persona,
+    Scene,
+    Team,
+    Workflow,
+    next_view,
+)
 from longtable.memory.rounds import all_calls
 from longtable.memory.stamps import marks_of, turn_number
 from longtable.memory.tokens import counter
@@ -54,11 +71,16 @@ class Telling(Workflow):
     """A workflow whose steps are each told something of their own."""
 
     def whisper(self, scene: Scene, persona: str) -> str:
-        return f"{super().whisper(scene, persona)}\nOnly {persona} knows whisper-{persona}-{scene.turn}."
+        return (
+            f"{super().whisper(scene, persona)}\nOnly {persona} knows"
+            f" whisper-{persona}-{scene.turn}."
+        )
 
 
 class Script:
-    """What voices do, drawn from a seed by voice, question and number of the call, so that it does not depend on who is asked first."""
+    """What voices do, drawn from a seed by voice, question and number of the call, so that it does
+    not depend on who is asked first.
+    """
 
     def __init__(self, seed: int, *, fails: bool) -> None:
         self.seed, self.fails = seed, fails
@@ -67,7 +89,9 @@ class Script:
         self.broken = 0
 
     def say(self, name: str, messages: Sequence[BaseMessage]) -> AIMessage | str:
-        question = re.findall(r"\bq\d+\b", " ".join(str(m.text) for m in messages if m.type == "human"))[-1]
+        question = re.findall(
+            r"\bq\d+\b", " ".join(str(m.text) for m in messages if m.type == "human")
+        )[-1]
         self.asked[name, question] += 1
         number = self.asked[name, question]
         draw = random.Random(f"{self.seed} {name} {question} {number}")
@@ -83,7 +107,11 @@ class Script:
             answer = call("look", f"{name}-{question}-{number}", size=draw.choice([1, 40, 1_500]))
             if draw.random() < 0.3:
                 answer.tool_calls.append(
-                    {"name": "recall_history", "args": {"query": "whisper secret"}, "id": f"r-{name}-{question}-{number}"}
+                    {
+                        "name": "recall_history",
+                        "args": {"query": "whisper secret"},
+                        "id": f"r-{name}-{question}-{number}",
+                    }
                 )
             return answer
         return f"{name} on {question}: " + "word " * draw.choice([1, 30, 150])
@@ -92,11 +120,17 @@ class Script:
 @st.composite
 def talks(draw: st.DrawFn) -> tuple[Team, list[str], int, bool]:
     ids = IDS[: draw(st.integers(1, 4))]
-    personas = [Persona(id_, f"You keep secret-{id_}.", rounds=draw(st.sampled_from([None, None, 2]))) for id_ in ids]
+    personas = [
+        Persona(id_, f"You keep secret-{id_}.", rounds=draw(st.sampled_from([None, None, 2])))
+        for id_ in ids
+    ]
     mode: Mode = draw(st.sampled_from([Whispering(), Follower(), Telling(*ids)]))
     mentions = st.sampled_from(["", "", f"@{ids[-1]} ", "@all ", "@nobody ", "@ ", "a@b.com "])
     words = st.sampled_from([1, 20, 200])
-    questions = [f"{draw(mentions)}q{n} " + "and so on " * draw(words) for n in range(draw(st.integers(1, 6)))]
+    questions = [
+        f"{draw(mentions)}q{n} " + "and so on " * draw(words)
+        for n in range(draw(st.integers(1, 6)))
+    ]
     return (
         Team(*personas, mode=mode, max_calls=draw(st.sampled_from([5, 24, 60]))),
         questions,
@@ -105,12 +139,24 @@ def talks(draw: st.DrawFn) -> tuple[Team, list[str], int, bool]:
     )
 
 
-def play(team: Team, questions: Sequence[str], script: Script) -> tuple[Conversation, InMemoryStore, list[Any]]:
-    """Run the turns, each resumed after a failure as a person would, and left for the next where it goes on failing."""
+def play(
+    team: Team, questions: Sequence[str], script: Script
+) -> tuple[Conversation, InMemoryStore, list[Any]]:
+    """Run the turns, each resumed after a failure as a person would, and left for the next where it
+    goes on failing.
+    """
     store = InMemoryStore()
     context = Context(model_limit=LIMIT, max_retries=0, max_model_calls=4)
     policy = CompactionPolicy(ahead=False, min_messages=4)
-    conversation = talk(script.say, team, saver=InMemorySaver(), store=store, context=context, tools=[look], policy=policy)
+    conversation = talk(
+        script.say,
+        team,
+        saver=InMemorySaver(),
+        store=store,
+        context=context,
+        tools=[look],
+        policy=policy,
+    )
     events: list[Any] = []
     for text in questions:
         again: str | None = text
@@ -125,7 +171,11 @@ def play(team: Team, questions: Sequence[str], script: Script) -> tuple[Conversa
     return conversation, store, events
 
 
-@settings(max_examples=25, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink])
+@settings(
+    max_examples=25,
+    deadline=None,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+)
 @given(talks())
 def test_the_laws_of_memory_hold_for_each_voice(drawn: tuple[Team, list[str], int, bool]) -> None:
     team, questions, seed, fails = drawn
@@ -142,24 +192,42 @@ def test_the_laws_of_memory_hold_for_each_voice(drawn: tuple[Team, list[str], in
         assert f"secret-{me}" in request[0].text
     values = conversation.graph.get_state(conversation.config).values
     history = [*conversation.history(limit=999)]
-    # Nothing is lost and nothing twice: what was asked, in order, each id once, each call with its answer.
+    # Nothing is lost and nothing twice: what was asked, in order, each id once, each call with its
+    # answer.
     assert [message.text for message in history if message.type == "human"] == questions
     assert len({message.id for message in history}) == len(history)
-    calls = [str(each["id"]) for message in history if isinstance(message, AIMessage) for each in all_calls(message)]
-    assert sorted(calls) == sorted(message.tool_call_id for message in history if isinstance(message, ToolMessage))
+    calls = [
+        str(each["id"])
+        for message in history
+        if isinstance(message, AIMessage)
+        for each in all_calls(message)
+    ]
+    assert sorted(calls) == sorted(
+        message.tool_call_id for message in history if isinstance(message, ToolMessage)
+    )
     # Limits, for each voice and in all; a refused or failed call is none.
-    made = Counter((turn_number(m), marks_of(m).get(VOICE)) for m in history if m.type == "ai" and not marks_of(m).get("notice"))
+    made = Counter(
+        (turn_number(m), marks_of(m).get(VOICE))
+        for m in history
+        if m.type == "ai" and not marks_of(m).get("notice")
+    )
     assert all(number <= 4 for number in made.values()) or isinstance(team.mode, Workflow)
     for turn in {turn for turn, _ in made}:
         assert sum(number for (of, _), number in made.items() if of == turn) <= team.max_calls
     # The same input gives the same view, for each voice.
     for id_ in team.personas:
         asked = {**values, "turn": {**values["turn"], "voice": id_, "status": "running"}}
-        assert next_view(asked, conversation.context) == next_view(deepcopy(asked), conversation.context)
+        assert next_view(asked, conversation.context) == next_view(
+            deepcopy(asked), conversation.context
+        )
     # What one voice alone is told is in nothing that is shared.
     shared = [str(values["messages"]), str(values.get("compactions")), str(values.get("edits"))]
     shared += [conversation.export(kind) for kind in ("jsonl", "markdown", "html")]
-    shared += [str(item.value) for space in store.list_namespaces() for item in store.search(space, limit=999)]
+    shared += [
+        str(item.value)
+        for space in store.list_namespaces()
+        for item in store.search(space, limit=999)
+    ]
     assert not any(re.search(r"secret-|whisper-", text) for text in shared)
 
 
@@ -173,11 +241,27 @@ def test_the_laws_of_memory_hold_for_each_voice(drawn: tuple[Team, list[str], in
     ],
 )
 def test_a_compaction_that_does_not_help_a_voice_is_not_tried_for_ever(
-    ids: Sequence[str], rounds: Sequence[int | None], sizes: Sequence[int], seed: int, fails: bool, skipped: set[str]
+    ids: Sequence[str],
+    rounds: Sequence[int | None],
+    sizes: Sequence[int],
+    seed: int,
+    fails: bool,
+    skipped: set[str],
 ) -> None:
-    personas = [Persona(id_, f"You keep secret-{id_}.", rounds=each) for id_, each in zip(ids, rounds, strict=True)]
+    personas = [
+        Persona(id_, f"You keep secret-{id_}.", rounds=each)
+        for id_, each in zip(ids, rounds, strict=True)
+    ]
     questions = [f"q{n} " + "and so on " * size for n, size in enumerate(sizes)]
-    _, _, events = play(Team(*personas, mode=Telling(*ids), max_calls=60 if fails else 5), questions, Script(seed, fails=fails))
-    tried = [event["reasons"][0]["code"] for event in events if event["type"] == "context_compaction_skipped"]
+    _, _, events = play(
+        Team(*personas, mode=Telling(*ids), max_calls=60 if fails else 5),
+        questions,
+        Script(seed, fails=fails),
+    )
+    tried = [
+        event["reasons"][0]["code"]
+        for event in events
+        if event["type"] == "context_compaction_skipped"
+    ]
     assert len(tried) < 10
     assert skipped <= set(tried)

@@ -1,4 +1,6 @@
-"""Spans and log lines of a run: each node, model call and query, nested, with sizes and times, without anything that was said."""
+"""Spans and log lines of a run: each node, model call and query, nested, with sizes and times,
+without anything that was said.
+"""
 
 import asyncio
 import io
@@ -28,7 +30,9 @@ QUESTION, SECRET = "How many in the Secret Society?", "Secret Society"
 
 @pytest.fixture(scope="module")
 def exporter() -> Any:
-    pytest.importorskip("opentelemetry.sdk", reason="the OpenTelemetry SDK of the dev extra is not installed")
+    pytest.importorskip(
+        "opentelemetry.sdk", reason="the OpenTelemetry SDK of the dev extra is not installed"
+    )
     from opentelemetry import trace
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -62,7 +66,9 @@ def talk(server: ModelServer, tmp_path: Path) -> Conversation:
     with closing(sqlite3.connect(tmp_path / "shop.db")) as made:
         made.executescript(f"CREATE TABLE club (name TEXT); INSERT INTO club VALUES ('{SECRET}')")
     database = Database.open(f"sqlite:///{tmp_path}/shop.db")
-    graph = build_graph(model=server.chat_model("gpt-4o"), database=database).compile(checkpointer=InMemorySaver())
+    graph = build_graph(model=server.chat_model("gpt-4o"), database=database).compile(
+        checkpointer=InMemorySaver()
+    )
     return Conversation(graph, "t", context=CONTEXT)
 
 
@@ -71,14 +77,24 @@ def test_spans_and_lines_tell_sizes_and_times_and_nothing_that_was_said(
     exporter: Any, server: ModelServer, lines: io.StringIO, tmp_path: Path, asynchronous: bool
 ) -> None:
     exporter.clear()
-    server.script(call("run_sql", sql=f"SELECT name FROM club WHERE name = '{SECRET}'"), say(f"One: {SECRET}.", input_tokens=300))
+    server.script(
+        call("run_sql", sql=f"SELECT name FROM club WHERE name = '{SECRET}'"),
+        say(f"One: {SECRET}.", input_tokens=300),
+    )
     conversation = talk(server, tmp_path)
-    answer = asyncio.run(conversation.aask(QUESTION)) if asynchronous else conversation.ask(QUESTION)
+    answer = (
+        asyncio.run(conversation.aask(QUESTION)) if asynchronous else conversation.ask(QUESTION)
+    )
     assert answer.queries[0]["row_count"] == 1
 
     spans = exporter.get_finished_spans()
     names = [span.name for span in spans]
-    assert {"longtable.node ingest", "longtable.node respond", "longtable.node run_tools", "longtable.node settle"} <= set(names)
+    assert {
+        "longtable.node ingest",
+        "longtable.node respond",
+        "longtable.node run_tools",
+        "longtable.node settle",
+    } <= set(names)
     models = [span for span in spans if span.name == "longtable.model gpt-4o"]
     (query,) = [span for span in spans if span.name == "longtable.query run_sql"]
     by_id = {span.context.span_id: span.name for span in spans}
@@ -90,10 +106,19 @@ def test_spans_and_lines_tell_sizes_and_times_and_nothing_that_was_said(
     assert all(span.attributes["longtable.ms"] >= 0 for span in spans)
 
     told = [json.loads(line) for line in lines.getvalue().splitlines()]
-    assert [line["level"] for line in told if line.get("kind") in ("model", "query")] == ["INFO"] * 3
-    assert all(line["time"].endswith("+00:00") and line["logger"].startswith("longtable") for line in told)
+    assert [line["level"] for line in told if line.get("kind") in ("model", "query")] == [
+        "INFO"
+    ] * 3
+    assert all(
+        line["time"].endswith("+00:00") and line["logger"].startswith("longtable") for line in told
+    )
     assert SECRET not in lines.getvalue()
-    assert SECRET not in repr([(span.name, dict(span.attributes), [dict(e.attributes) for e in span.events]) for span in spans])
+    assert SECRET not in repr(
+        [
+            (span.name, dict(span.attributes), [dict(e.attributes) for e in span.events])
+            for span in spans
+        ]
+    )
 
 
 def test_a_failure_is_told_by_class_and_its_cause_stands_in_the_log_without_keys(
@@ -101,10 +126,16 @@ def test_a_failure_is_told_by_class_and_its_cause_stands_in_the_log_without_keys
 ) -> None:
     exporter.clear()
     fault = server_error(500)
-    server.always(fault.__class__(status=500, body={"error": {"message": "the engine at sk-proj-AAAABBBBCCCC died"}}))
+    server.always(
+        fault.__class__(
+            status=500, body={"error": {"message": "the engine at sk-proj-AAAABBBBCCCC died"}}
+        )
+    )
     with pytest.raises(ProviderUnavailableError):
         talk(server, tmp_path).ask(QUESTION)
-    (model,) = [span for span in exporter.get_finished_spans() if span.name.startswith("longtable.model")]
+    (model,) = [
+        span for span in exporter.get_finished_spans() if span.name.startswith("longtable.model")
+    ]
     assert model.status.status_code.name == "ERROR"
     assert not model.events
     told = [json.loads(line) for line in lines.getvalue().splitlines()]
@@ -119,20 +150,29 @@ def test_the_summarisers_calls_are_spans_and_the_log_has_the_cause_where_one_fai
     exporter.clear()
     fault = server_error(500)
     server.script(
-        say(f"One: {SECRET}.", input_tokens=300), fault.__class__(status=500, body={"error": {"message": "password=hunter2 is wrong"}})
+        say(f"One: {SECRET}.", input_tokens=300),
+        fault.__class__(status=500, body={"error": {"message": "password=hunter2 is wrong"}}),
     )
     policy = CompactionPolicy(keep_rounds=1, min_messages=2, ahead=False)
     model = ScriptedModel(say=lambda _: AIMessage("and so on " * 60))
-    app = build_graph(model=model, summarizer=server.chat_model("gpt-4o-mini"), policy=policy, recall=False).compile(InMemorySaver())
+    app = build_graph(
+        model=model, summarizer=server.chat_model("gpt-4o-mini"), policy=policy, recall=False
+    ).compile(InMemorySaver())
     conversation = Conversation(app, "t", context=CONTEXT)
     for _ in range(4):
         conversation.ask(QUESTION)
         conversation.compact()
-    spans = [span for span in exporter.get_finished_spans() if span.name == "longtable.model gpt-4o-mini"]
+    spans = [
+        span for span in exporter.get_finished_spans() if span.name == "longtable.model gpt-4o-mini"
+    ]
     assert {span.attributes["longtable.purpose"] for span in spans} == {"summarise"}
     assert spans[0].attributes["gen_ai.usage.input_tokens"] == 300
     assert spans[-1].status.status_code.name == "ERROR"
-    causes = [line["cause"] for line in map(json.loads, lines.getvalue().splitlines()) if line.get("kind") == "provider"]
+    causes = [
+        line["cause"]
+        for line in map(json.loads, lines.getvalue().splitlines())
+        if line.get("kind") == "provider"
+    ]
     assert any("password=[hidden] is wrong" in cause for cause in causes)
     assert SECRET not in lines.getvalue()
 
@@ -159,4 +199,8 @@ def test_langchain_traces_each_node_as_one_run(asynchronous: bool) -> None:
     nodes = [name for name in runs.names if name in NODES]
     assert len(nodes) == len(set(nodes))
     assert {"ingest", "respond", "settle"} <= set(nodes)
-    assert not [name for name in runs.names if name not in NODES and not name.startswith(("after_", "LangGraph"))]
+    assert not [
+        name
+        for name in runs.names
+        if name not in NODES and not name.startswith(("after_", "LangGraph"))
+    ]

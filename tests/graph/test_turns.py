@@ -1,4 +1,6 @@
-"""One turn after the other through the graph: what the model was sent, what the thread kept, what was refused."""
+"""One turn after the other through the graph: what the model was sent, what the thread kept, what
+was refused.
+"""
 
 import asyncio
 import threading
@@ -9,7 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    ChatMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -70,7 +79,9 @@ def test_the_view_is_exactly_what_the_model_is_sent_next() -> None:
     talk.ask("first")
     seen = talk.view()
     talk.ask("second")
-    assert [(m.type, m.text) for m in model.sent[1]] == [(m.type, m.text) for m in [*seen, HumanMessage("second")]]
+    assert [(m.type, m.text) for m in model.sent[1]] == [
+        (m.type, m.text) for m in [*seen, HumanMessage("second")]
+    ]
 
 
 def test_usage_counts_what_is_sent() -> None:
@@ -84,13 +95,17 @@ def test_usage_counts_what_is_sent() -> None:
     from longtable.tools.memory_tools import recall_tool
 
     ours = counter("o200k_base")
-    assert usage["total"] == ours.messages(model.sent[0]) + ours.tools([convert_to_openai_tool(t) for t in (recall_tool(), add, fail)])
+    assert usage["total"] == ours.messages(model.sent[0]) + ours.tools(
+        [convert_to_openai_tool(t) for t in (recall_tool(), add, fail)]
+    )
     assert sum(usage["parts"].values()) == usage["total"]  # type: ignore[arg-type]  # TypedDict of ints
     assert usage["fraction"] == round(usage["total"] / 4_000, 4)
 
 
 def test_parallel_calls_are_run_and_answered_in_order() -> None:
-    both = AIMessage("", tool_calls=[{"name": "add", "args": {"a": n, "b": n}, "id": f"c{n}"} for n in (1, 2)])
+    both = AIMessage(
+        "", tool_calls=[{"name": "add", "args": {"a": n, "b": n}, "id": f"c{n}"} for n in (1, 2)]
+    )
     talk = conversation(script(both, "done"))
     talk.ask("twice")
     assert [m.text for m in talk.history() if isinstance(m, ToolMessage)] == ["2", "4"]
@@ -104,7 +119,18 @@ def test_parallel_calls_are_run_and_answered_in_order() -> None:
         (call("nothing_like_it"), "The tools are: add, fail"),
         (call("add", a="x"), "arguments of add do not fit"),
         (
-            AIMessage("", invalid_tool_calls=[{"name": "add", "args": "a = 1", "id": "c", "error": None, "type": "invalid_tool_call"}]),
+            AIMessage(
+                "",
+                invalid_tool_calls=[
+                    {
+                        "name": "add",
+                        "args": "a = 1",
+                        "id": "c",
+                        "error": None,
+                        "type": "invalid_tool_call",
+                    }
+                ],
+            ),
             "not valid JSON",
         ),
     ],
@@ -132,7 +158,9 @@ def test_an_endless_tool_loop_ends_with_a_notice_and_the_thread_goes_on() -> Non
 
 
 def test_the_notice_speaks_the_users_language() -> None:
-    talk = conversation(script(call("add", a=1, b=1)), Context(model_limit=4_000, max_model_calls=1))
+    talk = conversation(
+        script(call("add", a=1, b=1)), Context(model_limit=4_000, max_model_calls=1)
+    )
     assert "模型调用" in talk.ask("一直算下去吧，好吗？").text
 
 
@@ -163,7 +191,9 @@ def test_two_empty_answers_end_the_turn_with_a_notice() -> None:
         ([HumanMessage("字" * 7_000)], ContextTooLargeError),
     ],
 )
-def test_bad_input_is_refused_and_leaves_nothing(messages: list[BaseMessage], error: type[InputError]) -> None:
+def test_bad_input_is_refused_and_leaves_nothing(
+    messages: list[BaseMessage], error: type[InputError]
+) -> None:
     model = script("fine")
     graph = compiled(model)
     with pytest.raises(error) as caught:
@@ -175,7 +205,9 @@ def test_bad_input_is_refused_and_leaves_nothing(messages: list[BaseMessage], er
     assert [m.text for m in out["messages"]] == ["hello", "fine"]
 
 
-def test_half_an_emoji_is_refused_from_a_person_and_mended_from_a_tool_or_model(tmp_path: Path) -> None:
+def test_half_an_emoji_is_refused_from_a_person_and_mended_from_a_tool_or_model(
+    tmp_path: Path,
+) -> None:
     @tool
     def broken() -> str:
         """Return half an emoji."""
@@ -183,7 +215,9 @@ def test_half_an_emoji_is_refused_from_a_person_and_mended_from_a_tool_or_model(
 
     with open_persistence(f"sqlite:///{tmp_path}/t.db") as kept:
         model = script(call("broken", note="\ud83d", n=10**30), AIMessage("other half \ude00"))
-        graph = build_graph(model=model, tools=[broken]).compile(checkpointer=kept.checkpointer, store=kept.store)
+        graph = build_graph(model=model, tools=[broken]).compile(
+            checkpointer=kept.checkpointer, store=kept.store
+        )
         talk = Conversation(graph, "t", context=SMALL)
         with pytest.raises(InvalidTextError):
             talk.ask("\ud83d")
@@ -251,7 +285,9 @@ def test_cancelling_in_mid_tool_leaves_a_thread_whose_next_turn_works(tmp_path: 
 
     async def run() -> list[BaseMessage]:
         async with open_persistence(f"sqlite:///{tmp_path}/t.db") as kept:
-            graph = build_graph(model=model, tools=[slow]).compile(checkpointer=kept.checkpointer, store=kept.store)
+            graph = build_graph(model=model, tools=[slow]).compile(
+                checkpointer=kept.checkpointer, store=kept.store
+            )
             talk = Conversation(graph, "t", context=SMALL)
             task = asyncio.create_task(talk.aask("wait for it"))
             while not started.is_set():
@@ -265,7 +301,8 @@ def test_cancelling_in_mid_tool_leaves_a_thread_whose_next_turn_works(tmp_path: 
 
     history = asyncio.run(run())
     assert ended == ["cancelled"]
-    assert [m.type for m in history] == ["human", "ai", "human", "ai"]  # the transcript is not touched
+    # The transcript is not touched.
+    assert [m.type for m in history] == ["human", "ai", "human", "ai"]
     assert [m.text for m in model.sent[1][1:]] == ["wait for it", "", INTERRUPTED, "never mind"]
     assert_paired(model.sent[1][1:])
 
@@ -282,11 +319,17 @@ def acollect(talk: Conversation, text: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("read", [collect, acollect])
-def test_events_come_in_order_and_tokens_make_the_answer(read: Callable[[Conversation, str], list[dict[str, Any]]]) -> None:
+def test_events_come_in_order_and_tokens_make_the_answer(
+    read: Callable[[Conversation, str], list[dict[str, Any]]],
+) -> None:
     events = read(conversation(script(call("add", a=1, b=2), "The sum is 3.")), "add")
     kinds = [event["type"] for event in events if event["type"] != "token"]
     assert kinds == ["context_usage", "tool_started", "tool_finished", "context_usage", "answer"]
-    assert "".join(event["text"] for event in events if event["type"] == "token") == "The sum is 3." == events[-1]["text"]
+    assert (
+        "".join(event["text"] for event in events if event["type"] == "token")
+        == "The sum is 3."
+        == events[-1]["text"]
+    )
 
 
 def test_a_message_sent_again_by_its_id_is_one_message() -> None:
@@ -294,7 +337,10 @@ def test_a_message_sent_again_by_its_id_is_one_message() -> None:
     graph = compiled(model)
     sent: Any = {"messages": [HumanMessage("hello", id="h1")]}
     graph.invoke(sent, CONFIG, context=SMALL)
-    assert [m.text for m in graph.invoke(sent, CONFIG, context=SMALL)["messages"]] == ["hello", "fine"]
+    assert [m.text for m in graph.invoke(sent, CONFIG, context=SMALL)["messages"]] == [
+        "hello",
+        "fine",
+    ]
     with pytest.raises(MessageTooLongError):
         graph.invoke({"messages": [HumanMessage("x" * 9_000, id="h2")]}, CONFIG, context=SMALL)
     other: Any = {"messages": [HumanMessage("overwritten", id="h1"), HumanMessage("next", id="h3")]}
@@ -337,21 +383,33 @@ def test_a_call_without_an_id_keeps_its_result() -> None:
     ("answers", "steps"),
     [
         (["Five."], ["ingest", "respond", "settle"]),
-        ([call("recall", query="five"), "Five."], ["ingest", "respond", "run_tools", "respond", "settle"]),
+        (
+            [call("recall", query="five"), "Five."],
+            ["ingest", "respond", "run_tools", "respond", "settle"],
+        ),
     ],
     ids=["plain", "with a tool"],
 )
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_a_turn_takes_no_step_only_to_count(answers: list[AIMessage | str], steps: list[str], asynchronous: bool) -> None:
+def test_a_turn_takes_no_step_only_to_count(
+    answers: list[AIMessage | str], steps: list[str], asynchronous: bool
+) -> None:
     app = build_graph(model=script(*answers)).compile(checkpointer=InMemorySaver())
     given: Any = {"messages": [HumanMessage("How many?")]}
     config: Any = {"configurable": {"thread_id": "t"}}
     limit = Context(model_limit=16_000)
 
     async def updates() -> list[Any]:
-        return [update async for update in app.astream(given, config, context=limit, stream_mode="updates")]
+        return [
+            update
+            async for update in app.astream(given, config, context=limit, stream_mode="updates")
+        ]
 
-    found = asyncio.run(updates()) if asynchronous else [*app.stream(given, config, context=limit, stream_mode="updates")]
+    found = (
+        asyncio.run(updates())
+        if asynchronous
+        else [*app.stream(given, config, context=limit, stream_mode="updates")]
+    )
     assert [name for update in found for name in update] == steps
     usages = [update["usage"] for step in found for update in step.values() if "usage" in update]
     assert len(usages) == steps.count("respond")
@@ -365,7 +423,9 @@ def test_a_message_sent_again_by_its_id_ends_a_bare_run_with_the_answer_it_has()
     again = graph.invoke({"messages": [first.model_copy()]}, CONFIG, context=SMALL)
     assert [m.text for m in again["messages"]] == ["first", "one"]
     graph.invoke({"messages": [second]}, CONFIG, context=SMALL)
-    again = graph.invoke({"messages": [first.model_copy(), second.model_copy()]}, CONFIG, context=SMALL)
+    again = graph.invoke(
+        {"messages": [first.model_copy(), second.model_copy()]}, CONFIG, context=SMALL
+    )
     assert [m.text for m in again["messages"]] == ["first", "one", "second", "two"]
     assert graph.get_state(CONFIG).next == ()
     assert len(model.sent) == 2
@@ -374,7 +434,9 @@ def test_a_message_sent_again_by_its_id_ends_a_bare_run_with_the_answer_it_has()
 @pytest.mark.parametrize("when_busy", ["queue", "steer"])
 def test_a_question_asked_again_by_its_id_gets_the_answer_it_has(when_busy: Any) -> None:
     model = script("one", "two")
-    graph = build_graph(model=model, tools=[add, fail]).compile(checkpointer=InMemorySaver(), store=InMemoryStore())
+    graph = build_graph(model=model, tools=[add, fail]).compile(
+        checkpointer=InMemorySaver(), store=InMemoryStore()
+    )
     talk = Conversation(graph, "t", context=SMALL, when_busy=when_busy)
     first = talk.ask("first", id="a")
     talk.ask("second", id="b")
@@ -412,18 +474,33 @@ def test_a_question_that_failed_before_another_was_answered_is_answered_anew_by_
     talk.ask("second", id="b")
     assert talk.ask("first", id="a").text == "answer to first"
     assert talk.ask("first", id="a").text == "answer to first"
-    assert [m.text for m in talk.history()] == ["first", "second", "answer to second", "first", "answer to first"]
+    assert [m.text for m in talk.history()] == [
+        "first",
+        "second",
+        "answer to second",
+        "first",
+        "answer to first",
+    ]
 
 
 def test_an_id_that_another_message_has_is_refused_and_not_answered_with_its_answer() -> None:
-    talk = conversation(ScriptedModel(say=lambda messages: AIMessage(f"answer to {messages[-1].text}")))
+    talk = conversation(
+        ScriptedModel(say=lambda messages: AIMessage(f"answer to {messages[-1].text}"))
+    )
     talk.ask("first", id="a")
     for _ in range(2):
-        with pytest.raises(ConfigError, match="the id 'a' belongs to another message of this thread: give"):
+        with pytest.raises(
+            ConfigError, match="the id 'a' belongs to another message of this thread: give"
+        ):
             talk.ask("second", id="a")
         talk.ask("third", id="b")
     assert talk.ask("first", id="a").text == "answer to first"
-    assert [m.text for m in talk.history()] == ["first", "answer to first", "third", "answer to third"]
+    assert [m.text for m in talk.history()] == [
+        "first",
+        "answer to first",
+        "third",
+        "answer to third",
+    ]
 
 
 def test_a_question_that_failed_and_was_excluded_is_asked_anew_by_its_id() -> None:
@@ -446,9 +523,18 @@ def test_a_question_that_failed_and_was_excluded_is_asked_anew_by_its_id() -> No
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"images": b"\x89PNG"}, {"images": [Path("a.png")]}, {"images": "http://x/y.png"}, {"name": 3}, {"id": "\0"}, {"name": "n" * 201}],
+    [
+        {"images": b"\x89PNG"},
+        {"images": [Path("a.png")]},
+        {"images": "http://x/y.png"},
+        {"name": 3},
+        {"id": "\0"},
+        {"name": "n" * 201},
+    ],
 )
-def test_a_question_of_another_shape_is_refused_before_anything_is_written(wrong: dict[str, Any]) -> None:
+def test_a_question_of_another_shape_is_refused_before_anything_is_written(
+    wrong: dict[str, Any],
+) -> None:
     talk = conversation(script("yes"))
     with pytest.raises(ConfigError, match=next(iter(wrong))):
         talk.ask("hello", **wrong)
@@ -459,7 +545,9 @@ def test_a_retired_question_asked_again_by_its_id_gets_its_answer(tmp_path: Path
     model = ScriptedModel(say=lambda messages: AIMessage(f"answer to {messages[-1].text}"))
     policy = CompactionPolicy(retire_after=12, keep_rounds=2, min_messages=4)
     with open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept:
-        graph = build_graph(model=model, policy=policy, summarizer=False).compile(checkpointer=kept.checkpointer, store=kept.store)
+        graph = build_graph(model=model, policy=policy, summarizer=False).compile(
+            checkpointer=kept.checkpointer, store=kept.store
+        )
         talk = Conversation(graph, "t", context=Context(model_limit=2_500))
         for number in range(30):
             talk.ask(f"question {number} {words}", id=str(number))
@@ -469,7 +557,11 @@ def test_a_retired_question_asked_again_by_its_id_gets_its_answer(tmp_path: Path
         assert talk.ask(f"question 2 {words}", id="2").text.startswith("answer to question 2 ")
         with pytest.raises(ConfigError, match="belongs to another message"):
             talk.ask("question 2", id="2")
-        graph.invoke({"messages": [HumanMessage(f"question 2 {words}", id="2")]}, talk.config, context=talk.context)
+        graph.invoke(
+            {"messages": [HumanMessage(f"question 2 {words}", id="2")]},
+            talk.config,
+            context=talk.context,
+        )
         assert len(model.sent) == asked
         assert len(talk.history()) == 60
 
@@ -480,11 +572,20 @@ def test_a_question_has_a_speaker_and_images() -> None:
     talk.ask("What is this?", name="ann", images=[dot, "https://example.com/a.jpg"])
     [asked, _] = talk.history()
     assert (asked.name, asked.text) == ("ann", "What is this?")
-    urls = [part["image_url"]["url"] for part in asked.content if isinstance(part, dict) and part["type"] == "image_url"]
-    assert urls == ["data:image/png;base64,iVBORw0KGgowMDAwMDAwMDAwMDAwMDAwMDAwMA==", "https://example.com/a.jpg"]
+    urls = [
+        part["image_url"]["url"]
+        for part in asked.content
+        if isinstance(part, dict) and part["type"] == "image_url"
+    ]
+    assert urls == [
+        "data:image/png;base64,iVBORw0KGgowMDAwMDAwMDAwMDAwMDAwMDAwMA==",
+        "https://example.com/a.jpg",
+    ]
 
 
-@pytest.mark.parametrize("wrong", [{"id": ""}, {"id": "x" * 201}, {"id": 7}, {"images": [b"%PDF"]}], ids=str)
+@pytest.mark.parametrize(
+    "wrong", [{"id": ""}, {"id": "x" * 201}, {"id": 7}, {"images": [b"%PDF"]}], ids=str
+)
 def test_a_wrong_id_or_image_is_refused_before_anything_is_written(wrong: Any) -> None:
     talk = conversation(script())
     with pytest.raises(ConfigError):
@@ -493,7 +594,9 @@ def test_a_wrong_id_or_image_is_refused_before_anything_is_written(wrong: Any) -
 
 
 @pytest.mark.parametrize("on_disconnect", ["finish", "cancel"])
-def test_a_reader_that_goes_away_loses_no_answer_where_the_turn_is_to_finish(on_disconnect: Any) -> None:
+def test_a_reader_that_goes_away_loses_no_answer_where_the_turn_is_to_finish(
+    on_disconnect: Any,
+) -> None:
     reading, goes_on = threading.Event(), threading.Event()
 
     def say(_: Any) -> AIMessage:
@@ -535,22 +638,42 @@ def test_the_error_of_a_turn_that_finishes_alone_reaches_its_reader() -> None:
         asyncio.run(run())
 
 
-def test_what_people_read_below_an_answer_is_in_the_state_and_in_nothing_that_a_model_is_sent() -> None:
+def test_what_people_read_below_an_answer_is_in_the_state_and_in_nothing_that_a_model_is_sent() -> (
+    None
+):
     def footer(thread_id: str, messages: Sequence[BaseMessage]) -> str:
         return f"\n\n[{thread_id}: 4711](/{len(messages)})" if len(messages) > 2 else ""
 
     answers: list[AIMessage | str] = [call("add", a=1, b=2), "It is 3.", "no tool"]
     plain, footed = script(*answers), script(*answers)
     talks = [conversation(plain), conversation(footed)]
-    talks[1].graph = build_graph(model=footed, tools=[add, fail], footer=footer).compile(checkpointer=InMemorySaver())
+    talks[1].graph = build_graph(model=footed, tools=[add, fail], footer=footer).compile(
+        checkpointer=InMemorySaver()
+    )
     usages = [[talk.ask(text).usage for text in ("1 + 2?", "and now?", "again?")] for talk in talks]
     assert usages[0] == usages[1]
-    assert [[m.text for m in sent] for sent in plain.sent] == [[m.text for m in sent] for sent in footed.sent]
+    assert [[m.text for m in sent] for sent in plain.sent] == [
+        [m.text for m in sent] for sent in footed.sent
+    ]
     state = [m.text for m in talks[1].graph.get_state(talks[1].config).values["messages"]]
-    assert state == ["1 + 2?", "", "3", "It is 3.\n\n[t: 4711](/4)", "and now?", "no tool", "again?", "no tool"]
+    assert state == [
+        "1 + 2?",
+        "",
+        "3",
+        "It is 3.\n\n[t: 4711](/4)",
+        "and now?",
+        "no tool",
+        "again?",
+        "no tool",
+    ]
     assert not [m for m in [*talks[1].view(), *talks[1].history()] if "4711" in m.text]
     answer = talks[1].graph.get_state(talks[1].config).values["messages"][3]
     talks[1].graph.update_state(
-        talks[1].config, {"messages": [{"role": "assistant", "id": answer.id, "content": "Three.\n\n[t: 4711](/4)"}]}
+        talks[1].config,
+        {
+            "messages": [
+                {"role": "assistant", "id": answer.id, "content": "Three.\n\n[t: 4711](/4)"}
+            ]
+        },
     )
     assert [m.text for m in talks[1].view()][4] == "Three."

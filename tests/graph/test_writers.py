@@ -1,4 +1,6 @@
-"""Eight processes write to one thread and are killed at random: no accepted message is lost or doubled, each refused one is told."""
+"""Eight processes write to one thread and are killed at random: no accepted message is lost or
+doubled, each refused one is told.
+"""
 
 import random
 import time
@@ -22,13 +24,18 @@ class Writers:
     """The processes, and a hand that kills."""
 
     def __init__(self, folder: Path) -> None:
-        self.url, self.logs = f"sqlite:///{folder}/chat.db", {name: Log(folder / f"{name}.log") for name in WRITERS}
+        self.url, self.logs = (
+            f"sqlite:///{folder}/chat.db",
+            {name: Log(folder / f"{name}.log") for name in WRITERS},
+        )
         self.processes: dict[str, BaseProcess] = {}
 
     def start(self, name: str) -> None:
         asked = sum(what == "asked" for what, _ in self.logs[name].lines())
         busy = "reject" if name in REFUSED else "queue"
-        self.processes[name] = SERVER.Process(target=talk, args=(self.url, name, range(asked, EACH), busy, self.logs[name].path))
+        self.processes[name] = SERVER.Process(
+            target=talk, args=(self.url, name, range(asked, EACH), busy, self.logs[name].path)
+        )
         self.processes[name].start()
 
     def finished(self, name: str) -> bool:
@@ -36,9 +43,13 @@ class Writers:
         return ("finished", name) in self.logs[name].lines()
 
     def kill(self, chance: random.Random) -> bool:
-        """Kill one, rather one whose model is asked at this moment; tell whether there was one to kill."""
+        """Kill one, rather one whose model is asked at this moment; tell whether there was one to
+        kill.
+        """
         living = [name for name in WRITERS if not self.finished(name)]
-        working = [name for name in living if (self.logs[name].lines() or [("", "")])[-1][0] == "model"]
+        working = [
+            name for name in living if (self.logs[name].lines() or [("", "")])[-1][0] == "model"
+        ]
         if not living:
             return False
         name = chance.choice(working if working and chance.random() < 0.7 else living)
@@ -72,22 +83,40 @@ def test_many_processes_write_to_one_thread_and_are_killed(tmp_path: Path) -> No
         for process in running.processes.values():
             process.join(120)
         assert all(running.finished(name) for name in WRITERS)
-        told = {text: what for log in running.logs.values() for what, text in log.lines() if what not in {"model", "finished"}}
+        told = {
+            text: what
+            for log in running.logs.values()
+            for what, text in log.lines()
+            if what not in {"model", "finished"}
+        }
         with open_persistence(running.url) as kept:
-            conversation = Conversation(graph_on(kept.checkpointer, kept.store, Log(tmp_path / "x.log")), "t", context=CONTEXT)
+            conversation = Conversation(
+                graph_on(kept.checkpointer, kept.store, Log(tmp_path / "x.log")),
+                "t",
+                context=CONTEXT,
+            )
             transcript = conversation.history()
     assert kills >= KILLS - 2
     asked = [str(m.text) for m in transcript if m.type == "human"]
     answers = [str(m.text) for m in transcript if m.type == "ai"]
     assert len(told) == len(WRITERS) * EACH
     for text, outcome in told.items():
-        # "asked" is the last a writer said of it: it was killed meanwhile, and the message is there or not.
-        times = {"done": {1}, "stopped": {1}, "refused": {0}, "unsure": {0, 1}, "asked": {0, 1}}[outcome]
+        # "asked" is the last a writer said of it: it was killed meanwhile, and the message is there
+        # or not.
+        times = {"done": {1}, "stopped": {1}, "refused": {0}, "unsure": {0, 1}, "asked": {0, 1}}[
+            outcome
+        ]
         assert asked.count(text) in times, (text, outcome)
-        assert answers.count(f"answer to {text}") in ({1} if outcome == "done" else {0, 1}), (text, outcome)
+        assert answers.count(f"answer to {text}") in ({1} if outcome == "done" else {0, 1}), (
+            text,
+            outcome,
+        )
     for name in WRITERS:
         mine = [int(text.removeprefix(f"{name}-")) for text in asked if text.startswith(f"{name}-")]
         assert mine == sorted(mine), name
     assert set(asked) <= set(told)
-    assert sum(outcome == "done" for outcome in told.values()) >= EACH * (len(WRITERS) - len(REFUSED)) - 2 * KILLS
+    assert (
+        sum(outcome == "done" for outcome in told.values())
+        >= EACH * (len(WRITERS) - len(REFUSED)) - 2 * KILLS
+    )
     assert "refused" in told.values()

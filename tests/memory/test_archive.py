@@ -1,4 +1,6 @@
-"""Originals come back from a store exactly as they went in, whole, in order, from their own thread only."""
+"""Originals come back from a store exactly as they went in, whole, in order, from their own thread
+only.
+"""
 
 import asyncio
 import sqlite3
@@ -39,9 +41,13 @@ from longtable.nodes.records.archive_store import StoreArchive
 from tests.support.histories import histories, talk
 
 ODD = '\x00 <|endoftext|> 🛫 naïve "quoted" \\ \u2028 \ud800 \ud83d\ude00'
-"""NUL, a special token, a line separator, a lone surrogate, and two that JSON would join to one character."""
+"""NUL, a special token, a line separator, a lone surrogate, and two that JSON would join to one
+character.
+"""
 
-TEXTS = st.text(alphabet=st.characters(exclude_categories=()), max_size=30) | st.sampled_from([ODD, "二月的航班", "%", ""])
+TEXTS = st.text(alphabet=st.characters(exclude_categories=()), max_size=30) | st.sampled_from(
+    [ODD, "二月的航班", "%", ""]
+)
 LEAVES = st.one_of(
     st.none(),
     st.booleans(),
@@ -72,15 +78,36 @@ BLOCKS = st.lists(
         TEXTS,
         st.builds(lambda text: {"type": "text", "text": text}, TEXTS),
         st.builds(lambda url: {"type": "image_url", "image_url": {"url": url}}, TEXTS),
-        st.builds(lambda text, sign: {"type": "reasoning", "reasoning": text, "extras": {"signature": sign}}, TEXTS, st.binary(max_size=4)),
+        st.builds(
+            lambda text, sign: {
+                "type": "reasoning",
+                "reasoning": text,
+                "extras": {"signature": sign},
+            },
+            TEXTS,
+            st.binary(max_size=4),
+        ),
     ),
     max_size=3,
 )
 CONTENT = TEXTS | BLOCKS
-USAGE = {"input_tokens": 7, "output_tokens": 2, "total_tokens": 9, "input_token_details": {"cache_read": 4}}
+USAGE = {
+    "input_tokens": 7,
+    "output_tokens": 2,
+    "total_tokens": 9,
+    "input_token_details": {"cache_read": 4},
+}
 
 
-KINDS: list[type[BaseMessage]] = [HumanMessage, AIMessage, SystemMessage, ToolMessage, FunctionMessage, ChatMessage, AIMessageChunk]
+KINDS: list[type[BaseMessage]] = [
+    HumanMessage,
+    AIMessage,
+    SystemMessage,
+    ToolMessage,
+    FunctionMessage,
+    ChatMessage,
+    AIMessageChunk,
+]
 
 
 @st.composite
@@ -98,12 +125,20 @@ def messages(draw: st.DrawFn) -> BaseMessage:
     if kind in (AIMessage, AIMessageChunk):
         args = draw(st.dictionaries(TEXTS, VALUES, max_size=2))
         more = {
-            "tool_calls": [{"name": "run_sql", "args": args, "id": draw(TEXTS), "type": "tool_call"}],
-            "invalid_tool_calls": [InvalidToolCall(name="f", args="{", id=None, error="no", type="invalid_tool_call")],
+            "tool_calls": [
+                {"name": "run_sql", "args": args, "id": draw(TEXTS), "type": "tool_call"}
+            ],
+            "invalid_tool_calls": [
+                InvalidToolCall(name="f", args="{", id=None, error="no", type="invalid_tool_call")
+            ],
             "usage_metadata": draw(st.sampled_from([None, USAGE])),
         }
     elif kind is ToolMessage:
-        more = {"tool_call_id": draw(TEXTS), "status": draw(st.sampled_from(["success", "error"])), "artifact": draw(VALUES)}
+        more = {
+            "tool_call_id": draw(TEXTS),
+            "status": draw(st.sampled_from(["success", "error"])),
+            "artifact": draw(VALUES),
+        }
     elif kind is FunctionMessage:
         common["name"] = "f"
     elif kind is ChatMessage:
@@ -112,13 +147,19 @@ def messages(draw: st.DrawFn) -> BaseMessage:
 
 
 def same(a: object, b: object) -> bool:
-    """Tell whether two values are the same in type and value, NaN and the bits of a float included."""
+    """Tell whether two values are the same in type and value, NaN and the bits of a float
+    included.
+    """
     if type(a) is not type(b):
         return False
     if isinstance(a, BaseMessage) and isinstance(b, BaseMessage):
         return same(a.__dict__, b.__dict__) and same(a.__pydantic_extra__, b.__pydantic_extra__)
     if isinstance(a, dict) and isinstance(b, dict):
-        return len(a) == len(b) and all(same(x, y) for pair in zip(a.items(), b.items(), strict=True) for x, y in zip(*pair, strict=True))
+        return len(a) == len(b) and all(
+            same(x, y)
+            for pair in zip(a.items(), b.items(), strict=True)
+            for x, y in zip(*pair, strict=True)
+        )
     if isinstance(a, list | tuple) and isinstance(b, list | tuple):
         return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
     return repr(a) == repr(b)
@@ -130,7 +171,9 @@ def originals(history: Sequence[BaseMessage], first: int = 1) -> list[Original]:
 
 @pytest.fixture(scope="module")
 def file_shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreArchive]:
-    with open_persistence(f"sqlite:///{tmp_path_factory.mktemp('archive') / 'threads.db'}") as persistence:
+    with open_persistence(
+        f"sqlite:///{tmp_path_factory.mktemp('archive') / 'threads.db'}"
+    ) as persistence:
         yield StoreArchive(persistence.store)
 
 
@@ -142,7 +185,9 @@ def archive(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StoreArc
 
 
 @given(message=messages(), number=st.integers(min_value=1, max_value=10**9 - 1))
-def test_a_message_of_any_kind_round_trips_exactly_through_a_real_file(file_shelf: StoreArchive, message: BaseMessage, number: int) -> None:
+def test_a_message_of_any_kind_round_trips_exactly_through_a_real_file(
+    file_shelf: StoreArchive, message: BaseMessage, number: int
+) -> None:
     put_all(file_shelf, "t", [Original(number, message)], embed=False)
     (back,) = page(file_shelf, "t", number, number)
     assert back.number == number
@@ -150,7 +195,9 @@ def test_a_message_of_any_kind_round_trips_exactly_through_a_real_file(file_shel
 
 
 @given(history=histories(most_rounds=5))
-def test_histories_round_trip_in_order(file_shelf: StoreArchive, history: list[BaseMessage]) -> None:
+def test_histories_round_trip_in_order(
+    file_shelf: StoreArchive, history: list[BaseMessage]
+) -> None:
     put_all(file_shelf, "history", originals(history), embed=False)
     assert page(file_shelf, "history", 1, len(history)) == originals(history)
 
@@ -177,14 +224,18 @@ def test_histories_round_trip_in_order(file_shelf: StoreArchive, history: list[B
     ids=repr,
 )
 def test_values_that_json_lacks_are_kept(archive: StoreArchive, value: object) -> None:
-    message = ToolMessage("x", tool_call_id="c", id="t", artifact=value, additional_kwargs={"v": [value]})
+    message = ToolMessage(
+        "x", tool_call_id="c", id="t", artifact=value, additional_kwargs={"v": [value]}
+    )
     put_all(archive, "t", [Original(1, message)], embed=False)
     assert same(page(archive, "t", 1, 1)[0].message, message)
 
 
 def test_a_call_hidden_in_additional_kwargs_is_not_parsed_again() -> None:
     raw = [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
-    message = AIMessage("", additional_kwargs={"tool_calls": raw}, id="a").model_copy(update={"tool_calls": []})
+    message = AIMessage("", additional_kwargs={"tool_calls": raw}, id="a").model_copy(
+        update={"tool_calls": []}
+    )
     back = from_item(to_item(Original(1, message))).message
     assert isinstance(back, AIMessage)
     assert back.tool_calls == []
@@ -195,13 +246,19 @@ def test_a_message_of_ones_own_class_comes_back_as_the_class_it_extends() -> Non
     class Mine(HumanMessage):
         """A class that another process may not have."""
 
-    back = from_item(to_item(Original(1, Mine.model_construct(content="hi", id="m", mood="good")))).message
+    back = from_item(
+        to_item(Original(1, Mine.model_construct(content="hi", id="m", mood="good")))
+    ).message
     assert type(back) is HumanMessage
     assert (back.content, back.id, getattr(back, "mood", None)) == ("hi", "m", "good")
 
 
 def test_an_item_says_where_its_message_stood() -> None:
-    message = marked(AIMessage("6,200 flights", id="a", tool_calls=[{"name": "f", "args": {"x": 1}, "id": "c"}]), turn=3, time="2026-01-01")
+    message = marked(
+        AIMessage("6,200 flights", id="a", tool_calls=[{"name": "f", "args": {"x": 1}, "id": "c"}]),
+        turn=3,
+        time="2026-01-01",
+    )
     item = to_item(Original(12, message))
     assert {key: item[key] for key in ("number", "id", "turn", "time", "text")} == {
         "number": 12,
@@ -212,8 +269,12 @@ def test_an_item_says_where_its_message_stood() -> None:
     }
 
 
-@pytest.mark.parametrize("value", [object(), sqlite3.Row, lambda: None], ids=["object", "class", "function"])
-def test_what_is_no_data_is_refused_before_anything_is_written(archive: StoreArchive, value: object) -> None:
+@pytest.mark.parametrize(
+    "value", [object(), sqlite3.Row, lambda: None], ids=["object", "class", "function"]
+)
+def test_what_is_no_data_is_refused_before_anything_is_written(
+    archive: StoreArchive, value: object
+) -> None:
     bad = HumanMessage("x", id="bad", additional_kwargs={"v": [value]})
     with pytest.raises(ArchiveFormatError, match=r"message bad holds .* in additional_kwargs"):
         put_all(archive, "t", originals([HumanMessage("ok", id="ok"), bad]), embed=False)
@@ -251,7 +312,9 @@ def test_putting_again_changes_nothing(archive: StoreArchive) -> None:
 def test_missing_messages_are_named(archive: StoreArchive) -> None:
     told = originals(talk(5))
     put_all(archive, "t", [o for o in told if o.number not in {2, 3, 7}], embed=False)
-    with pytest.raises(ArchiveGapError, match="lacks messages 2 to 3, 7, 11 to 12: give the store") as caught:
+    with pytest.raises(
+        ArchiveGapError, match="lacks messages 2 to 3, 7, 11 to 12: give the store"
+    ) as caught:
         page(archive, "t", 1, 12)
     assert caught.value.missing == [(2, 3), (7, 7), (11, 12)]
 
@@ -260,7 +323,9 @@ def test_missing_messages_are_named(archive: StoreArchive) -> None:
 def test_threads_never_mix_whatever_their_ids(archive: StoreArchive, thread_id: str) -> None:
     others = ["", "%", "t", "t1", "a", "a.b", "a%2Eb", "."]
     for other in {*others, thread_id}:
-        put_all(archive, other, [Original(1, HumanMessage(f"said in {other}", id="m"))], embed=False)
+        put_all(
+            archive, other, [Original(1, HumanMessage(f"said in {other}", id="m"))], embed=False
+        )
     assert page(archive, thread_id, 1, 1)[0].message.content == f"said in {thread_id}"
 
 
@@ -273,7 +338,9 @@ def test_more_than_a_batch_is_paged_whole(archive: StoreArchive) -> None:
 @contextmanager
 def commits(connection: sqlite3.Connection) -> Iterator[list[str]]:
     seen: list[str] = []
-    connection.set_trace_callback(lambda statement: seen.append(statement) if statement == "COMMIT" else None)
+    connection.set_trace_callback(
+        lambda statement: seen.append(statement) if statement == "COMMIT" else None
+    )
     yield seen
     connection.set_trace_callback(None)
 
@@ -292,7 +359,10 @@ def test_a_thousand_puts_are_two_transactions_ids_then_messages(tmp_path: Path) 
 def embed(texts: Sequence[str]) -> list[list[float]]:
     """Embed by words: each word one of 64 directions. Refuses an empty text, as servers do."""
     assert all(text.strip() for text in texts)
-    return [[1.0 + sum(hash_of(token) == i for token in tokens_of(text)) * 50 for i in range(64)] for text in texts]
+    return [
+        [1.0 + sum(hash_of(token) == i for token in tokens_of(text)) * 50 for i in range(64)]
+        for text in texts
+    ]
 
 
 def hash_of(token: str) -> int:
@@ -300,7 +370,8 @@ def hash_of(token: str) -> int:
 
 
 needs_extensions = pytest.mark.skipif(
-    not hasattr(sqlite3.Connection, "enable_load_extension"), reason="this Python's SQLite loads no extensions: no embedding index"
+    not hasattr(sqlite3.Connection, "enable_load_extension"),
+    reason="this Python's SQLite loads no extensions: no embedding index",
 )
 INDEX: Any = {"dims": 64, "embed": embed, "fields": ["nothing"]}
 
@@ -316,14 +387,24 @@ def indexed(kind: str, folder: Path) -> Iterator[BaseStore]:
 
 
 @pytest.mark.parametrize("kind", ["memory", pytest.param("sqlite", marks=needs_extensions)])
-def test_the_nearest_in_meaning_are_found_in_their_own_thread_only(kind: str, tmp_path: Path) -> None:
+def test_the_nearest_in_meaning_are_found_in_their_own_thread_only(
+    kind: str, tmp_path: Path
+) -> None:
     with indexed(kind, tmp_path) as store:
         archive = StoreArchive(store)
-        said = [HumanMessage("tailnum of the plane", id="1"), AIMessage("", id="2"), HumanMessage("weather in May", id="3")]
+        said = [
+            HumanMessage("tailnum of the plane", id="1"),
+            AIMessage("", id="2"),
+            HumanMessage("weather in May", id="3"),
+        ]
         said.append(HumanMessage("weather in May", id="said twice"))
         put_all(archive, "t", originals(said), embed=True)
-        put_all(archive, "t.x", [Original(1, HumanMessage("tailnum plane", id="other"))], embed=True)
-        put_all(archive, "t", [Original(5, HumanMessage("plane tailnum tailnum", id="5"))], embed=False)
+        put_all(
+            archive, "t.x", [Original(1, HumanMessage("tailnum plane", id="other"))], embed=True
+        )
+        put_all(
+            archive, "t", [Original(5, HumanMessage("plane tailnum tailnum", id="5"))], embed=False
+        )
         mine = thread_namespace("archive", "t")
         assert [id_ for id_, _ in archive.near(mine, "tailnum plane", 1)] == ["1"]
         found = [id_ for id_, _ in archive.near(mine, "weather may", 5)]
@@ -346,6 +427,8 @@ def test_a_store_that_is_awaited_takes_the_same_calls_from_a_thread(tmp_path: Pa
             archive = StoreArchive(store)
             await in_thread(put_all, archive, "t", told, embed=True)
             assert await in_thread(page, archive, "t", 1, len(told)) == told
-            assert await in_thread(archive.near, thread_namespace("archive", "t"), "question", 2) == []
+            assert (
+                await in_thread(archive.near, thread_namespace("archive", "t"), "question", 2) == []
+            )
 
     asyncio.run(run())

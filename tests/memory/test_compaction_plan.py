@@ -1,4 +1,6 @@
-"""What stays word for word, what the memory may take, and where there is no room: over grids of sizes and limits."""
+"""What stays word for word, what the memory may take, and where there is no room: over grids of
+sizes and limits.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,12 +36,14 @@ def kept_rounds(limit: int, tokens: int, when: When) -> int:
     return (len(history) - plan.end) // 2
 
 
-# -- what stays -----------------------------------------------------------------------------------------------------
+# -- what stays ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("when", ["due", "ahead", "asked"])
 @pytest.mark.parametrize(("limit", "step"), [(8_000, 40), (64_000, 400)])
-def test_over_a_grid_of_round_sizes_the_kept_rounds_fall_by_one_a_step_at_most(limit: int, step: int, when: When) -> None:
+def test_over_a_grid_of_round_sizes_the_kept_rounds_fall_by_one_a_step_at_most(
+    limit: int, step: int, when: When
+) -> None:
     kept = [kept_rounds(limit, tokens, when) for tokens in range(limit // 25, limit // 4, step)]
     assert kept[0] == 6
     assert kept[-1] == 1
@@ -47,7 +51,9 @@ def test_over_a_grid_of_round_sizes_the_kept_rounds_fall_by_one_a_step_at_most(l
 
 
 @pytest.mark.parametrize(("limit", "sizes"), [(8_000, (500, 530, 600)), (64_000, (4_000, 5_000))])
-def test_the_sizes_that_fell_from_six_rounds_to_one_keep_more(limit: int, sizes: Sequence[int]) -> None:
+def test_the_sizes_that_fell_from_six_rounds_to_one_keep_more(
+    limit: int, sizes: Sequence[int]
+) -> None:
     assert all(kept_rounds(limit, tokens, "due") >= 3 for tokens in sizes)
 
 
@@ -61,20 +67,29 @@ def test_three_more_rounds_like_the_kept_ones_fit_after_a_compaction() -> None:
 
 
 def test_a_large_round_that_is_not_the_newest_does_not_push_the_small_ones_out() -> None:
-    history = [*of_size(12, 200), HumanMessage("word " * 3_000, id="large"), AIMessage("noted", id="noted"), *talk(5, words=20)]
-    history = [message.model_copy(update={"id": f"{place}"}) for place, message in enumerate(history)]
+    history = [
+        *of_size(12, 200),
+        HumanMessage("word " * 3_000, id="large"),
+        AIMessage("noted", id="noted"),
+        *talk(5, words=20),
+    ]
+    history = [
+        message.model_copy(update={"id": f"{place}"}) for place, message in enumerate(history)
+    ]
     plan = plan_compaction(CallPlan(Thread(history), call_config(8_000)))
     assert plan is not None
     assert len(history) - plan.end == 10
 
 
-# -- what the memory may take ---------------------------------------------------------------------------------------
+# -- what the memory may take ----------------------------------------------------------------------
 
 
 def test_the_target_bounds_what_stands_beside_the_rounds() -> None:
     budgets = []
     for target in (0.15, 0.2, 0.3):
-        plan = plan_compaction(CallPlan(Thread(of_size(60, 150)), call_config(8_000, target=target)))
+        plan = plan_compaction(
+            CallPlan(Thread(of_size(60, 150)), call_config(8_000, target=target))
+        )
         assert plan is not None
         budgets.append(plan.summary_budget)
     assert budgets == sorted(set(budgets))
@@ -97,7 +112,9 @@ def test_a_lower_target_makes_the_summary_say_less() -> None:
 
 @pytest.mark.parametrize("tokens", [100, 180, 400, 530, 900, 1_500])
 def test_a_view_after_a_compaction_is_small(tokens: int) -> None:
-    """At most 30 % of the limit where the kept rounds take under 15 %, at most 45 % otherwise, by code that fills its room."""
+    """At most 30 % of the limit where the kept rounds take under 15 %, at most 45 % otherwise, by
+    code that fills its room.
+    """
     talking = Talk(call_config(8_000))
     for _ in talking.hear(of_size(60, tokens)):
         pass
@@ -108,7 +125,7 @@ def test_a_view_after_a_compaction_is_small(tokens: int) -> None:
         assert record["tokens_after"] <= 8_000 * (0.3 if kept < 0.15 * 8_000 else 0.45)
 
 
-# -- where there is little room -------------------------------------------------------------------------------------
+# -- where there is little room --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("says", [None, GOOD])
@@ -117,9 +134,13 @@ def test_a_view_after_a_compaction_is_small(tokens: int) -> None:
 def test_there_is_no_dead_band(around: float, words: int, says: str | None) -> None:
     limits = call_config(8_000, tools=int(8_000 * around), window=8_000 if says else None)
     talking = Talk(limits, say=(lambda _: says) if says else None)
-    for call in talking.hear([HumanMessage(RULE, id="rule"), AIMessage("noted", id="noted"), *talk(40, words=words)]):
+    for call in talking.hear(
+        [HumanMessage(RULE, id="rule"), AIMessage("noted", id="noted"), *talk(40, words=words)]
+    ):
         assert call.view.left_out == 0
-        assert sent(call.view.messages, limits) <= min(limits.hard_tokens, (max(around, 0.5) + 0.15) * 8_000)
+        assert sent(call.view.messages, limits) <= min(
+            limits.hard_tokens, (max(around, 0.5) + 0.15) * 8_000
+        )
     assert talking.outcomes
     assert all(outcome.record for outcome in talking.outcomes)
 
@@ -128,7 +149,9 @@ def test_where_no_memory_fits_the_reason_is_no_room_and_nobody_is_asked() -> Non
     talking = Talk(call_config(8_000, tools=int(8_000 * 0.83), window=8_000), say=lambda _: GOOD)
     for call in talking.hear(talk(40)):
         assert sent(call.view.messages, talking.call_config) <= talking.call_config.hard_tokens
-    assert {reason["code"] for outcome in talking.outcomes for reason in outcome.reasons} == {"no_room"}
+    assert {reason["code"] for outcome in talking.outcomes for reason in outcome.reasons} == {
+        "no_room"
+    }
     assert not any(talking.asked)
 
 
@@ -146,20 +169,25 @@ def test_chinese_messages_of_6_300_characters_go_out_under_60_percent() -> None:
     words = "上个月每个城市的平均订单金额是多少按照地区和月份分组并且只看已经付款的订单"
     history: list[BaseMessage] = []
     for n in range(8):
-        history += [HumanMessage(f"第{n}题：{words * 200}"[:6_300], id=f"h{n}"), AIMessage("好的，已经记下。", id=f"a{n}")]
+        history += [
+            HumanMessage(f"第{n}题：{words * 200}"[:6_300], id=f"h{n}"),
+            AIMessage("好的，已经记下。", id=f"a{n}"),
+        ]
     limits = call_config(16_000, tools=1_500)
     calls = [sent(call.view.messages, limits) for call in Talk(limits).hear(history)]
     assert len(calls) == 8
     assert max(calls) <= 0.6 * 16_000
 
 
-# -- the preset of 12 messages or 3,500 tokens ----------------------------------------------------------------------
+# -- the preset of 12 messages or 3,500 tokens -----------------------------------------------------
 
 
 @pytest.mark.parametrize("limit", [8_000, 32_000, 128_000])
 @pytest.mark.parametrize(("words", "at"), [(2, 24), (8, 18), (40, 12), (200, 12), (400, 9)])
 def test_the_preset_of_12_messages_keeps_its_numbers(limit: int, words: int, at: int) -> None:
-    """Messages too short for a memory to be smaller wait for a few more; the first compaction came at message 105, or never."""
+    """Messages too short for a memory to be smaller wait for a few more; the first compaction came
+    at message 105, or never.
+    """
     talking = Talk(call_config(limit, **presets.rolling_chat().as_json()))
     for _ in talking.hear(talk(20, words=words)):
         pass
@@ -169,7 +197,7 @@ def test_the_preset_of_12_messages_keeps_its_numbers(limit: int, words: int, at:
     assert all(outcome.record for outcome in talking.outcomes)
 
 
-# -- what is refused, and what shrinks ------------------------------------------------------------------------------
+# -- what is refused, and what shrinks -------------------------------------------------------------
 
 
 def refused(text: str, **more: Any) -> ContextTooLargeError | None:
@@ -215,7 +243,9 @@ def test_a_tool_result_shrinks_to_what_fits_and_says_how_to_read_it() -> None:
 def test_older_results_shrink_first_and_by_no_more_than_is_too_much() -> None:
     history: list[BaseMessage] = [HumanMessage("q", id="h")]
     for n in range(3):
-        history.append(AIMessage("", tool_calls=[{"name": "f", "args": {}, "id": f"{n}"}], id=f"a{n}"))
+        history.append(
+            AIMessage("", tool_calls=[{"name": "f", "args": {}, "id": f"{n}"}], id=f"a{n}")
+        )
         history.append(ToolMessage("x " * 900, tool_call_id=f"{n}", id=f"t{n}"))
     view = CallPlan(Thread(history), call_config(4_000)).view
     first, *rest = [message.text for message in view.messages if isinstance(message, ToolMessage)]

@@ -1,4 +1,6 @@
-"""A side constraint of the user, wherever it is said, still stands in the view after three compactions, word for word."""
+"""A side constraint of the user, wherever it is said, still stands in the view after three
+compactions, word for word.
+"""
 
 from functools import cache
 
@@ -48,8 +50,14 @@ SUMMARISERS: dict[str, Say | None] = {
 
 def answer(number: int, chinese: bool) -> str:
     if chinese:
-        return f"第 {number} 周共有 {number * 37} 个航班。" + "其中大部分来自同一家航空公司，延误情况与前一周相近。" * 8
-    return f"Week {number} had {number * 37} flights. " + "Most of them were flown by one carrier, with delays like the week before. " * 11
+        return (
+            f"第 {number} 周共有 {number * 37} 个航班。"
+            + "其中大部分来自同一家航空公司，延误情况与前一周相近。" * 8
+        )
+    return (
+        f"Week {number} had {number * 37} flights. "
+        + "Most of them were flown by one carrier, with delays like the week before. " * 11
+    )
 
 
 @cache
@@ -71,7 +79,9 @@ def early_rounds(chinese: bool) -> int:
 
 
 def spoken(constraint: str, place: int, chinese: bool) -> list[BaseMessage]:
-    """Return a long talk with the constraint at one of `PLACES` places, beside a question, before or behind it."""
+    """Return a long talk with the constraint at one of `PLACES` places, beside a question, before
+    or behind it.
+    """
     at = round(place * (early_rounds(chinese) - 1) / (PLACES - 1))
     messages: list[BaseMessage] = []
     for number, (question, told) in enumerate(rounds(130, chinese)):
@@ -85,7 +95,9 @@ def spoken(constraint: str, place: int, chinese: bool) -> list[BaseMessage]:
 
 
 def after_compactions(history: list[BaseMessage], constraint: str, say: Say | None) -> list[str]:
-    """Return the view as one text after each of three compactions that were made since the constraint was folded."""
+    """Return the view as one text after each of three compactions that were made since the
+    constraint was folded.
+    """
     talking = Talk(call_config(LIMIT, window=100_000 if say else None, ahead=False), say=say)
     said = next(i for i, message in enumerate(history) if constraint in message.text)
     shown: list[str] = []
@@ -104,7 +116,9 @@ def after_compactions(history: list[BaseMessage], constraint: str, say: Say | No
 
 @pytest.mark.parametrize("says", SUMMARISERS)
 @pytest.mark.parametrize("number", range(len(CONSTRAINTS | CHINESE)), ids=[*CONSTRAINTS, *CHINESE])
-def test_a_side_constraint_stands_in_the_view_after_three_compactions_wherever_it_was_said(number: int, says: str) -> None:
+def test_a_side_constraint_stands_in_the_view_after_three_compactions_wherever_it_was_said(
+    number: int, says: str
+) -> None:
     """Each is said before a question and behind one; together they stand at all places."""
     kind, constraint = list((CONSTRAINTS | CHINESE).items())[number]
     chinese = kind in CHINESE
@@ -123,7 +137,9 @@ def test_many_constraints_stand_beside_each_other(chinese: bool) -> None:
     step = early_rounds(chinese) // len(constraints)
     for number, constraint in enumerate(constraints):
         place = 2 * number * step
-        messages[place] = messages[place].model_copy(update={"content": f"{messages[place].text} {constraint}"})
+        messages[place] = messages[place].model_copy(
+            update={"content": f"{messages[place].text} {constraint}"}
+        )
     [*_, last] = after_compactions(messages, constraints[-1], SUMMARISERS["one that forgets"])
     assert [constraint for constraint in constraints if constraint not in last] == []
 

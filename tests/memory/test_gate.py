@@ -63,5 +63,7 @@ def answer(id_: str) -> ToolMessage:
         ([call("1")], False),
     ],
 )
-def test_pairs_are_valid_when_each_call_has_exactly_its_answer(messages: list[BaseMessage], valid: bool) -> None:
+def test_pairs_are_valid_when_each_call_has_exactly_its_answer(
+    messages: list[BaseMessage], valid: bool
+) -> None:
     assert pairs_valid(messages) == valid

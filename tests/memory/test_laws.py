@@ -1,4 +1,6 @@
-"""The rules of compaction as laws over generated histories that grow call by call, each with an example by name."""
+"""The rules of compaction as laws over generated histories that grow call by call, each with an
+example by name.
+"""
 
 import json
 import re
@@ -38,8 +40,15 @@ SAYS: dict[str, Say] = {
     "no headings": lambda _: "I had rather talk about the weather.",
     "echo": echo,
     "longer": lambda request: "## Facts and findings\n" + "- a line of nothing at all\n" * 3_000,
-    "too many lines": lambda request: "## Facts and findings\n" + "".join(f"- question {n} came up [m1]\n" for n in range(3_000)),
-    "one endless line": lambda request: f"## Facts and findings\n- {'question and answer ' * 3_000} [m1]",
+    "too many lines": (
+        lambda request: (
+            "## Facts and findings\n"
+            + "".join(f"- question {n} came up [m1]\n" for n in range(3_000))
+        )
+    ),
+    "one endless line": lambda request: (
+        f"## Facts and findings\n- {'question and answer ' * 3_000} [m1]"
+    ),
     "invents ids": lambda _: f"{GOOD}\n## Decisions\n- agreed on it [m999999]\n- and on this [m0]",
     "overflows": lambda _: ModelContextOverflowError("too long"),
     "json": lambda _: '{"topics": []}',
@@ -57,16 +66,29 @@ POLICIES: dict[str, dict[str, Any]] = {
 }
 
 
-def talk_of(limit: int, kind: str, says: str | None = None, *, window: int = 4_000, **more: Any) -> Talk:
-    return Talk(call_config(limit, window=window if says else None, **{**POLICIES[kind], **more}), say=SAYS[says] if says else None)
+def talk_of(
+    limit: int, kind: str, says: str | None = None, *, window: int = 4_000, **more: Any
+) -> Talk:
+    return Talk(
+        call_config(limit, window=window if says else None, **{**POLICIES[kind], **more}),
+        say=SAYS[says] if says else None,
+    )
 
 
 def most_of(call: Call, limits: CallConfig) -> int:
-    """Return the threshold; where what must stay leaves next to nothing below it, a tenth of the limit more than that."""
+    """Return the threshold; where what must stay leaves next to nothing below it, a tenth of the
+    limit more than that.
+    """
     fixed = replace(CallPlan(call.thread, limits).memory, text="", ledger="", count=0).render()
     question = [message for message in call.view.messages if message.type == "human"][-1]
-    must_stay = sent([SystemMessage("\n\n".join(filter(None, [limits.system, fixed]))), question], limits)
-    return limits.threshold_tokens if must_stay <= 0.57 / 0.6 * limits.threshold_tokens else must_stay + limits.threshold_tokens // 6
+    must_stay = sent(
+        [SystemMessage("\n\n".join(filter(None, [limits.system, fixed]))), question], limits
+    )
+    return (
+        limits.threshold_tokens
+        if must_stay <= 0.57 / 0.6 * limits.threshold_tokens
+        else must_stay + limits.threshold_tokens // 6
+    )
 
 
 def check(call: Call, limits: CallConfig) -> None:
@@ -88,13 +110,19 @@ def check(call: Call, limits: CallConfig) -> None:
     assert not view.left_out or f"{view.left_out} messages" in system_of(view.messages)
 
 
-# -- 1, 2: never over, pairs ----------------------------------------------------------------------------------------
+# -- 1, 2: never over, pairs -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", POLICIES)
 @settings(max_examples=6)
-@given(history=histories(most_rounds=10, recalls=True), limit=st.sampled_from([900, 2_500, 9_000]), says=st.sampled_from([None, *SAYS]))
-def test_every_call_of_a_growing_thread_fits_and_is_paired(kind: str, history: list[BaseMessage], limit: int, says: str | None) -> None:
+@given(
+    history=histories(most_rounds=10, recalls=True),
+    limit=st.sampled_from([900, 2_500, 9_000]),
+    says=st.sampled_from([None, *SAYS]),
+)
+def test_every_call_of_a_growing_thread_fits_and_is_paired(
+    kind: str, history: list[BaseMessage], limit: int, says: str | None
+) -> None:
     talking = talk_of(limit, kind, says)
     for call in talking.hear(history):
         check(call, talking.call_config)
@@ -103,7 +131,8 @@ def test_every_call_of_a_growing_thread_fits_and_is_paired(kind: str, history: l
 @pytest.mark.parametrize(
     ("kind", "says"),
     # A window asks no summariser.
-    [(kind, None) for kind in POLICIES] + [(kind, says) for kind in POLICIES if "window" not in kind for says in ("good", "longer")],
+    [(kind, None) for kind in POLICIES]
+    + [(kind, says) for kind in POLICIES if "window" not in kind for says in ("good", "longer")],
 )
 def test_a_long_mixed_thread_never_goes_over(kind: str, says: str | None) -> None:
     talking = talk_of(6_000, kind, says)
@@ -140,7 +169,9 @@ def test_a_provider_that_counts_more_is_not_sent_too_much_either(factor: float) 
 
 @pytest.mark.parametrize("system", [0.3, 0.45, 0.55])
 def test_a_large_system_prompt_leaves_compactions_that_pass(system: float) -> None:
-    """The rounds are folded, not left out unseen, also where prompt and tools take most of the threshold."""
+    """The rounds are folded, not left out unseen, also where prompt and tools take most of the
+    threshold.
+    """
     limits = call_config(8_000, tools=int(8_000 * system), min_messages=0)
     talking = Talk(limits)
     for call in talking.hear(talk(40, words=20)):
@@ -150,13 +181,15 @@ def test_a_large_system_prompt_leaves_compactions_that_pass(system: float) -> No
     assert all(outcome.record for outcome in talking.outcomes)
 
 
-# -- 3: nothing lost ------------------------------------------------------------------------------------------------
+# -- 3: nothing lost -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["rolling", "topics", "window"])
 @settings(max_examples=8)
 @given(history=histories(recalls=True), says=st.sampled_from([None, "good"]))
-def test_no_compaction_changes_a_byte_and_all_is_compacted_or_shown(kind: str, history: list[BaseMessage], says: str | None) -> None:
+def test_no_compaction_changes_a_byte_and_all_is_compacted_or_shown(
+    kind: str, history: list[BaseMessage], says: str | None
+) -> None:
     before = [message.model_dump_json() for message in history]
     talking = talk_of(2_500, kind, says)
     for _ in talking.hear(history):
@@ -164,22 +197,32 @@ def test_no_compaction_changes_a_byte_and_all_is_compacted_or_shown(kind: str, h
     thread = talking.thread
     assert [message.model_dump_json() for message in history] == before
     heard = {message.id for message in thread.messages}
-    assert [message.id for message in thread.messages] == [message.id for message in history if message.id in heard]
+    assert [message.id for message in thread.messages] == [
+        message.id for message in history if message.id in heard
+    ]
     record, start = thread.live
-    assert [message.id for message in thread.uncompacted] == [message.id for message in thread.messages[start:]]
-    assert start == (record["count"] if record else 0) == sum(each["folded"] for each in thread.chain)
+    assert [message.id for message in thread.uncompacted] == [
+        message.id for message in thread.messages[start:]
+    ]
+    assert (
+        start == (record["count"] if record else 0) == sum(each["folded"] for each in thread.chain)
+    )
     ends = [0, *(each["count"] for each in thread.chain)]
-    assert all(thread.messages[end - 1].id == each["to_id"] for end, each in zip(ends[1:], thread.chain, strict=True))
+    assert all(
+        thread.messages[end - 1].id == each["to_id"]
+        for end, each in zip(ends[1:], thread.chain, strict=True)
+    )
     assert json.loads(json.dumps(thread.compactions)) == list(thread.compactions)
 
 
-# -- 4: nothing dropped unseen --------------------------------------------------------------------------------------
+# -- 4: nothing dropped unseen ---------------------------------------------------------------------
 
 
 def read_of(requests: list[Request]) -> str:
     """Return what a summariser was shown of the messages, the pieces of a long one joined again."""
     shown = "".join(
-        f"\n{str(request[-1].text).partition('<messages>')[2].rpartition('</messages>')[0].strip(chr(10))}" for request in requests
+        f"\n{str(request[-1].text).partition('<messages>')[2].rpartition('</messages>')[0].strip(chr(10))}"
+        for request in requests
     )
     return re.sub(r"\n\[m\d+\] \(part \d+ of \d+\) ", "", shown)
 
@@ -191,7 +234,9 @@ def as_shown(text: str) -> str:
 @pytest.mark.parametrize("window", [1_500, 4_000, 100_000])
 @settings(max_examples=8)
 @given(history=histories(most_rounds=8, recalls=True))
-def test_the_summariser_is_shown_every_word_or_the_record_says_what_not(window: int, history: list[BaseMessage]) -> None:
+def test_the_summariser_is_shown_every_word_or_the_record_says_what_not(
+    window: int, history: list[BaseMessage]
+) -> None:
     talking = talk_of(2_500, "rolling", "good", window=window, rebuild_every=0)
     for _ in talking.hear(history):
         pass
@@ -206,8 +251,13 @@ def test_the_summariser_is_shown_every_word_or_the_record_says_what_not(window: 
             wanted = as_shown(text[:clip] if message.type == "tool" else text).strip("\n")
             assert wanted.strip() in read  # white space beside an image is no word
         assert 0 < outcome.record["coverage"] <= 1
-        clipped = any(message.type == "tool" and len(message.text) > clip for _, message in job.reads)
-        assert bool(outcome.record["coverage_note"]) == clipped or "image" in outcome.record["coverage_note"]
+        clipped = any(
+            message.type == "tool" and len(message.text) > clip for _, message in job.reads
+        )
+        assert (
+            bool(outcome.record["coverage_note"]) == clipped
+            or "image" in outcome.record["coverage_note"]
+        )
         assert outcome.record["coverage"] == 1 or outcome.record["coverage_note"]
 
 
@@ -235,7 +285,9 @@ def test_the_coverage_is_under_one_where_results_were_clipped(kind: str) -> None
     ids=["words", "chinese", "dense at the end", "base64"],
 )
 def test_a_message_longer_than_the_summarisers_window_reaches_it_whole(long: str) -> None:
-    """In parts, each within the window, no word cut in two, also where the parts differ in density."""
+    """In parts, each within the window, no word cut in two, also where the parts differ in
+    density.
+    """
     window = 3_000
     talking = talk_of(100_000, "rolling", "good", window=window)
     for message in [HumanMessage(long, id="long"), AIMessage("noted", id="noted"), *talk(8)]:
@@ -257,9 +309,15 @@ def test_a_message_longer_than_the_summarisers_window_reaches_it_whole(long: str
 
 def test_a_memory_that_grows_between_the_parts_is_cut_before_it_fills_the_window() -> None:
     window = 3_000
-    say: Say = lambda _: "## Facts and findings\n" + "".join(f"- word{n} came up [m1]\n" for n in range(2_000))  # noqa: E731  # a fake beside its use
+    say: Say = lambda _: (  # noqa: E731  # a fake beside its use
+        "## Facts and findings\n" + "".join(f"- word{n} came up [m1]\n" for n in range(2_000))
+    )
     talking = Talk(call_config(100_000, window=window), say=say)
-    for message in [HumanMessage(" ".join(f"word{n}" for n in range(6_000)), id="long"), AIMessage("noted", id="noted"), *talk(8)]:
+    for message in [
+        HumanMessage(" ".join(f"word{n}" for n in range(6_000)), id="long"),
+        AIMessage("noted", id="noted"),
+        *talk(8),
+    ]:
         talking.add(message)
     outcome = talking.compact("asked")
     assert outcome is not None
@@ -267,7 +325,9 @@ def test_a_memory_that_grows_between_the_parts_is_cut_before_it_fills_the_window
     assert outcome.record["method"] == "model"
     assert outcome.reasons == []
     assert len(talking.asked[0]) > 2
-    assert max(talking.call_config.counter.messages(request) for request in talking.asked[0]) <= window
+    assert (
+        max(talking.call_config.counter.messages(request) for request in talking.asked[0]) <= window
+    )
 
 
 def test_what_a_summariser_cannot_read_is_named() -> None:
@@ -286,16 +346,20 @@ def test_what_a_summariser_cannot_read_is_named() -> None:
     assert "[image" in read_of(talking.asked[0])
 
 
-# -- 5: one gate ----------------------------------------------------------------------------------------------------
+# -- 5: one gate -----------------------------------------------------------------------------------
 
 RULE = "From now on report all distances in kilometres."
 
 
 @pytest.mark.parametrize("kind", ["rolling", "topics"])
 @pytest.mark.parametrize("says", SAYS)
-def test_whatever_the_summariser_does_a_lawful_memory_stands_in_the_end(kind: str, says: str) -> None:
+def test_whatever_the_summariser_does_a_lawful_memory_stands_in_the_end(
+    kind: str, says: str
+) -> None:
     talking = talk_of(3_000, kind, says)
-    for call in talking.hear([HumanMessage(RULE, id="rule"), AIMessage("noted", id="noted"), *talk(30, words=60)]):
+    for call in talking.hear(
+        [HumanMessage(RULE, id="rule"), AIMessage("noted", id="noted"), *talk(30, words=60)]
+    ):
         check(call, talking.call_config)
     assert len(talking.outcomes) >= 3
     for outcome in talking.outcomes:
@@ -321,7 +385,9 @@ def test_whatever_the_summariser_does_a_lawful_memory_stands_in_the_end(kind: st
         ("overflows", ["summariser_failed"] * 4, 4, "fallback"),
     ],
 )
-def test_the_reasons_say_what_happened_on_the_way(says: str, codes: list[str], asked: int, method: str) -> None:
+def test_the_reasons_say_what_happened_on_the_way(
+    says: str, codes: list[str], asked: int, method: str
+) -> None:
     talking = talk_of(3_000, "rolling", says)
     for _ in talking.hear(talk(30, words=60)):
         if talking.outcomes:
@@ -335,11 +401,18 @@ def test_the_reasons_say_what_happened_on_the_way(says: str, codes: list[str], a
 
 
 @pytest.mark.parametrize(
-    "rule", ["Always close with the tag </memory>, never with <messages>.", "Never   use\n<Memory>\ttags.", "Only use “< memory >”."]
+    "rule",
+    [
+        "Always close with the tag </memory>, never with <messages>.",
+        "Never   use\n<Memory>\ttags.",
+        "Only use “< memory >”.",
+    ],
 )
 def test_a_rule_that_holds_the_blocks_own_tags_does_not_stop_every_compaction(rule: str) -> None:
     talking = talk_of(3_000, "rolling", "good")
-    for call in talking.hear([HumanMessage(rule, id="rule"), AIMessage("noted", id="noted"), *talk(30, words=60)]):
+    for call in talking.hear(
+        [HumanMessage(rule, id="rule"), AIMessage("noted", id="noted"), *talk(30, words=60)]
+    ):
         check(call, talking.call_config)
     assert talking.thread.compactions
     assert all(outcome.record for outcome in talking.outcomes)
@@ -347,9 +420,17 @@ def test_a_rule_that_holds_the_blocks_own_tags_does_not_stop_every_compaction(ru
 
 
 @settings(max_examples=12)
-@given(history=histories(recalls=True), kind=st.sampled_from(["rolling", "topics"]), says=st.sampled_from([None, *SAYS]))
-def test_no_compaction_that_has_room_for_a_text_is_ever_given_up(history: list[BaseMessage], kind: str, says: str | None) -> None:
-    """The fallback passes the gate wherever there is room for some lines: beside a newest round that fills the threshold there is none."""
+@given(
+    history=histories(recalls=True),
+    kind=st.sampled_from(["rolling", "topics"]),
+    says=st.sampled_from([None, *SAYS]),
+)
+def test_no_compaction_that_has_room_for_a_text_is_ever_given_up(
+    history: list[BaseMessage], kind: str, says: str | None
+) -> None:
+    """The fallback passes the gate wherever there is room for some lines: beside a newest round
+    that fills the threshold there is none.
+    """
     talking = talk_of(4_000, kind, says)
     for _ in talking.hear(history):
         pass
@@ -357,7 +438,7 @@ def test_no_compaction_that_has_room_for_a_text_is_ever_given_up(history: list[B
         assert outcome.record or job.budget < 100, outcome.reasons
 
 
-# -- 6: exactly once ------------------------------------------------------------------------------------------------
+# -- 6: exactly once -------------------------------------------------------------------------------
 
 
 @settings(max_examples=8)
@@ -389,7 +470,7 @@ def test_a_compaction_has_another_identity_where_anything_it_reads_differs() -> 
     assert len(set(jobs)) == 3
 
 
-# -- 7: incremental, from the originals every k-th time --------------------------------------------------------------
+# -- 7: incremental, from the originals every k-th time --------------------------------------------
 
 
 @pytest.mark.parametrize("every", [0, 2, 5])
@@ -403,26 +484,40 @@ def test_every_kth_memory_is_made_from_the_originals_and_the_others_continue(eve
         rebuilt = bool(every) and number % every == 0
         assert job.rebuilt == rebuilt
         assert ("[m1] human" in read) == (rebuilt or number == 1)
-        assert ("numbers were asked for" in read.partition("<messages>")[0]) == (not rebuilt and number > 1)
+        assert ("numbers were asked for" in read.partition("<messages>")[0]) == (
+            not rebuilt and number > 1
+        )
 
 
 def test_an_error_of_the_summariser_is_healed_from_the_originals() -> None:
-    """Told by one fold, a mistake is handed on only until the memory is made from the originals again."""
+    """Told by one fold, a mistake is handed on only until the memory is made from the originals
+    again.
+    """
 
     def drifting(request: Request) -> str:
         text = str(request[-1].text)
-        said = "the user is called Mallory [m1]" if "Mallory" in text or len(talking.asked) == 1 else "the user is called Alice [m1]"
+        said = (
+            "the user is called Mallory [m1]"
+            if "Mallory" in text or len(talking.asked) == 1
+            else "the user is called Alice [m1]"
+        )
         return f"## Facts and findings\n- {said}"
 
     talking = Talk(call_config(3_000, window=200_000, min_messages=0), say=drifting)
-    for _ in talking.hear([HumanMessage("I am called Alice.", id="alice"), AIMessage("hello", id="hello"), *talk(80, words=60)]):
+    for _ in talking.hear(
+        [
+            HumanMessage("I am called Alice.", id="alice"),
+            AIMessage("hello", id="hello"),
+            *talk(80, words=60),
+        ]
+    ):
         pass
     told = ["Mallory" in record["summary"] for record in talking.thread.compactions]
     assert told[:4] == [True] * 4
     assert not any(told[4:])
 
 
-# -- 8: pins --------------------------------------------------------------------------------------------------------
+# -- 8: pins ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -430,15 +525,21 @@ def test_an_error_of_the_summariser_is_healed_from_the_originals() -> None:
     [(kind, says) for kind in ("rolling", "topics") for says in (None, "good", "longer")]
     + [(kind, "good") for kind in ("rolling_chat", "single_history", "topics()")],
 )
-def test_a_rule_stands_word_for_word_in_every_view_from_then_on(kind: str, says: str | None) -> None:
+def test_a_rule_stands_word_for_word_in_every_view_from_then_on(
+    kind: str, says: str | None
+) -> None:
     talking = talk_of(3_000, kind, says)
-    for call in talking.hear([HumanMessage(RULE, id="rule"), AIMessage("noted", id="noted"), *talk(40, words=60)]):
+    for call in talking.hear(
+        [HumanMessage(RULE, id="rule"), AIMessage("noted", id="noted"), *talk(40, words=60)]
+    ):
         assert any(RULE in message.text for message in call.view.messages)
     assert len(talking.thread.compactions) >= 3
 
 
 @pytest.mark.parametrize("says", ["good", None])
-def test_the_later_rule_on_a_matter_stands_below_the_earlier_and_replaces_it_where_the_summariser_says_so(says: str | None) -> None:
+def test_the_later_rule_on_a_matter_stands_below_the_earlier_and_replaces_it_where_the_summariser_says_so(
+    says: str | None,
+) -> None:
     later = "From now on report all distances in miles."
     history = [
         HumanMessage(RULE, id="r1"),
@@ -447,9 +548,17 @@ def test_the_later_rule_on_a_matter_stands_below_the_earlier_and_replaces_it_whe
         HumanMessage(later, id="r2"),
         AIMessage("ok", id="o2"),
     ]
-    more = [message.model_copy(update={"id": f"more-{message.id}"}) for message in talk(20, words=60)]
-    quoting = f'{GOOD}\n## Pins\n- "{later}" replaces {make_pin(RULE, HumanMessage(RULE, id="r1")).id}'
-    talking = talk_of(3_000, "rolling", says) if says is None else Talk(call_config(3_000, window=100_000), say=lambda _: quoting)
+    more = [
+        message.model_copy(update={"id": f"more-{message.id}"}) for message in talk(20, words=60)
+    ]
+    quoting = (
+        f'{GOOD}\n## Pins\n- "{later}" replaces {make_pin(RULE, HumanMessage(RULE, id="r1")).id}'
+    )
+    talking = (
+        talk_of(3_000, "rolling", says)
+        if says is None
+        else Talk(call_config(3_000, window=100_000), say=lambda _: quoting)
+    )
     for _ in talking.hear([marked(message, turn=i) for i, message in enumerate([*history, *more])]):
         pass
     shown = system_of(build_view(CallPlan(talking.thread, talking.call_config)).messages)
@@ -462,7 +571,7 @@ def test_the_later_rule_on_a_matter_stands_below_the_earlier_and_replaces_it_whe
         assert next(pin.ended for pin in talking.thread.pins if pin.text == RULE) == later
 
 
-# -- 9: the text ----------------------------------------------------------------------------------------------------
+# -- 9: the text -----------------------------------------------------------------------------------
 
 
 @settings(max_examples=20)
@@ -470,7 +579,16 @@ def test_the_later_rule_on_a_matter_stands_below_the_earlier_and_replaces_it_whe
     st.lists(
         st.one_of(
             st.sampled_from(
-                ["## Facts and findings", "**Constraints**", "## 决定", "- x [m3]", "[m1-m400]", "[m0]", "- y [m2, m7–m9]", "</memory>"]
+                [
+                    "## Facts and findings",
+                    "**Constraints**",
+                    "## 决定",
+                    "- x [m3]",
+                    "[m1-m400]",
+                    "[m0]",
+                    "- y [m2, m7–m9]",
+                    "</memory>",
+                ]
             ),
             st.text(max_size=30),
         ),
@@ -478,11 +596,19 @@ def test_the_later_rule_on_a_matter_stands_below_the_earlier_and_replaces_it_whe
     ),
     st.sampled_from(["", "今天有多少航班？"]),
 )
-def test_an_accepted_summary_has_five_headings_and_no_unknown_citation(lines: list[str], asked: str) -> None:
-    talking = Talk(call_config(3_000, window=100_000, min_messages=0), say=lambda _: "\n".join(lines))
+def test_an_accepted_summary_has_five_headings_and_no_unknown_citation(
+    lines: list[str], asked: str
+) -> None:
+    talking = Talk(
+        call_config(3_000, window=100_000, min_messages=0), say=lambda _: "\n".join(lines)
+    )
     history = talk(12, words=0 if asked else 60)
     for message in history:
-        talking.add(message.model_copy(update={"content": asked * 12}) if asked and message.type == "human" else message)
+        talking.add(
+            message.model_copy(update={"content": asked * 12})
+            if asked and message.type == "human"
+            else message
+        )
     outcome = talking.compact("asked")
     assert outcome is not None
     assert outcome.record is not None
@@ -495,20 +621,33 @@ def test_an_accepted_summary_has_five_headings_and_no_unknown_citation(lines: li
     assert ("不是指令" if asked else "not instructions") in told
 
 
-# -- 11: undo -------------------------------------------------------------------------------------------------------
+# -- 11: undo --------------------------------------------------------------------------------------
 
 
 @settings(max_examples=8)
 @given(history=histories(), kind=st.sampled_from(["rolling", "topics"]))
-def test_undoing_each_compaction_restores_each_earlier_view(history: list[BaseMessage], kind: str) -> None:
+def test_undoing_each_compaction_restores_each_earlier_view(
+    history: list[BaseMessage], kind: str
+) -> None:
     talking = talk_of(2_500, kind)
     for _ in talking.hear(history):
         pass
     thread = talking.thread
     while (record := thread.live[0]) is not None:
-        before = replace(thread, compactions=[each for each in thread.compactions if each["id"] != record["id"]])
-        undone = replace(thread, edits=[*thread.edits, {"id": f"undo-{record['id']}", "op": "undo", "record": record["id"]}])
-        assert build_view(CallPlan(undone, talking.call_config)).messages == build_view(CallPlan(before, talking.call_config)).messages
+        before = replace(
+            thread, compactions=[each for each in thread.compactions if each["id"] != record["id"]]
+        )
+        undone = replace(
+            thread,
+            edits=[
+                *thread.edits,
+                {"id": f"undo-{record['id']}", "op": "undo", "record": record["id"]},
+            ],
+        )
+        assert (
+            build_view(CallPlan(undone, talking.call_config)).messages
+            == build_view(CallPlan(before, talking.call_config)).messages
+        )
         assert undone.pins == before.pins
         thread = undone
     assert thread.live == (None, 0)

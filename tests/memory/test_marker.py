@@ -103,7 +103,11 @@ FRAGMENTS = st.lists(
     ),
     max_size=14,
 ).map("".join)
-TEXTS = FRAGMENTS | st.text(max_size=80) | st.tuples(st.just(LONG), FRAGMENTS, st.text(max_size=30)).map("".join)
+TEXTS = (
+    FRAGMENTS
+    | st.text(max_size=80)
+    | st.tuples(st.just(LONG), FRAGMENTS, st.text(max_size=30)).map("".join)
+)
 
 
 @given(TEXTS)
@@ -114,5 +118,8 @@ def test_a_text_without_its_markers_has_none_and_one_without_any_stays_as_it_is(
 
 
 def test_the_keywords_of_all_markers_are_found_each_once() -> None:
-    text = "[NEED_CONTEXT: May] and [NEED_CONTEXT: 五月的延误]\n［need context：May］[NEED_CONTEXT: cut off"
+    text = (
+        "[NEED_CONTEXT: May] and [NEED_CONTEXT: 五月的延误]\n［need context：May］[NEED_CONTEXT:"
+        " cut off"
+    )
     assert keywords_in(text) == ["May", "五月的延误", "cut off"]

@@ -1,4 +1,6 @@
-"""A model's answer becomes a summary: headings as models write them, lines cut by line, no invented figure, no room unused."""
+"""A model's answer becomes a summary: headings as models write them, lines cut by line, no invented
+figure, no room unused.
+"""
 
 import random
 
@@ -7,7 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from longtable.memory.model_summary import Sources, checked, filled, fitted, read_sections, sentences
+from longtable.memory.model_summary import (
+    Sources,
+    checked,
+    filled,
+    fitted,
+    read_sections,
+    sentences,
+)
 from longtable.memory.summary import findings_in, join_sections
 from longtable.memory.tokens import counter
 from longtable.memory.view import CallPlan, build_view
@@ -22,14 +31,27 @@ LINES = (
     "distances are given in kilometres [m7]",
     "compare with 2012 [m9]",
 )
-CHINESE = ("五月有 28,796 个航班 [m2]", "回答只用一句话 [m3]", "只看 JFK 出发的航班 [m5]", "距离用公里表示 [m7]", "与 2012 年比较 [m9]")
+CHINESE = (
+    "五月有 28,796 个航班 [m2]",
+    "回答只用一句话 [m3]",
+    "只看 JFK 出发的航班 [m5]",
+    "距离用公里表示 [m7]",
+    "与 2012 年比较 [m9]",
+)
 EN = ("Facts and findings", "User preferences", "Constraints", "Decisions", "Open items")
 ZH = ("事实与发现", "用户偏好", "约束", "决定", "未决事项")
 
 
-def under(form: str, names: tuple[str, ...] = EN, lines: tuple[str, ...] = LINES, between: str = "\n") -> str:
-    """Write the five headings in one form; {n} is the heading's number, {name} its name, {line} its line."""
-    return between.join(form.format(n=i, name=name, line=line) for i, (name, line) in enumerate(zip(names, lines, strict=True), 1))
+def under(
+    form: str, names: tuple[str, ...] = EN, lines: tuple[str, ...] = LINES, between: str = "\n"
+) -> str:
+    """Write the five headings in one form; {n} is the heading's number, {name} its name, {line} its
+    line.
+    """
+    return between.join(
+        form.format(n=i, name=name, line=line)
+        for i, (name, line) in enumerate(zip(names, lines, strict=True), 1)
+    )
 
 
 FORMS = {
@@ -52,29 +74,57 @@ FORMS = {
     "tags": under("<{name}>\n- {line}\n</{name}>"),
     "an emoji": under("📌 {name}\n• {line}"),
     "in a fence": "```markdown\n" + under("## {name}\n- {line}") + "\n```",
-    "with a title before and a remark": "Here is the memory:\n\n# Memory of the conversation\n\n" + under("## {name}\n- {line}"),
-    "an ampersand": under("## {name}\n- {line}", ("Facts & Findings", "User Preferences", "Constraints", "Decisions", "Open Items")),
+    "with a title before and a remark": (
+        "Here is the memory:\n\n# Memory of the conversation\n\n" + under("## {name}\n- {line}")
+    ),
+    "an ampersand": under(
+        "## {name}\n- {line}",
+        ("Facts & Findings", "User Preferences", "Constraints", "Decisions", "Open Items"),
+    ),
     "other words": under(
         "## {name}\n- {line}",
-        ("Key facts", "The user's preferences", "Constraints and rules", "Decisions made", "Open questions"),
+        (
+            "Key facts",
+            "The user's preferences",
+            "Constraints and rules",
+            "Decisions made",
+            "Open questions",
+        ),
     ),
-    "words of one's own, numbered": under("{n}. {name}:\n- {line}", ("Findings", "Preferences", "Rules", "Decisions taken", "Next steps")),
+    "words of one's own, numbered": under(
+        "{n}. {name}:\n- {line}",
+        ("Findings", "Preferences", "Rules", "Decisions taken", "Next steps"),
+    ),
 }
 CHINESE_FORMS = {
     "as asked": under("## {name}\n- {line}", ZH, CHINESE),
     "numbered": under("{n}. {name}\n- {line}", ZH, CHINESE),
     "a numbered markdown heading": under("## {n}. {name}\n{line}", ZH, CHINESE),
     "a full stop of lists": under("{n}、{name}\n- {line}", ZH, CHINESE),
-    "numbered in words": "\n".join(f"{n}、{name}\n- {line}" for n, name, line in zip("一二三四五", ZH, CHINESE, strict=True)),
+    "numbered in words": "\n".join(
+        f"{n}、{name}\n- {line}" for n, name, line in zip("一二三四五", ZH, CHINESE, strict=True)
+    ),
     "the text on the heading's line": under("{name}：{line}", ZH, CHINESE),
     "brackets": under("【{name}】\n{line}", ZH, CHINESE),
     "brackets with the text beside them": under("【{name}】{line}", ZH, CHINESE),
     "bold with a colon": under("**{name}：**\n- {line}", ZH, CHINESE),
     "bullets": under("- {name}：{line}", ZH, CHINESE),
-    "traditional": under("## {name}\n- {line}", ("事實與發現", "用戶偏好", "約束", "決定", "未決事項"), CHINESE),
-    "traditional, other words": under("{n}. {name}\n- {line}", ("事實和結論", "使用者偏好", "限制條件", "已做決定", "待辦事項"), CHINESE),
-    "other words": under("### {name}\n- {line}", ("主要发现", "用户的偏好", "约束与规则", "已确定的决定", "待解决的问题"), CHINESE),
-    "both languages": under("## {name}\n- {line}", tuple(f"{a} ({b})" for a, b in zip(ZH, EN, strict=True)), CHINESE),
+    "traditional": under(
+        "## {name}\n- {line}", ("事實與發現", "用戶偏好", "約束", "決定", "未決事項"), CHINESE
+    ),
+    "traditional, other words": under(
+        "{n}. {name}\n- {line}",
+        ("事實和結論", "使用者偏好", "限制條件", "已做決定", "待辦事項"),
+        CHINESE,
+    ),
+    "other words": under(
+        "### {name}\n- {line}",
+        ("主要发现", "用户的偏好", "约束与规则", "已确定的决定", "待解决的问题"),
+        CHINESE,
+    ),
+    "both languages": under(
+        "## {name}\n- {line}", tuple(f"{a} ({b})" for a, b in zip(ZH, EN, strict=True)), CHINESE
+    ),
 }
 
 
@@ -89,24 +139,43 @@ def test_chinese_headings_are_read_as_models_write_them(form: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "form", ["## {name}\n- {line}", "{n}. {name}\n- {line}", "- {name}:\n  - {line}", "**{name}**: {line}", "{name}\n{line}"]
+    "form",
+    [
+        "## {name}\n- {line}",
+        "{n}. {name}\n- {line}",
+        "- {name}:\n  - {line}",
+        "**{name}**: {line}",
+        "{name}\n{line}",
+    ],
 )
 def test_headings_in_the_users_own_names_are_read_by_their_place(form: str) -> None:
     names = ("Ledger", "House manners", "Guard rails", "Verdicts", "Loose ends")
-    asked = "Keep the minutes of this conversation. Write them under: Ledger, House manners, Guard rails, Verdicts, Loose ends."
+    asked = (
+        "Keep the minutes of this conversation. Write them under: Ledger, House manners, Guard"
+        " rails, Verdicts, Loose ends."
+    )
     assert read_sections(under(form, names), asked) == [[f"- {line}"] for line in LINES]
 
 
 def test_plain_prose_stands_under_the_first_heading_sentence_by_sentence() -> None:
-    prose = "The user asked for flights in May; 28,796 left [m2]. They want only JFK [m5].\n\nIt is open how 2012 compares [m9]."
+    prose = (
+        "The user asked for flights in May; 28,796 left [m2]. They want only JFK [m5].\n\nIt is"
+        " open how 2012 compares [m9]."
+    )
     assert read_sections(prose) == [
-        ["- The user asked for flights in May; 28,796 left [m2].", "- They want only JFK [m5].", "- It is open how 2012 compares [m9]."],
+        [
+            "- The user asked for flights in May; 28,796 left [m2].",
+            "- They want only JFK [m5].",
+            "- It is open how 2012 compares [m9].",
+        ],
         *([[]] * 4),
     ]
 
 
 def test_a_line_that_begins_like_a_heading_stays_a_line() -> None:
-    text = "## Facts and findings\n- Decision: the board met on 3 May [m2]\n- Open orders: 12 [m4]\n"
+    text = (
+        "## Facts and findings\n- Decision: the board met on 3 May [m2]\n- Open orders: 12 [m4]\n"
+    )
     text += "- Results of the query on open items: 7 [m6]"
     sections = read_sections(text)
     assert len(sections[0]) == 3
@@ -114,20 +183,30 @@ def test_a_line_that_begins_like_a_heading_stays_a_line() -> None:
 
 
 def test_none_under_a_heading_is_no_line() -> None:
-    assert read_sections("## Facts and findings\n- none\n## Constraints\n(无)\n## Decisions\nN/A") == [[]] * 5
+    assert (
+        read_sections("## Facts and findings\n- none\n## Constraints\n(无)\n## Decisions\nN/A")
+        == [[]] * 5
+    )
 
 
-# -- figures --------------------------------------------------------------------------------------------------------
+# -- figures ---------------------------------------------------------------------------------------
 
 TALK: list[BaseMessage] = [
     HumanMessage("How many orders came from Canada and how many from Peru? 二月呢？"),
-    AIMessage("", tool_calls=[{"name": "run_sql", "args": {"sql": "SELECT 1 WHERE n > 250"}, "id": "1"}]),
-    ToolMessage('{"columns": ["n", "share"], "rows": [[1204], [0.3391], [12500000]], "row_count": 3}', tool_call_id="1"),
+    AIMessage(
+        "", tool_calls=[{"name": "run_sql", "args": {"sql": "SELECT 1 WHERE n > 250"}, "id": "1"}]
+    ),
+    ToolMessage(
+        '{"columns": ["n", "share"], "rows": [[1204], [0.3391], [12500000]], "row_count": 3}',
+        tool_call_id="1",
+    ),
     AIMessage("Canada has 1,204 orders, about 1.2k; Peru has 87."),
     HumanMessage("And how many flights left in May?"),
     AIMessage("28,796 flights left in May."),
 ]
-SOURCES = Sources(list(enumerate(TALK, 1)), "## Facts and findings\n- Asked: old | Answered: 4,711 bags [m9]")
+SOURCES = Sources(
+    list(enumerate(TALK, 1)), "## Facts and findings\n- Asked: old | Answered: 4,711 bags [m9]"
+)
 
 
 @pytest.mark.parametrize(
@@ -176,30 +255,57 @@ def test_of_a_line_of_several_sentences_only_the_invented_one_goes_and_the_citat
 
 
 def test_an_answer_that_is_about_something_else_is_no_summary() -> None:
-    for answer in ("", "I cannot do that.", "## Something else\n- x", '{"topics": []}', "Sure, happy to help!"):
+    for answer in (
+        "",
+        "I cannot do that.",
+        "## Something else\n- x",
+        '{"topics": []}',
+        "Sure, happy to help!",
+    ):
         assert not any(checked(read_sections(answer), SOURCES, 6))
 
 
-# -- room -----------------------------------------------------------------------------------------------------------
+# -- room ------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=60)
 @given(
     st.lists(
-        st.lists(st.sampled_from(["- only JFK [m3]", "- 120 flights [m9]", "- talk " + "and talk " * 40, "- 7 [m1-m4]", "- 短"])),
+        st.lists(
+            st.sampled_from(
+                [
+                    "- only JFK [m3]",
+                    "- 120 flights [m9]",
+                    "- talk " + "and talk " * 40,
+                    "- 7 [m1-m4]",
+                    "- 短",
+                ]
+            )
+        ),
         min_size=5,
         max_size=5,
     ),
     st.integers(min_value=40, max_value=600),
 )
-def test_what_is_cut_to_fit_keeps_its_order_and_leaves_no_room_for_another_line(sections: list[list[str]], budget: int) -> None:
+def test_what_is_cut_to_fit_keeps_its_order_and_leaves_no_room_for_another_line(
+    sections: list[list[str]], budget: int
+) -> None:
     kept = fitted(sections, "en", budget, count)
     assert count(join_sections(kept, "en")) <= budget
     for before, after in zip(sections, kept, strict=True):
         rest = iter(before)
         assert all(line in rest for line in after)
-    spare = budget - count(join_sections([[]] * 5, "en")) - sum(count(line) + 1 for section in kept for line in section)
-    gone = [line for before, after in zip(sections, kept, strict=True) for line in before if before.count(line) > after.count(line)]
+    spare = (
+        budget
+        - count(join_sections([[]] * 5, "en"))
+        - sum(count(line) + 1 for section in kept for line in section)
+    )
+    gone = [
+        line
+        for before, after in zip(sections, kept, strict=True)
+        for line in before
+        if before.count(line) > after.count(line)
+    ]
     assert all(count(line) + 1 > spare for line in gone)
 
 
@@ -209,7 +315,9 @@ def test_two_hundred_facts_over_the_budget_lose_only_as_many_as_must_go() -> Non
     kept = fitted(sections, "en", 2_000, count)
     assert kept[2] == sections[2]
     assert kept[4] == []
-    newest = next(n for n in range(200) if count(join_sections([facts[-n - 1 :], *kept[1:]], "en")) > 2_000)
+    newest = next(
+        n for n in range(200) if count(join_sections([facts[-n - 1 :], *kept[1:]], "en")) > 2_000
+    )
     assert newest > 80
     assert len(kept[0]) >= newest * 0.9
 
@@ -218,7 +326,13 @@ def test_room_is_filled_with_the_rounds_that_no_line_cites() -> None:
     sections = [["- Canada has 1,204 orders [m4]"], [], [], [], []]
     text = filled(sections, SOURCES, "en", 400, count)
     assert [finding.ids for finding in findings_in(text)] == ["m9", "m5-m6"]
-    wide = filled([["- much was asked [m1-m400]"], [], [], [], []], Sources(list(enumerate(TALK * 4, 1)), ""), "en", 900, count)
+    wide = filled(
+        [["- much was asked [m1-m400]"], [], [], [], []],
+        Sources(list(enumerate(TALK * 4, 1)), ""),
+        "en",
+        900,
+        count,
+    )
     assert len(findings_in(wide)) == 8
 
 
@@ -229,11 +343,16 @@ def facts_of(seed: int, rounds: int) -> tuple[list[BaseMessage], list[str]]:
     talk: list[BaseMessage] = []
     for n, figure in enumerate(figures):
         chinese = n % 2 == 1
-        asked = f"第 {n} 区卖了多少？" if chinese else f"How much did region {n} sell in its best month?"
+        asked = (
+            f"第 {n} 区卖了多少？"
+            if chinese
+            else f"How much did region {n} sell in its best month?"
+        )
         said = (
             f"第 {n} 区卖了 {figure} 件。"
             if chinese
-            else f"Region {n} sold {figure} units. " + "That is what the table says. " * draw.randrange(4)
+            else f"Region {n} sold {figure} units. "
+            + "That is what the table says. " * draw.randrange(4)
         )
         talk += [HumanMessage(asked, id=f"h{n}"), AIMessage(said, id=f"a{n}")]
     return talk, figures
@@ -245,8 +364,14 @@ def survival(seed: int, say: object, rounds: int, limit: int) -> float:
     talking = Talk(call_config(limit, min_messages=0, window=100_000 if say else None), say=say)  # type: ignore[arg-type]  # a fake beside its use
     for _ in talking.hear(talk):
         pass
-    assert all(outcome.record and outcome.record["method"] == ("model" if say else "fallback") for outcome in talking.outcomes)
-    shown = "\n".join(str(message.text) for message in build_view(CallPlan(talking.thread, talking.call_config)).messages)
+    assert all(
+        outcome.record and outcome.record["method"] == ("model" if say else "fallback")
+        for outcome in talking.outcomes
+    )
+    shown = "\n".join(
+        str(message.text)
+        for message in build_view(CallPlan(talking.thread, talking.call_config)).messages
+    )
     assert talking.outcomes
     assert system_of(build_view(CallPlan(talking.thread, talking.call_config)).messages)
     return sum(figure in shown for figure in figures) / len(figures)
@@ -254,10 +379,16 @@ def survival(seed: int, say: object, rounds: int, limit: int) -> float:
 
 @pytest.mark.parametrize(("rounds", "limit"), [(100, 4_000), (120, 5_000), (150, 4_000)])
 def test_a_summariser_that_keeps_one_line_is_no_worse_than_none(rounds: int, limit: int) -> None:
-    """Over three talks together: in one, a line a little longer than the code's may cost one fact more than it holds."""
+    """Over three talks together: in one, a line a little longer than the code's may cost one fact
+    more than it holds.
+    """
 
     def lazy(request: list[BaseMessage]) -> str:
-        said = [line for line in str(request[-1].text).splitlines() if line.startswith("[m") and " ai: " in line]
+        said = [
+            line
+            for line in str(request[-1].text).splitlines()
+            if line.startswith("[m") and " ai: " in line
+        ]
         mark, _, words = said[-1].partition(" ai: ")
         return f"## Facts and findings\n- {words} {mark}"
 
@@ -266,15 +397,22 @@ def test_a_summariser_that_keeps_one_line_is_no_worse_than_none(rounds: int, lim
 
 
 def test_a_fact_that_the_model_corrected_is_not_carried_on() -> None:
-    sources = Sources(SOURCES.messages, "## Facts and findings\n- Canada has 1,100 orders [m1]\n- Chile has 12 orders [m2]")
-    sources = Sources([(number + 10, message) for number, message in SOURCES.messages], sources.previous)
+    sources = Sources(
+        SOURCES.messages,
+        "## Facts and findings\n- Canada has 1,100 orders [m1]\n- Chile has 12 orders [m2]",
+    )
+    sources = Sources(
+        [(number + 10, message) for number, message in SOURCES.messages], sources.previous
+    )
     text = filled([["- Canada has 1,204 orders [m14]"], [], [], [], []], sources, "en", 400, count)
     assert "1,100" not in text
     assert "- Chile has 12 orders [m2]" in text
 
 
 def test_a_fact_that_the_model_writes_again_without_its_citation_stands_once() -> None:
-    previous = "## Facts and findings\n- Canada has 1,204 orders [m1-m8]\n- Chile has 12 orders [m1-m8]"
+    previous = (
+        "## Facts and findings\n- Canada has 1,204 orders [m1-m8]\n- Chile has 12 orders [m1-m8]"
+    )
     sources = Sources([(number + 10, message) for number, message in SOURCES.messages], previous)
     again = ["- Canada has 1,204 orders", "- Chile has 12 orders"]
     text = filled([again, [], [], [], []], sources, "en", 400, count)
@@ -283,7 +421,10 @@ def test_a_fact_that_the_model_writes_again_without_its_citation_stands_once() -
 
 
 PROSE = {
-    "en": "The user wanted to know how much the regions sold. Everything was read from the table. It is not settled who asks next.",
+    "en": (
+        "The user wanted to know how much the regions sold. Everything was read from the table. It"
+        " is not settled who asks next."
+    ),
     "zh": "用户想知道各个地区卖了多少件。数字都取自表格。接下来由谁提问还没有定下来。",
 }
 
@@ -298,7 +439,9 @@ def prose_only(text: str, rounds: int) -> Talk:
 
 
 @pytest.mark.parametrize("language", PROSE)
-def test_prose_that_cites_nothing_is_used_at_once_and_filled_up_with_the_lines_of_code(language: str) -> None:
+def test_prose_that_cites_nothing_is_used_at_once_and_filled_up_with_the_lines_of_code(
+    language: str,
+) -> None:
     talking = prose_only(PROSE[language], 80)
     said = [f"- {sentence}" for sentence in sentences(PROSE[language])]
     for requests, outcome in zip(talking.asked, talking.outcomes, strict=True):

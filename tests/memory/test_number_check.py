@@ -110,7 +110,10 @@ def test_a_figure_that_no_result_holds_is_flagged(answer: str, cell: object, wro
         "It left at 10:45, at 8 pm and at 8 点.",
         "1. first\n2. second\n10) tenth\n- 3. third",
         "一、概述\n二、结论\n（3）补充",
-        "The first 10 are shown, the last 5 too. The 1st, the 22nd, 第三, 第 12 位, the top 10, 前十, 前 5 名, No. 7.",
+        (
+            "The first 10 are shown, the last 5 too. The 1st, the 22nd, 第三, 第 12 位, the top 10,"
+            " 前十, 前 5 名, No. 7."
+        ),
         "Version 3.4.1, v2, python3.11.",
         "See [m12], [12], [msg_4f2a], message 14, turn 5, r3 and 消息 12.",
         "Aircraft N14228 is an A320-232; Q3 and FY24 and B2B.",
@@ -127,7 +130,12 @@ def test_dates_ordinals_names_and_citations_claim_nothing(answer: str) -> None:
     assert flagged(answer, one(918273.5)) == []
 
 
-SALES = table(["month", "orders", "sales"], ["2024-01", 120, 3000.5], ["2024-02", 150, 4200.0], ["2024-03", 90, 2400.25])
+SALES = table(
+    ["month", "orders", "sales"],
+    ["2024-01", 120, 3000.5],
+    ["2024-02", 150, 4200.0],
+    ["2024-03", 90, 2400.25],
+)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +153,10 @@ SALES = table(["month", "orders", "sales"], ["2024-01", 120, 3000.5], ["2024-02"
         ("Two months have 120 orders or more.", "Which months have at least 120 orders?"),
         ("February had 1.67 times the orders of March.", ""),
         ("二月是三月的 1.67 倍。", ""),
-        ("No month came to the 5,000 you asked about.", "Which months had more than 5,000 in sales?"),
+        (
+            "No month came to the 5,000 you asked about.",
+            "Which months had more than 5,000 in sales?",
+        ),
         ("January and February together: 270.", ""),
     ],
 )
@@ -153,19 +164,28 @@ def test_one_step_from_the_results_is_enough(answer: str, question: str) -> None
     assert flagged(answer, SALES, question) == []
 
 
-@pytest.mark.parametrize("answer", ["In all 395 orders.", "March is 37 % of all.", "March has 2.9 times the orders of January."])
+@pytest.mark.parametrize(
+    "answer",
+    ["In all 395 orders.", "March is 37 % of all.", "March has 2.9 times the orders of January."],
+)
 def test_what_no_one_step_gives_is_flagged(answer: str) -> None:
     assert len(flagged(answer, SALES)) == 1
 
 
 def test_figures_of_the_sql_and_of_two_results_count() -> None:
-    sources = [Source(["n"], [[57]], 1, "SELECT count(*) FROM t WHERE amount > 4711"), Source(["n"], [[59]], 1)]
+    sources = [
+        Source(["n"], [[57]], 1, "SELECT count(*) FROM t WHERE amount > 4711"),
+        Source(["n"], [[59]], 1),
+    ]
     assert flagged("57 of 59 (96.6 %) are over 4711, two are not.", sources) == []
 
 
 def test_names_from_the_data_claim_nothing_and_their_digits_may_be_repeated() -> None:
     sources = table(["group", "n"], ["65+", 12], ["0-17", 30], ["7 Seas", 5])
-    assert flagged("The group 65+ has 12, 0-17 has 30, 7 Seas has 5; those under 17 lead.", sources) == []
+    assert (
+        flagged("The group 65+ has 12, 0-17 has 30, 7 Seas has 5; those under 17 lead.", sources)
+        == []
+    )
 
 
 def test_a_column_in_ten_thousands_is_read_as_such() -> None:
@@ -188,20 +208,32 @@ def test_an_empty_result_vouches_for_nothing_but_its_emptiness() -> None:
 
 def test_places_are_those_of_the_answer_as_written() -> None:
     answer = "总数是１２３４，不是 99 个。"
-    assert [answer[figure.start : figure.end].strip() for figure in unsupported(answer, one(5))] == ["１２３４", "99"]
+    assert [
+        answer[figure.start : figure.end].strip() for figure in unsupported(answer, one(5))
+    ] == ["１２３４", "99"]
 
 
 def test_a_large_result_vouches_by_totals_named_rows_and_exact_cells() -> None:
     rows = [[f"customer {at}", at * 7 + 100_000, at % 50] for at in range(10_000)]
     source = [Source(["customer", "balance", "age"], rows, len(rows))]
     total = sum(at * 7 + 100_000 for at in range(10_000))
-    assert flagged(f"10,000 customers hold {total:,} in total; the most is 169,993; customer 5000 holds 135,000.", source) == []
+    assert (
+        flagged(
+            f"10,000 customers hold {total:,} in total; the most is 169,993; customer 5000 holds"
+            " 135,000.",
+            source,
+        )
+        == []
+    )
     assert flagged("Somebody holds 135,007.", source) == []
     assert flagged("Somebody holds 135,009.", source) == ["135,009"]
     assert flagged("On average they hold 139,996.5", source) == ["139,996.5"]
 
 
-@pytest.mark.parametrize("cell", [float("nan"), float("inf"), 10**400, None, True, b"12", "12" * 300, [1, 2], {"a": 1}, "1e999"])
+@pytest.mark.parametrize(
+    "cell",
+    [float("nan"), float("inf"), 10**400, None, True, b"12", "12" * 300, [1, 2], {"a": 1}, "1e999"],
+)
 def test_cells_that_are_no_numbers_are_passed_over(cell: object) -> None:
     assert flagged("It is 12.", one(cell)) == ["12"]
 
@@ -210,11 +242,18 @@ def test_half_a_million_digits_and_ten_thousand_figures_come_to_an_end() -> None
     assert unsupported("9" * 500_000, one(1))
     assert len(unsupported(" ".join(f"{at}7" for at in range(2_000, 12_000)), one(1))) > 1_000
     assert [figure.text for figure in unsupported("x" * 100_000 + " 12", one(1))] == ["12"]
-    assert isinstance(unsupported("1 " * 50_000 + "," * 50_000 + "一" * 50_000 + "twenty " * 20_000, one(1)), list)
+    assert isinstance(
+        unsupported("1 " * 50_000 + "," * 50_000 + "一" * 50_000 + "twenty " * 20_000, one(1)), list
+    )
 
 
 @settings(max_examples=100)
-@given(st.text(alphabet="0123456789.,-+ %$€kmMB万亿千百两三十〇点成倍年月日xe/()[]`|\n１２ abouttwo", max_size=60))
+@given(
+    st.text(
+        alphabet="0123456789.,-+ %$€kmMB万亿千百两三十〇点成倍年月日xe/()[]`|\n１２ abouttwo",
+        max_size=60,
+    )
+)
 def test_no_text_breaks_the_check(text: str) -> None:
     for figure in unsupported(text, SALES, text):
         assert 0 <= figure.start < figure.end <= len(text)
@@ -227,7 +266,9 @@ def test_every_whole_number_is_vouched_for_by_its_cell(number: int) -> None:
         assert flagged(f"The result: {written}", one(number)) == []
 
 
-@pytest.mark.parametrize("answer", ["Three hundred and twenty, two thirds of it.", "三百二十，三分之一，百分之三十四"])
+@pytest.mark.parametrize(
+    "answer", ["Three hundred and twenty, two thirds of it.", "三百二十，三分之一，百分之三十四"]
+)
 def test_numbers_written_as_words_are_not_checked(answer: str) -> None:
     assert figures(answer) == []
 
@@ -240,14 +281,25 @@ def test_the_rates_on_the_labelled_answers_hold() -> None:
 
 def test_cells_as_json_gives_them_are_enough() -> None:
     rows = json.loads('[["2013-07-04", "12.50", null, 3]]')
-    assert flagged("On July 4 it was 12.5, three times.", [Source(["day", "price", "note", "n"], rows, 1)]) == []
+    assert (
+        flagged(
+            "On July 4 it was 12.5, three times.", [Source(["day", "price", "note", "n"], rows, 1)]
+        )
+        == []
+    )
 
 
 def test_changed_digits_are_caught_in_sentences_that_name_one_of_105_rows() -> None:
     chance = random.Random(3)
     names = [f"{first}{second}" for first in "ABCDE" for second in "FGHJPQR"]
     rows = [
-        [name, year, chance.randint(200, 60_000), round(chance.uniform(5, 60), 2), round(chance.uniform(50, 99), 1)]
+        [
+            name,
+            year,
+            chance.randint(200, 60_000),
+            round(chance.uniform(5, 60), 2),
+            round(chance.uniform(50, 99), 1),
+        ]
         for name in names
         for year in (2021, 2022, 2023)
     ]
@@ -266,7 +318,10 @@ def test_changed_digits_are_caught_in_sentences_that_name_one_of_105_rows() -> N
 
 
 def test_a_figure_of_another_row_is_flagged_where_the_sentence_names_its_row() -> None:
-    rows = [[f"City {letter}", at * 13 % 97 + 2] for at, letter in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZ", start=1)]
+    rows = [
+        [f"City {letter}", at * 13 % 97 + 2]
+        for at, letter in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZ", start=1)
+    ]
     assert flagged("City C has 41.", table(["city", "n"], *rows)) == []
     assert flagged("City C has 28.", table(["city", "n"], *rows)) == ["28"]
 
@@ -284,20 +339,33 @@ def test_dashes_thresholds_and_lists_are_no_negative_figures() -> None:
             "Phone revenue was 1,713,775.00; 2,450 units at 699.50.",
             table(["product", "units", "price"], ["Laptop", 812, 1199.99], ["Phone", 2450, 699.5]),
         ),
-        ("一季度毛利率为 18.0%，全年毛利 433.3。", table(["季度", "收入", "成本"], ["2023Q1", 1205.5, 988.2], ["2023Q2", 1300.0, 1084.0])),
-        ("The variant's uplift is 18.1%.", table(["arm", "visitors", "won"], ["control", 10250, 512], ["variant", 10190, 601])),
-        ("Amazon made $514.0 billion.", table(["company", "revenue_musd"], ["Apple", 394328], ["Amazon", 513983])),
+        (
+            "一季度毛利率为 18.0%，全年毛利 433.3。",
+            table(["季度", "收入", "成本"], ["2023Q1", 1205.5, 988.2], ["2023Q2", 1300.0, 1084.0]),
+        ),
+        (
+            "The variant's uplift is 18.1%.",
+            table(["arm", "visitors", "won"], ["control", 10250, 512], ["variant", 10190, 601]),
+        ),
+        (
+            "Amazon made $514.0 billion.",
+            table(["company", "revenue_musd"], ["Apple", 394328], ["Amazon", 513983]),
+        ),
         (
             "Of 3,503 tracks 1,519 were never sold; the other 1,984 were.",
             [Source(["tracks"], [[3503]], 1), Source(["unsold"], [[1519]], 1)],
         ),
     ],
 )
-def test_what_two_columns_two_rows_or_two_results_give_is_not_flagged(answer: str, sources: Sequence[Source]) -> None:
+def test_what_two_columns_two_rows_or_two_results_give_is_not_flagged(
+    answer: str, sources: Sequence[Source]
+) -> None:
     assert flagged(answer, sources) == []
 
 
 def test_a_number_that_a_tool_said_may_be_repeated_with_either_sign() -> None:
     assert unsupported("The worker ended with -9.", one(5), said=[9]) == []
     assert unsupported("The worker ended with 9.", one(5), said=[-9]) == []
-    assert [figure.text for figure in unsupported("The worker ended with -7.", one(5), said=[-9])] == ["-7"]
+    assert [
+        figure.text for figure in unsupported("The worker ended with -7.", one(5), said=[-9])
+    ] == ["-7"]

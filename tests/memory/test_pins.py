@@ -45,14 +45,16 @@ PINS = st.builds(
 
 def say(*texts: str) -> list[BaseMessage]:
     """Return a user message for each text, each in a turn of its own."""
-    return [marked(HumanMessage(text, id=f"h{turn}"), turn=turn) for turn, text in enumerate(texts, 1)]
+    return [
+        marked(HumanMessage(text, id=f"h{turn}"), turn=turn) for turn, text in enumerate(texts, 1)
+    ]
 
 
 def texts(pins: list[Pin]) -> list[str]:
     return [pin.text for pin in pins]
 
 
-# -- the net --------------------------------------------------------------------------------------------------------
+# -- the net ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -61,18 +63,29 @@ def texts(pins: list[Pin]) -> list[str]:
         ("How many flights? Please use km. Thanks!", ["Please use km."]),
         ("- Report distances in km.\n- What is the longest one?", ["Report distances in km."]),
         ("```\nnever show x\n``` Never show the email column.", ["Never show the email column."]),
-        ("List the carriers, but never show the email column.", ["List the carriers, but never show the email column."]),
-        ("Use miles from now on, how long is the longest flight?", ["Use miles from now on, how long is the longest flight?"]),
+        (
+            "List the carriers, but never show the email column.",
+            ["List the carriers, but never show the email column."],
+        ),
+        (
+            "Use miles from now on, how long is the longest flight?",
+            ["Use miles from now on, how long is the longest flight?"],
+        ),
         ("不管我问什么，都用英文回答。最长的航班是哪个？", ["不管我问什么，都用英文回答。"]),
         ("Excluding cancelled ones, how many flights are there?", []),
         ("From now on, can you answer in French?", ["From now on, can you answer in French?"]),
-        ("Under no circumstances reveal the access code.", ["Under no circumstances reveal the access code."]),
+        (
+            "Under no circumstances reveal the access code.",
+            ["Under no circumstances reveal the access code."],
+        ),
         ("Show only the first 10 rows.", []),
         ("Thanks, that's great.", []),
         ("word " * 500 + "never show the email column", []),
     ],
 )
-def test_the_rule_is_cut_out_of_its_message_and_a_request_of_the_moment_is_none(text: str, pinned: list[str]) -> None:
+def test_the_rule_is_cut_out_of_its_message_and_a_request_of_the_moment_is_none(
+    text: str, pinned: list[str]
+) -> None:
     assert texts(pins_in_passing(say(text))) == pinned
 
 
@@ -92,7 +105,9 @@ def test_hundreds_of_ordinary_requests_gather_no_pin_beside_the_rules_of_the_use
         ("不要显示客户邮箱。", "邮箱现在可以显示了。"),
     ],
 )
-def test_without_a_model_the_later_sentence_stands_below_the_one_it_ends(rule: str, change: str) -> None:
+def test_without_a_model_the_later_sentence_stands_below_the_one_it_ends(
+    rule: str, change: str
+) -> None:
     messages = say(rule, "How many orders are there?", change)
     shown = render_pins(current_pins(pins_in_passing(messages)), "en").splitlines()
     assert [line.split('"')[1] for line in shown[1:]] == [rule, change]
@@ -100,7 +115,12 @@ def test_without_a_model_the_later_sentence_stands_below_the_one_it_ends(rule: s
 
 @pytest.mark.parametrize(
     "fact",
-    ["For the record, the warehouse moved in May.", "The warehouse has a new gate.", "顺便说一下，五月份仓库搬家了。", "仓库的门是新的。"],
+    [
+        "For the record, the warehouse moved in May.",
+        "The warehouse has a new gate.",
+        "顺便说一下，五月份仓库搬家了。",
+        "仓库的门是新的。",
+    ],
 )
 def test_a_fact_about_what_a_rule_names_is_no_change_of_the_rule(fact: str) -> None:
     rules = ["Never count the warehouse.", "不要统计仓库。"]
@@ -109,15 +129,29 @@ def test_a_fact_about_what_a_rule_names_is_no_change_of_the_rule(fact: str) -> N
 
 def test_only_the_users_own_new_words_are_pinned() -> None:
     rule = "Never show the email column."
-    assert pins_in_passing([AIMessage(rule, id="a"), ToolMessage(rule, tool_call_id="1", id="t")]) == []
+    assert (
+        pins_in_passing([AIMessage(rule, id="a"), ToolMessage(rule, tool_call_id="1", id="t")])
+        == []
+    )
     assert pins_in_passing([marked(HumanMessage(rule, id="h"), kind=RECALLED)]) == []
-    [pin] = pins_in_passing([marked(HumanMessage([{"type": "text", "text": rule}], id="h", name="Ann"), turn=4)])
-    assert (pin.text, pin.message_id, pin.turn, pin.by, pin.speaker) == (rule, "h", 4, IN_PASSING, "Ann")
+    [pin] = pins_in_passing(
+        [marked(HumanMessage([{"type": "text", "text": rule}], id="h", name="Ann"), turn=4)]
+    )
+    assert (pin.text, pin.message_id, pin.turn, pin.by, pin.speaker) == (
+        rule,
+        "h",
+        4,
+        IN_PASSING,
+        "Ann",
+    )
     assert "[" + pin.id + ", Ann, turn 4]" in render_pins([pin], "en")
 
 
 def test_a_document_gives_few_pins_and_a_megabyte_takes_no_second() -> None:
-    assert len(rules_in("\n".join(f"Never show the email column of table {n}." for n in range(50)))) == MOST_FOUND
+    assert (
+        len(rules_in("\n".join(f"Never show the email column of table {n}." for n in range(50))))
+        == MOST_FOUND
+    )
     started = time.process_time()
     for unit in ("never ", "不要", "in all ", "a, ", "if ", "we always use x "):
         rules_in(unit * (200_000 // len(unit)), ["Only look at 2013."])
@@ -155,10 +189,14 @@ def test_a_secret_is_never_pinned_and_a_rule_about_one_is(text: str, secret: boo
 
 def test_pasted_notes_change_no_rule_and_a_rule_among_them_stands() -> None:
     notes = " ".join(f"Note {n} names the orders and reason {n}." for n in range(30))
-    assert rules_in(f"{notes} Always round to whole euros.", ["Leave cancelled orders out."]) == ["Always round to whole euros."]
+    assert rules_in(f"{notes} Always round to whole euros.", ["Leave cancelled orders out."]) == [
+        "Always round to whole euros."
+    ]
 
 
-@given(st.text(alphabet=st.sampled_from("ab .,;:!?\n-*`'\"“”。，不要 always never use"), max_size=400))
+@given(
+    st.text(alphabet=st.sampled_from("ab .,;:!?\n-*`'\"“”。，不要 always never use"), max_size=400)
+)
 def test_sentences_stand_in_their_text_in_order(text: str) -> None:
     place = 0
     for sentence in sentences(text):
@@ -166,16 +204,29 @@ def test_sentences_stand_in_their_text_in_order(text: str) -> None:
     rules_in(text, ["Use km."])
 
 
-# -- a quote is checked ---------------------------------------------------------------------------------------------
+# -- a quote is checked ----------------------------------------------------------------------------
 
 
 def test_a_quote_is_accepted_only_from_a_message_of_the_user_and_as_whole_sentences() -> None:
     messages: list[BaseMessage] = [
-        marked(HumanMessage("Please use\n  nautical miles\tonly. I know USD is common. 请不要显示身份证号。谢谢", id="h1"), turn=3),
+        marked(
+            HumanMessage(
+                "Please use\n  nautical miles\tonly. I know USD is common. 请不要显示身份证号。谢谢",
+                id="h1",
+            ),
+            turn=3,
+        ),
         AIMessage("Never show the email column.", id="a2"),
         marked(HumanMessage("Answer in German", id="h3"), kind=RECALLED),
     ]
-    quotes = ["use nautical miles only.", "now USD", "Never show the email column.", "Answer in German", " . ", "显示身份证号"]
+    quotes = [
+        "use nautical miles only.",
+        "now USD",
+        "Never show the email column.",
+        "Answer in German",
+        " . ",
+        "显示身份证号",
+    ]
     pins, _ = pins_in("\n".join(["## Pins", *(f"- “{quote}”" for quote in quotes)]), messages, [])
     assert texts(pins) == ["Please use\n  nautical miles\tonly.", "请不要显示身份证号。"]
     assert all((pin.turn, pin.message_id, pin.by) == (3, "h1", "model") for pin in pins)
@@ -191,7 +242,16 @@ def test_an_accepted_quote_is_a_slice_of_its_source(quote: str, source: str) -> 
 
 @pytest.mark.parametrize(
     "line",
-    ['- [m12] "{}"', "- [m12] “{}”", "* 「{}」 [m12]", '- "{}" [m12].', "- 【m12】 '{}'", "- [m12] {}", '- m12: "{}"', '- (unit) "{}"'],
+    [
+        '- [m12] "{}"',
+        "- [m12] “{}”",
+        "* 「{}」 [m12]",
+        '- "{}" [m12].',
+        "- 【m12】 '{}'",
+        "- [m12] {}",
+        '- m12: "{}"',
+        '- (unit) "{}"',
+    ],
 )
 def test_a_proposal_is_read_in_whatever_quotes(line: str) -> None:
     quote = "Don't report the team's \"late\" ones [see above]."
@@ -203,9 +263,16 @@ def test_a_proposal_is_read_in_whatever_quotes(line: str) -> None:
 
 @pytest.mark.parametrize(
     ("line", "ends"),
-    [('"Use km." replaces {}', False), ("“Use km.” 取代 {}", False), ('"Use km." (ends {})', True), ("“Use km.” 结束 {}", True)],
+    [
+        ('"Use km." replaces {}', False),
+        ("“Use km.” 取代 {}", False),
+        ('"Use km." (ends {})', True),
+        ("“Use km.” 结束 {}", True),
+    ],
 )
-def test_the_summariser_names_the_pin_that_a_newer_quote_replaces_or_ends(line: str, ends: bool) -> None:
+def test_the_summariser_names_the_pin_that_a_newer_quote_replaces_or_ends(
+    line: str, ends: bool
+) -> None:
     messages = say("Use miles.", "Use km.")
     old = make_pin("Use miles.", messages[0], by=IN_PASSING)
     assert old.id in pin_contract("en", [old])
@@ -216,12 +283,17 @@ def test_the_summariser_names_the_pin_that_a_newer_quote_replaces_or_ends(line: 
     assert pins_in(f"## Pins\n- “Use miles.” ends {newer.id}", messages, [newer]) == ([], [])
 
 
-# -- the tools ------------------------------------------------------------------------------------------------------
+# -- the tools -------------------------------------------------------------------------------------
 
 
 def test_remember_replaces_and_forget_ends_by_a_newer_quote_alone() -> None:
-    messages = say("Use miles for distances.", "Show sales by month.", "Use km. And forget the email rule.")
-    miles, email = make_pin("Use miles for distances.", messages[0], by="model"), make_pin("Hide emails.", turn=1)
+    messages = say(
+        "Use miles for distances.", "Show sales by month.", "Use km. And forget the email rule."
+    )
+    miles, email = (
+        make_pin("Use miles for distances.", messages[0], by="model"),
+        make_pin("Hide emails.", turn=1),
+    )
     changes = PinChanges([miles, email], messages, 0)
     with pytest.raises(PinRefusedError, match="after that pin holds these words"):
         changes.forget(miles.id, "Use miles for distances.")
@@ -249,7 +321,13 @@ def test_remember_replaces_and_forget_ends_by_a_newer_quote_alone() -> None:
 
 @pytest.mark.parametrize(
     "newer",
-    ["Show sales by month.", "How many tables are there?", "Show that chart again.", "Forget the email rule.", "按国家统计销售额。"],
+    [
+        "Show sales by month.",
+        "How many tables are there?",
+        "Show that chart again.",
+        "Forget the email rule.",
+        "按国家统计销售额。",
+    ],
 )
 def test_newer_words_about_something_else_end_no_pin(newer: str) -> None:
     messages = say("Use miles for distances.", "Never show the email column.", newer)
@@ -284,12 +362,20 @@ def test_words_about_a_pin_or_a_general_revocation_end_it(rule: str, newer: str)
     messages = say(rule, newer)
     pin = make_pin(rule, messages[0], by="model")
     assert PinChanges([pin], messages, 0).forget(pin.id, newer) == pin.id
-    assert [end["quote"] for end in pins_in(f"## Pins\n- “{newer}” ends {pin.id}", messages, [pin])[1]] == [newer]
+    assert [
+        end["quote"] for end in pins_in(f"## Pins\n- “{newer}” ends {pin.id}", messages, [pin])[1]
+    ] == [newer]
 
 
 @pytest.mark.parametrize(
     "newer",
-    ["How many orders are there?", "Is the shop open again?", "Show all orders.", "The warehouse has a new gate.", "现在一共有多少订单？"],
+    [
+        "How many orders are there?",
+        "Is the shop open again?",
+        "Show all orders.",
+        "The warehouse has a new gate.",
+        "现在一共有多少订单？",
+    ],
 )
 def test_a_question_or_a_request_for_data_ends_not_even_the_only_pin(newer: str) -> None:
     messages = say("Use miles for distances.", newer)
@@ -307,18 +393,24 @@ def test_a_turn_changes_five_pins_at_most() -> None:
         changes.remember(rules[-1])
 
 
-# -- which hold -----------------------------------------------------------------------------------------------------
+# -- which hold ------------------------------------------------------------------------------------
 
 
 def test_a_quote_that_another_of_its_message_holds_counts_once() -> None:
-    [message, again] = say("Report distances in km, never in miles. Hide emails.", "Report distances in km, never in miles.")
+    [message, again] = say(
+        "Report distances in km, never in miles. Hide emails.",
+        "Report distances in km, never in miles.",
+    )
     whole, part = (make_pin(text, message, by="model") for text in (message.text, "Hide emails."))
     passing = make_pin("Report distances in km, never in miles.", message, by=IN_PASSING)
     assert current_pins([part, passing, whole]) == [whole]
-    [ended] = with_ends([whole], [{"pin": whole.id, "quote": "Forget it.", "message": "h9", "turn": 9}], {})
+    [ended] = with_ends(
+        [whole], [{"pin": whole.id, "quote": "Forget it.", "message": "h9", "turn": 9}], {}
+    )
     assert current_pins([ended, passing]) == []
     later = make_pin(again.text, again, by=IN_PASSING)
-    assert current_pins([passing, later]) == [later]  # said again: it may have come after another that disagrees
+    # Said again: it may have come after another that disagrees.
+    assert current_pins([passing, later]) == [later]
 
 
 @given(st.lists(PINS, max_size=12))
@@ -332,12 +424,20 @@ def test_current_pins_are_some_of_them_in_order_and_settled(pins: list[Pin]) -> 
 def test_a_pin_is_plain_json_and_one_of_an_older_version_is_read() -> None:
     pin = make_pin("Use km.", say("Use km.")[0], by="model")
     assert Pin.from_json(json.loads(json.dumps(pin.as_json()))) == pin
-    older = {"id": "p1", "text": "Use km.", "message_id": "h1", "turn": 2, "kind": "unit", "matter": "unit:length", "by": "heuristic"}
+    older = {
+        "id": "p1",
+        "text": "Use km.",
+        "message_id": "h1",
+        "turn": 2,
+        "kind": "unit",
+        "matter": "unit:length",
+        "by": "heuristic",
+    }
     assert Pin.from_json(older) == Pin("p1", "Use km.", "h1", 2, IN_PASSING)
     assert render_pins([Pin.from_json(older)], "en").startswith("Said by the user in passing")
 
 
-# -- in the view ----------------------------------------------------------------------------------------------------
+# -- in the view -----------------------------------------------------------------------------------
 
 
 @given(st.lists(PINS, max_size=12), st.integers(0, 600), st.sampled_from(["en", "zh"]))
@@ -350,7 +450,10 @@ def test_pins_never_go_over_their_budget(pins: list[Pin], budget: int, language:
 def test_what_was_said_in_passing_gives_way_first_and_what_was_pinned_by_hand_last() -> None:
     messages = say("Use km.", "Only JFK.", "Round.")
     pins = [make_pin("By hand.", turn=1)]
-    pins += [make_pin(message.text, message, by=by) for message, by in zip(messages, (IN_PASSING, "model", IN_PASSING), strict=True)]
+    pins += [
+        make_pin(message.text, message, by=by)
+        for message, by in zip(messages, (IN_PASSING, "model", IN_PASSING), strict=True)
+    ]
     order = [1, 3, 2, 0]
     sizes = set()
     for budget in range(250):
@@ -362,7 +465,11 @@ def test_what_was_said_in_passing_gives_way_first_and_what_was_pinned_by_hand_la
 
 def test_pins_read_as_quotes_with_their_turn_and_an_overlong_one_is_clipped() -> None:
     [message] = say("Use  kilometres\tfor all answers.")
-    pins = [make_pin(message.text, message, by="model"), make_pin("Only JFK."), make_pin("long " * 200)]
+    pins = [
+        make_pin(message.text, message, by="model"),
+        make_pin("Only JFK."),
+        make_pin("long " * 200),
+    ]
     kept, gone = fit_pins(pins, 10_000, count)
     english, chinese = render_pins(kept, "en", 2).splitlines(), render_pins(kept, "zh").splitlines()
     assert gone == 0
@@ -389,7 +496,13 @@ def test_what_only_asks_or_says_something_else_ends_not_even_the_only_pin(quote:
 
 
 @pytest.mark.parametrize(
-    "quote", ["From now on show distances in km.", "Never mind the miles.", "Forget that rule.", "Show all distances again."]
+    "quote",
+    [
+        "From now on show distances in km.",
+        "Never mind the miles.",
+        "Forget that rule.",
+        "Show all distances again.",
+    ],
 )
 def test_a_rule_about_the_pin_or_a_request_that_widens_ends_it(quote: str) -> None:
     pin = Pin("p1", "Use miles for distances.", "h1", 1, "model")

@@ -12,8 +12,15 @@ from longtable.memory.policy import CompactionPolicy
 
 def test_the_defaults_are_those_of_the_design() -> None:
     policy = CompactionPolicy()
-    assert (policy.threshold, policy.target, policy.keep_rounds, policy.min_messages) == (0.6, 0.3, 6, 10)
-    assert list(inspect.signature(CompactionPolicy).parameters) == [field.name for field in dataclasses.fields(policy)]
+    assert (policy.threshold, policy.target, policy.keep_rounds, policy.min_messages) == (
+        0.6,
+        0.3,
+        6,
+        10,
+    )
+    assert list(inspect.signature(CompactionPolicy).parameters) == [
+        field.name for field in dataclasses.fields(policy)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +44,9 @@ def test_the_defaults_are_those_of_the_design() -> None:
         ("ahead", 1, "must be a valid boolean, found 1"),
     ],
 )
-def test_a_wrong_value_is_refused_with_its_field_and_what_is_allowed(field: str, value: float, allowed: str) -> None:
+def test_a_wrong_value_is_refused_with_its_field_and_what_is_allowed(
+    field: str, value: float, allowed: str
+) -> None:
     with pytest.raises(ConfigError, match=f"CompactionPolicy.{field} {allowed}"):
         CompactionPolicy(**{field: value})  # type: ignore[arg-type]  # wrong on purpose
 
@@ -49,15 +58,37 @@ def test_threshold_and_reserve_leave_room_for_each_other() -> None:
 
 @pytest.mark.parametrize("field", CompactionPolicy.REPLACED)
 def test_a_field_of_an_earlier_version_is_refused_with_what_replaced_it(field: str) -> None:
-    with pytest.raises(ConfigError, match=f"CompactionPolicy has no field '{field}' any more: {CompactionPolicy.REPLACED[field]}"):
+    with pytest.raises(
+        ConfigError,
+        match=(
+            f"CompactionPolicy has no field '{field}' any more: {CompactionPolicy.REPLACED[field]}"
+        ),
+    ):
         CompactionPolicy(**{field: 1})  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_a_stored_policy_is_read_whatever_fields_its_version_had() -> None:
     policy = CompactionPolicy(keep_rounds=3)
-    assert CompactionPolicy.from_json({**policy.as_json(), "of_a_later_version": 1, "min_new_messages": 4}) == policy
+    assert (
+        CompactionPolicy.from_json(
+            {**policy.as_json(), "of_a_later_version": 1, "min_new_messages": 4}
+        )
+        == policy
+    )
 
 
 def test_every_preset_is_a_policy() -> None:
-    made = [presets.analyst(), presets.rolling_chat(), presets.single_history(), presets.window(), presets.topics()]
-    assert [policy.strategy for policy in made] == ["rolling", "rolling", "rolling", "window", "topics"]
+    made = [
+        presets.analyst(),
+        presets.rolling_chat(),
+        presets.single_history(),
+        presets.window(),
+        presets.topics(),
+    ]
+    assert [policy.strategy for policy in made] == [
+        "rolling",
+        "rolling",
+        "rolling",
+        "window",
+        "topics",
+    ]

@@ -13,7 +13,9 @@ from tests.support.histories import histories, talk
 
 
 def assert_paired(messages: list[BaseMessage]) -> None:
-    """Each call has exactly one answer right behind its message, each answer its call, no assistant message is empty."""
+    """Each call has exactly one answer right behind its message, each answer its call, no assistant
+    message is empty.
+    """
     i = 0
     while i < len(messages):
         message = messages[i]
@@ -23,7 +25,9 @@ def assert_paired(messages: list[BaseMessage]) -> None:
             calls = [call["id"] for call in message.tool_calls]
             assert not message.invalid_tool_calls
             assert calls or message.content
-            answers = [m.tool_call_id for m in messages[i : i + len(calls)] if isinstance(m, ToolMessage)]
+            answers = [
+                m.tool_call_id for m in messages[i : i + len(calls)] if isinstance(m, ToolMessage)
+            ]
             assert answers == calls
             i += len(calls)
 
@@ -34,19 +38,30 @@ def test_every_history_is_paired_and_left_as_it_was(history: list[BaseMessage]) 
     paired = pair_calls(history)
     assert_paired(paired)
     assert [message.model_dump_json() for message in history] == before
-    assert [m.id for m in paired if m.type == "human"] == [m.id for m in history if m.type == "human"]
+    assert [m.id for m in paired if m.type == "human"] == [
+        m.id for m in history if m.type == "human"
+    ]
 
 
 @given(histories())
 def test_rounds_are_a_partition_and_begin_with_a_user_message(history: list[BaseMessage]) -> None:
     rounds = split_rounds(history)
     assert [message for round_ in rounds for message in round_] == history
-    assert all(round_[0].type == "human" and Counter(m.type for m in round_)["human"] == 1 for round_ in rounds)
+    assert all(
+        round_[0].type == "human" and Counter(m.type for m in round_)["human"] == 1
+        for round_ in rounds
+    )
 
 
 def test_an_interrupted_call_is_answered_and_its_neighbour_keeps_its_result() -> None:
-    both = AIMessage("", tool_calls=[{"name": "f", "args": {}, "id": "1"}, {"name": "g", "args": {}, "id": "2"}], id="a")
-    paired = pair_calls([HumanMessage("q"), both, ToolMessage("got it", tool_call_id="2"), HumanMessage("next")])
+    both = AIMessage(
+        "",
+        tool_calls=[{"name": "f", "args": {}, "id": "1"}, {"name": "g", "args": {}, "id": "2"}],
+        id="a",
+    )
+    paired = pair_calls(
+        [HumanMessage("q"), both, ToolMessage("got it", tool_call_id="2"), HumanMessage("next")]
+    )
     assert [m.text for m in paired] == ["q", "", INTERRUPTED, "got it", "next"]
 
 
@@ -62,8 +77,21 @@ def test_repeated_call_ids_keep_each_answer_with_its_own_call() -> None:
 
 
 def test_malformed_arguments_are_shown_as_text_in_a_valid_call() -> None:
-    bad = AIMessage("", invalid_tool_calls=[{"name": "run_sql", "args": '{"sql": ', "id": "1", "error": None, "type": "invalid_tool_call"}])
-    paired = pair_calls([HumanMessage("q"), bad, ToolMessage("not JSON", tool_call_id="1", status="error")])
+    bad = AIMessage(
+        "",
+        invalid_tool_calls=[
+            {
+                "name": "run_sql",
+                "args": '{"sql": ',
+                "id": "1",
+                "error": None,
+                "type": "invalid_tool_call",
+            }
+        ],
+    )
+    paired = pair_calls(
+        [HumanMessage("q"), bad, ToolMessage("not JSON", tool_call_id="1", status="error")]
+    )
     assert isinstance(paired[1], AIMessage)
     assert [call["args"] for call in paired[1].tool_calls] == [{MALFORMED: '{"sql": '}]
     assert len(all_calls(bad)) == 1
@@ -89,8 +117,13 @@ def test_a_history_without_a_user_message_is_one_round() -> None:
 
 
 def test_what_joined_a_turn_stays_with_the_question_it_joined() -> None:
-    """Neither a fold in mid-turn nor a view that is too small parts them: the results go first, the question last."""
-    said = [HumanMessage("Compare JFK with LGA.", id="q"), marked(HumanMessage("In minutes.", id="s"), kind=STEERED)]
+    """Neither a fold in mid-turn nor a view that is too small parts them: the results go first, the
+    question last.
+    """
+    said = [
+        HumanMessage("Compare JFK with LGA.", id="q"),
+        marked(HumanMessage("In minutes.", id="s"), kind=STEERED),
+    ]
     steps = [
         message
         for n in range(3)

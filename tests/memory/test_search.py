@@ -68,21 +68,39 @@ def test_tokens(text: str, tokens: list[str]) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_query_finds_what_shares_its_words_the_newest_of_equals_first(texts: list[str], query: str, numbers: list[int]) -> None:
+def test_a_query_finds_what_shares_its_words_the_newest_of_equals_first(
+    texts: list[str], query: str, numbers: list[int]
+) -> None:
     assert found(Index.build(originals(*texts)), query) == numbers
 
 
-def test_a_rare_word_weighs_more_than_a_common_one_and_a_short_message_more_than_a_long_one() -> None:
-    index = Index.build(originals("flights flights flights", "flights of tailnum", "flights " + "word " * 50 + "tailnum", "flights"))
+def test_a_rare_word_weighs_more_than_a_common_one_and_a_short_message_more_than_a_long_one() -> (
+    None
+):
+    index = Index.build(
+        originals(
+            "flights flights flights",
+            "flights of tailnum",
+            "flights " + "word " * 50 + "tailnum",
+            "flights",
+        )
+    )
     assert found(index, "flights with tailnum")[:2] == [2, 3]
 
 
 def test_a_query_is_searched_without_its_function_words() -> None:
-    assert found(Index.build(originals("what is the time of it", "the carrier")), "what is the carrier of that?") == [2]
+    assert found(
+        Index.build(originals("what is the time of it", "the carrier")),
+        "what is the carrier of that?",
+    ) == [2]
 
 
 def test_calls_are_found_by_their_sql_and_tool_answers_by_their_rows() -> None:
-    call = AIMessage("", tool_calls=[{"name": "run_sql", "args": {"sql": "SELECT tailnum FROM planes"}, "id": "c"}], id="a")
+    call = AIMessage(
+        "",
+        tool_calls=[{"name": "run_sql", "args": {"sql": "SELECT tailnum FROM planes"}, "id": "c"}],
+        id="a",
+    )
     answer = ToolMessage('{"rows":[["N14228"]]}', tool_call_id="c", id="t")
     index = Index.build([Original(1, call), Original(2, answer)])
     assert text_of(call) == "run_sql: SELECT tailnum FROM planes"
@@ -106,7 +124,9 @@ def test_turns_are_bounded_at_both_ends() -> None:
 
 
 @given(st.lists(TEXTS, max_size=12), TEXTS)
-def test_scores_are_those_of_the_formula_and_every_hit_shares_a_term(texts: list[str], query: str) -> None:
+def test_scores_are_those_of_the_formula_and_every_hit_shares_a_term(
+    texts: list[str], query: str
+) -> None:
     index = Index.build(originals(*texts))
     bags = [Counter(tokens_of(text)) for text in texts]
     average = sum(bag.total() for bag in bags) / max(1, len(bags)) or 1.0
@@ -122,7 +142,9 @@ def test_scores_are_those_of_the_formula_and_every_hit_shares_a_term(texts: list
             for term in asked
             if (n := sum(term in bag for bag in bags)) and (f := bags[original.number - 1][term])
         ) * (1 + 1e-9)
-    assert [(-score, -original.number) for original, score in hits] == sorted((-score, -original.number) for original, score in hits)
+    assert [(-score, -original.number) for original, score in hits] == sorted(
+        (-score, -original.number) for original, score in hits
+    )
     telling = {term for term in asked if len(term) > 2 and term not in STOP}
     for number, bag in enumerate(bags, 1):
         if telling & bag.keys():
@@ -130,7 +152,9 @@ def test_scores_are_those_of_the_formula_and_every_hit_shares_a_term(texts: list
 
 
 def test_the_score_of_one_word_is_the_formula() -> None:
-    (hit,) = Index.build(originals("tailnum of it", "flights", "flights and more")).search("tailnum", 5)
+    (hit,) = Index.build(originals("tailnum of it", "flights", "flights and more")).search(
+        "tailnum", 5
+    )
     weight = math.log(1 + (3 - 1 + 0.5) / (1 + 0.5))
     assert hit[1] == pytest.approx(weight * 2.2 / (1 + 1.2 * (0.25 + 0.75 * 3 / (7 / 3))))
 
@@ -168,12 +192,17 @@ ASKED = (
 
 @pytest.mark.parametrize("language", [0, 1], ids=["en", "zh"])
 def test_other_forms_of_the_words_find_what_was_said_in_either_language(language: int) -> None:
-    index = Index.build([Original(n, HumanMessage(said[language])) for n, said in enumerate(SAID, 1)])
+    index = Index.build(
+        [Original(n, HumanMessage(said[language])) for n, said in enumerate(SAID, 1)]
+    )
     assert [index.search(asked[language], 1)[0][0].number for asked in ASKED] == [1, 2, 3, 4, 5, 6]
 
 
 def test_an_index_that_is_extended_is_the_one_built_at_once_and_the_first_stays_as_it_was() -> None:
-    originals = [Original(n, HumanMessage(said)) for n, said in enumerate((text for pair in SAID for text in pair), 1)]
+    originals = [
+        Original(n, HumanMessage(said))
+        for n, said in enumerate((text for pair in SAID for text in pair), 1)
+    ]
     first = Index.build(originals[:5])
     assert first.extended(originals[5:]) == Index.build(originals)
     assert first == Index.build(originals[:5])

@@ -1,4 +1,6 @@
-"""The memory text: headings, citations, the fallback that needs no model, findings that read back."""
+"""The memory text: headings, citations, the fallback that needs no model, findings that read
+back.
+"""
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
@@ -27,10 +29,15 @@ def numbered(messages: list[BaseMessage]) -> list[tuple[int, BaseMessage]]:
 def test_a_finding_reads_back_as_it_was_written() -> None:
     for language in ("en", "zh"):
         finding = Finding(
-            "How many | flights\nin May?", "There are 28,796 flights.", "SELECT count(*) FROM flights WHERE month = 5", "m3-m6"
+            "How many | flights\nin May?",
+            "There are 28,796 flights.",
+            "SELECT count(*) FROM flights WHERE month = 5",
+            "m3-m6",
         )
         [read] = findings_in(render_memory(f"## Facts\n{finding.line(language)}", language))
-        assert read == Finding("How many / flights in May?", finding.answer, finding.sql, finding.ids)
+        assert read == Finding(
+            "How many / flights in May?", finding.answer, finding.sql, finding.ids
+        )
 
 
 def test_the_fallback_keeps_question_and_answer_the_sql_is_the_ledgers() -> None:
@@ -38,13 +45,22 @@ def test_the_fallback_keeps_question_and_answer_the_sql_is_the_ledgers() -> None
         HumanMessage("How many flights?"),
         AIMessage("", tool_calls=[{"name": "run_sql", "args": {"sql": "SELECT nope"}, "id": "1"}]),
         ToolMessage("no such column", tool_call_id="1", status="error"),
-        AIMessage("", tool_calls=[{"name": "run_sql", "args": {"sql": "SELECT count(*) FROM flights"}, "id": "2"}]),
+        AIMessage(
+            "",
+            tool_calls=[
+                {"name": "run_sql", "args": {"sql": "SELECT count(*) FROM flights"}, "id": "2"}
+            ],
+        ),
         ToolMessage('{"rows":[[336776]]}', tool_call_id="2"),
         AIMessage("There are 336,776 flights."),
     ]
     summary = fallback_summary("", numbered(round_), language="en", budget=400, count=count)
-    assert findings_in(summary) == [Finding("How many flights?", "There are 336,776 flights.", ids="m1-m6")]
-    assert [line for line in summary.splitlines() if line.startswith("## ")] == [f"## {heading}" for heading in HEADINGS["en"]]
+    assert findings_in(summary) == [
+        Finding("How many flights?", "There are 336,776 flights.", ids="m1-m6")
+    ]
+    assert [line for line in summary.splitlines() if line.startswith("## ")] == [
+        f"## {heading}" for heading in HEADINGS["en"]
+    ]
 
 
 def test_the_fallback_adds_to_the_memory_before_it() -> None:
@@ -63,7 +79,8 @@ def test_the_fallback_fits_any_budget_and_says_what_gave_way() -> None:
         kept = len(findings_in(summary))
         assert kept == 60 or f"- {60 - kept} earlier findings" in summary
     grown = fallback_summary(summary, history[:2], language="en", budget=80, count=count)
-    assert "61 earlier" in grown or "60 earlier" in grown  # the count of what gave way is carried on
+    # The count of what gave way is carried on.
+    assert "61 earlier" in grown or "60 earlier" in grown
 
 
 def test_a_budget_for_nothing_gives_nothing() -> None:
@@ -89,37 +106,62 @@ def test_only_tool_results_are_clipped_for_the_summariser() -> None:
 
 def test_the_prompt_names_the_five_headings_and_may_be_replaced() -> None:
     for language in ("en", "zh"):
-        assert all(f"## {heading}" in summary_prompt(language, words=100) for heading in HEADINGS[language])
+        assert all(
+            f"## {heading}" in summary_prompt(language, words=100) for heading in HEADINGS[language]
+        )
     mine = summary_prompt("en", words=100, instructions="Do it my way")
     assert mine.startswith("Do it my way\nWrite exactly these five headings")
 
 
 def test_the_names_of_speakers_reach_the_summariser_and_the_summary_of_code() -> None:
-    round_: list[BaseMessage] = [HumanMessage("How many flights?", name="Ana Lima"), AIMessage("28,796 flights.", name="checker")]
+    round_: list[BaseMessage] = [
+        HumanMessage("How many flights?", name="Ana Lima"),
+        AIMessage("28,796 flights.", name="checker"),
+    ]
     assert [render_message(n, m) for n, m in numbered(round_)] == [
         "[m1] human (Ana Lima): How many flights?",
         "[m2] ai (checker): 28,796 flights.",
     ]
     summary = fallback_summary("", numbered(round_), language="en", budget=400, count=count)
-    assert findings_in(summary) == [Finding("Ana Lima: How many flights?", "checker: 28,796 flights.", ids="m1-m2")]
+    assert findings_in(summary) == [
+        Finding("Ana Lima: How many flights?", "checker: 28,796 flights.", ids="m1-m2")
+    ]
 
 
 def test_many_questions_do_not_push_out_a_figure_that_the_user_stated() -> None:
-    facts = {"en": "For the record, Oslo sold 12,345 lamps in June.", "zh": "记录一下，大连六月卖出12,345件台灯。"}
-    questions = {"en": "How did delays develop in 2013? " + "note " * 40, "zh": "2013年的延误如何变化？" + "记录" * 40}
+    facts = {
+        "en": "For the record, Oslo sold 12,345 lamps in June.",
+        "zh": "记录一下，大连六月卖出12,345件台灯。",
+    }
+    questions = {
+        "en": "How did delays develop in 2013? " + "note " * 40,
+        "zh": "2013年的延误如何变化？" + "记录" * 40,
+    }
     for language, fact in facts.items():
         summary, said = "", [HumanMessage(fact), AIMessage("Noted.")]
         for _ in range(10):
-            said += [HumanMessage(questions[language]), AIMessage("They rose from 3.4 to 9.1 minutes. " * 4)] * 8
-            summary = fallback_summary(summary, numbered(said), language=language, budget=600, count=count)
+            said += [
+                HumanMessage(questions[language]),
+                AIMessage("They rose from 3.4 to 9.1 minutes. " * 4),
+            ] * 8
+            summary = fallback_summary(
+                summary, numbered(said), language=language, budget=600, count=count
+            )
             said = []
         assert fact in summary
         assert len(findings_in(summary)) > 2
 
 
 def test_the_answer_to_an_excluded_question_is_not_told_as_the_answer_to_the_one_before() -> None:
-    talk = [HumanMessage("How many in May?"), AIMessage("There are 28,796."), AIMessage("His badge is 4711.")]
-    turns = [(number, marked(message, turn=turn)) for number, turn, message in zip((1, 2, 4), (1, 1, 2), talk, strict=True)]
+    talk = [
+        HumanMessage("How many in May?"),
+        AIMessage("There are 28,796."),
+        AIMessage("His badge is 4711."),
+    ]
+    turns = [
+        (number, marked(message, turn=turn))
+        for number, turn, message in zip((1, 2, 4), (1, 1, 2), talk, strict=True)
+    ]
     findings = findings_in(fallback_summary("", turns, language="en", budget=400, count=count))
     assert [(finding.question, finding.answer, finding.ids) for finding in findings] == [
         ("How many in May?", "There are 28,796.", "m1-m2"),

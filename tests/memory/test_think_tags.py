@@ -1,4 +1,6 @@
-"""Reasoning within an answer's text is told apart, however a stream is cut; what only looks like it stays."""
+"""Reasoning within an answer's text is told apart, however a stream is cut; what only looks like it
+stays.
+"""
 
 import itertools
 
@@ -39,7 +41,8 @@ def test_a_stream_is_parted_however_it_is_cut(case: tuple[str, str, str], cuts: 
     ("model", "text", "thought", "rest"),
     [
         ("any", "<think>a</think>\nb", "a", "b"),
-        ("qwen3-30b-thinking", "a\n</think>\n\nb", "a", "b"),  # its chat template has opened the tag
+        # Its chat template has opened the tag.
+        ("qwen3-30b-thinking", "a\n</think>\n\nb", "a", "b"),
         ("gpt-4o", "close it with </think> here", "", "close it with </think> here"),
         ("deepseek-r1", "write <think>x</think> there", "", "write <think>x</think> there"),
         ("qwen3", "<think>cut off", "", "<think>cut off"),

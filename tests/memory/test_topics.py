@@ -8,13 +8,31 @@ from hypothesis import strategies as st
 
 from longtable.memory.artifacts import Section, join
 from longtable.memory.tokens import counter
-from longtable.memory.topics import Topic, current, find_section, next_number, render_topics, versions
+from longtable.memory.topics import (
+    Topic,
+    current,
+    find_section,
+    next_number,
+    render_topics,
+    versions,
+)
 
 count = counter("o200k_base").text
 
 
-def topic(number: int, title: str, *parts: Section, turn: int = 1, version: int = 1, summary: str = "") -> Topic:
-    return Topic(f"t{number}", version, title, summary, join(parts), (f"id{number}",), turn, "2026-01-01T00:00:00")
+def topic(
+    number: int, title: str, *parts: Section, turn: int = 1, version: int = 1, summary: str = ""
+) -> Topic:
+    return Topic(
+        f"t{number}",
+        version,
+        title,
+        summary,
+        join(parts),
+        (f"id{number}",),
+        turn,
+        "2026-01-01T00:00:00",
+    )
 
 
 SHELF = [
@@ -25,14 +43,34 @@ SHELF = [
         Section("JFK in February", (4, 5), "| origin | delay |\n|---|---|\n| JFK | 12.1 |"),
         summary="delays; carriers; JFK",
     ),
-    topic(2, "二月的天气", Section("降雨与能见度", (10, 11), "能见度最低 0.06 英里。"), Section("风速", (14,), "最大 32 节。"), turn=5),
-    topic(3, "Planes", Section("Age of the fleet", (20, 21), "The oldest plane is from 1956; delay is not linked to age."), turn=3),
+    topic(
+        2,
+        "二月的天气",
+        Section("降雨与能见度", (10, 11), "能见度最低 0.06 英里。"),
+        Section("风速", (14,), "最大 32 节。"),
+        turn=5,
+    ),
+    topic(
+        3,
+        "Planes",
+        Section(
+            "Age of the fleet",
+            (20, 21),
+            "The oldest plane is from 1956; delay is not linked to age.",
+        ),
+        turn=3,
+    ),
 ]
 
 TOPICS = st.lists(
     st.builds(
         lambda number, version, title, body, turn: topic(
-            number, title, Section(title, (number, number + 30), body), turn=turn, version=version, summary=body[:40]
+            number,
+            title,
+            Section(title, (number, number + 30), body),
+            turn=turn,
+            version=version,
+            summary=body[:40],
         ),
         st.integers(1, 8),
         st.integers(1, 3),
@@ -51,7 +89,13 @@ def test_a_topic_survives_json() -> None:
 
 
 def test_the_latest_version_is_current_and_all_are_kept() -> None:
-    log = [SHELF[0], SHELF[1], topic(1, "Departure delays", version=2), SHELF[2], topic(2, "天气", version=2)]
+    log = [
+        SHELF[0],
+        SHELF[1],
+        topic(1, "Departure delays", version=2),
+        SHELF[2],
+        topic(2, "天气", version=2),
+    ]
     assert [(t.id, t.version) for t in current(log)] == [("t1", 2), ("t2", 2), ("t3", 1)]
     assert [t.version for t in versions(log, "t1")] == [1, 2]
     assert versions(log, "t9") == []
@@ -85,12 +129,32 @@ def test_a_keyword_finds_its_section(keyword: str, id: str, title: str) -> None:
     assert (found.topic.id, found.section.title) == (id, title)
 
 
-def test_an_exact_title_comes_before_a_longer_one_and_a_topics_title_before_text_elsewhere() -> None:
+def test_an_exact_title_comes_before_a_longer_one_and_a_topics_title_before_text_elsewhere() -> (
+    None
+):
     hits = [
-        topic(1, "Planes", Section("Delay", (1,), "x"), Section("Fares", (3,), "prices of planes"), Section("Seats", (9,), "y"), turn=1),
-        topic(2, "Other", Section("Delay by carrier", (5,), "z"), Section("Late", (6,), "planes"), turn=9),
+        topic(
+            1,
+            "Planes",
+            Section("Delay", (1,), "x"),
+            Section("Fares", (3,), "prices of planes"),
+            Section("Seats", (9,), "y"),
+            turn=1,
+        ),
+        topic(
+            2,
+            "Other",
+            Section("Delay by carrier", (5,), "z"),
+            Section("Late", (6,), "planes"),
+            turn=9,
+        ),
     ]
-    for keyword, title in (("delay", "Delay"), ("planes", "Fares"), ("delay by", "Delay by carrier"), ("plane", "Fares")):
+    for keyword, title in (
+        ("delay", "Delay"),
+        ("planes", "Fares"),
+        ("delay by", "Delay by carrier"),
+        ("plane", "Fares"),
+    ):
         found = find_section(hits, keyword)
         assert found is not None
         assert found.section.title == title
@@ -121,7 +185,13 @@ def test_the_text_never_passes_its_budget(topics: list[Topic], budget: int, lang
 def test_the_least_recently_used_topic_shrinks_first_and_then_only_its_title_is_left() -> None:
     uses = {1: 9, 2: 3, 3: 6}
     long = [
-        topic(n, f"Subject {n}", Section("S", (n,), f"body{n} " * 60), turn=turn, summary=f"gist{n} of all that was said of this subject")
+        topic(
+            n,
+            f"Subject {n}",
+            Section("S", (n,), f"body{n} " * 60),
+            turn=turn,
+            summary=f"gist{n} of all that was said of this subject",
+        )
         for n, turn in uses.items()
     ]
     everything = render_topics(long, 10_000, count, "en")
@@ -131,7 +201,8 @@ def test_the_least_recently_used_topic_shrinks_first_and_then_only_its_title_is_
     assert "body2" not in some
     assert "body1" in some
     assert "body3" in some
-    assert some.index("(t1)") < some.index("(t2)") < some.index("(t3)")  # in the order they came up: the text before stays as it was
+    # In the order they came up: the text before stays as it was.
+    assert some.index("(t1)") < some.index("(t2)") < some.index("(t3)")
     less = render_topics(long, 52, count, "en")
     assert "body" not in less
     assert "gist1" in less
@@ -142,7 +213,12 @@ def test_the_least_recently_used_topic_shrinks_first_and_then_only_its_title_is_
 
 
 def test_hundreds_of_topics_leave_a_line_that_counts_them() -> None:
-    many = [topic(n, f"Subject {n} with a long title", Section("S", (n,), "body"), turn=n, summary="gist") for n in range(1, 400)]
+    many = [
+        topic(
+            n, f"Subject {n} with a long title", Section("S", (n,), "body"), turn=n, summary="gist"
+        )
+        for n in range(1, 400)
+    ]
     text = render_topics(many, 500, count, "en")
     assert count(text) <= 500
     assert f"{399 - text.count('gist')} more topics" in text

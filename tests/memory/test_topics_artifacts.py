@@ -1,4 +1,6 @@
-"""Artifacts: what is written reads back; a merge unites sources and repeats nothing; shortening never drops a source."""
+"""Artifacts: what is written reads back; a merge unites sources and repeats nothing; shortening
+never drops a source.
+"""
 
 import pytest
 from hypothesis import given, settings
@@ -43,7 +45,10 @@ NASTY = [
 LINES = st.one_of(st.sampled_from(NASTY), st.text(max_size=20))
 BODIES = st.lists(LINES, max_size=6).map("\n".join)
 TITLES = st.one_of(
-    st.sampled_from(["Delays", "delays ", "Weather", "延误", "## x", "a <!-- sources: m7 -->", "", "##"]), st.text(max_size=12)
+    st.sampled_from(
+        ["Delays", "delays ", "Weather", "延误", "## x", "a <!-- sources: m7 -->", "", "##"]
+    ),
+    st.text(max_size=12),
 )
 SECTIONS = st.lists(
     st.builds(Section, TITLES, st.lists(st.integers(1, 60), max_size=6).map(tuple), BODIES),
@@ -64,9 +69,15 @@ def test_any_text_reads_as_an_artifact_that_reads_back(text: str) -> None:
 
 
 @given(SECTIONS.flatmap(lambda parts: st.tuples(st.just(parts), st.permutations(parts))))
-def test_the_words_of_a_section_cite_nothing_of_their_own(both: tuple[list[Section], list[Section]]) -> None:
+def test_the_words_of_a_section_cite_nothing_of_their_own(
+    both: tuple[list[Section], list[Section]],
+) -> None:
     parts, shuffled = both
-    assert sources_of(join(parts)) == {n for part in parts for n in part.sources} == sources_of(join(shuffled))
+    assert (
+        sources_of(join(parts))
+        == {n for part in parts for n in part.sources}
+        == sources_of(join(shuffled))
+    )
 
 
 def merge(old: str, new: str) -> str:
@@ -85,30 +96,47 @@ def test_a_merge_loses_no_source_invents_none_and_is_idempotent(old: str, new: s
 @given(ARTIFACTS, ARTIFACTS)
 def test_a_merge_keeps_every_line_of_text(old: str, new: str) -> None:
     def lines(artifact: str) -> set[str]:
-        return {" ".join(line.split()).removeprefix("- ") for part in sections(artifact) for line in part.body.split("\n")} - {"", "```"}
+        return {
+            " ".join(line.split()).removeprefix("- ")
+            for part in sections(artifact)
+            for line in part.body.split("\n")
+        } - {"", "```"}
 
     assert lines(old) | lines(new) <= lines(merge(old, new))
 
 
 def test_a_merge_joins_same_titled_sections_in_order() -> None:
-    old = "## Delays <!-- sources: m1-m3 -->\nMean 12.6 min.\n\n## Planes <!-- sources: m4 -->\n3,322 planes."
-    new = "## Weather <!-- sources: m9 -->\nRain.\n\n## delays <!-- sources: m3, m8 -->\n- Mean 12.6 min.\nWorst: EV."
-    assert merge(old, new) == (
-        "## Delays <!-- sources: m1-m3, m8 -->\nMean 12.6 min.\nWorst: EV.\n\n"
+    old = (
+        "## Delays <!-- sources: m1-m3 -->\nMean 12.6 min.\n\n## Planes <!-- sources: m4 -->\n3,322"
+        " planes."
+    )
+    new = (
+        "## Weather <!-- sources: m9 -->\nRain.\n\n## delays <!-- sources: m3, m8 -->\n- Mean 12.6"
+        " min.\nWorst: EV."
+    )
+    assert (
+        merge(old, new) == "## Delays <!-- sources: m1-m3, m8 -->\nMean 12.6 min.\nWorst: EV.\n\n"
         "## Planes <!-- sources: m4 -->\n3,322 planes.\n\n"
         "## Weather <!-- sources: m9 -->\nRain."
     )
 
 
 def test_merged_sections_cite_the_sources_of_each_part() -> None:
-    parts = [Section("Sales", (1, 2), "up"), Section("Other", (9,), "x"), Section("sales", (5,), "down"), Section("SALES", (3, 7), "up")]
+    parts = [
+        Section("Sales", (1, 2), "up"),
+        Section("Other", (9,), "x"),
+        Section("sales", (5,), "down"),
+        Section("SALES", (3, 7), "up"),
+    ]
     assert [part.sources for part in merge_sections(parts)] == [(1, 2, 3, 5, 7), (9,)]
 
 
 def test_code_blocks_and_tables_are_merged_whole() -> None:
     one = "```sql\nSELECT a\nFROM flights\n```\n| x | y |\n|---|---|\n| 1 | 1 |"
     two = "```sql\nSELECT b\nFROM flights\n```\n| x | z |\n|---|---|\n| 1 | 1 |"
-    [part] = merge_sections([Section("Q", (1,), one), Section("Q", (2,), two), Section("Q", (2,), one)])
+    [part] = merge_sections(
+        [Section("Q", (1,), one), Section("Q", (2,), two), Section("Q", (2,), one)]
+    )
     assert part.body == f"{one}\n{two}"
 
 
@@ -125,7 +153,9 @@ def test_code_blocks_and_tables_are_merged_whole() -> None:
         ("", ()),
     ],
 )
-def test_sources_are_read_as_people_and_models_write_them(text: str, numbers: tuple[int, ...]) -> None:
+def test_sources_are_read_as_people_and_models_write_them(
+    text: str, numbers: tuple[int, ...]
+) -> None:
     assert read_sources(text) == numbers
 
 
@@ -152,7 +182,9 @@ def test_headings_are_read_as_models_write_them(artifact: str) -> None:
 
 
 def test_words_before_the_first_heading_are_kept() -> None:
-    assert sections("Here you are:\n\n## T <!-- sources: m1 -->\nbody")[0] == Section("Notes", (), "Here you are:")
+    assert sections("Here you are:\n\n## T <!-- sources: m1 -->\nbody")[0] == Section(
+        "Notes", (), "Here you are:"
+    )
 
 
 @settings(deadline=None)
@@ -166,7 +198,10 @@ def test_shortening_keeps_every_source_and_the_order_of_ages(artifact: str, budg
 
 
 def test_an_artifact_over_its_budget_condenses_its_oldest_sections_first() -> None:
-    parts = [Section(f"Part {n}", (n * 2, n * 2 + 1), f"Figure {n * 7}.\n" + "more words\n" * 30) for n in range(1, 9)]
+    parts = [
+        Section(f"Part {n}", (n * 2, n * 2 + 1), f"Figure {n * 7}.\n" + "more words\n" * 30)
+        for n in range(1, 9)
+    ]
     whole = join(reversed(parts))
     for budget in (600, 300, 180, 60):
         shorter = fit_artifact(whole, budget, count)
@@ -182,6 +217,12 @@ def test_an_artifact_over_its_budget_condenses_its_oldest_sections_first() -> No
 def test_an_artifact_that_grows_for_ever_stays_within_its_budget() -> None:
     artifact = ""
     for n in range(120):
-        artifact = fit_artifact(merge(artifact, join([Section(f"Question {n}", (n * 2 + 1, n * 2 + 2), "answer " * 30)])), 400, count)
+        artifact = fit_artifact(
+            merge(
+                artifact, join([Section(f"Question {n}", (n * 2 + 1, n * 2 + 2), "answer " * 30)])
+            ),
+            400,
+            count,
+        )
         assert count(artifact) <= 400
     assert sources_of(artifact) == set(range(1, 241))

@@ -1,4 +1,6 @@
-"""How well code alone groups a wandering talk: two talks the numbers were tuned on, two held out; the floors are what was measured."""
+"""How well code alone groups a wandering talk: two talks the numbers were tuned on, two held out;
+the floors are what was measured.
+"""
 
 import random
 from itertools import combinations
@@ -122,7 +124,9 @@ HOSPITAL_ZH: Talk = {
 
 
 def wander(talk: Talk, seed: int) -> list[tuple[str, str, str]]:
-    """Return (subject, question, tables), one to three questions of a subject before the talk moves on."""
+    """Return (subject, question, tables), one to three questions of a subject before the talk moves
+    on.
+    """
     draw = random.Random(seed)
     left = {subject: list(questions) for subject, questions in talk.items()}
     asked: list[tuple[str, str, str]] = []
@@ -139,7 +143,14 @@ def messages_of(asked: list[tuple[str, str, str]], *, sql: bool) -> list[BaseMes
     for n, (_, question, tables) in enumerate(asked):
         query = f"SELECT 1 FROM {' JOIN '.join(tables.split())}"
         call = ToolCall(name="run_sql", args={"sql": query}, id=f"c{n}", type="tool_call")
-        ran = [AIMessage("", tool_calls=[call], id=f"c{n}"), ToolMessage("{}", tool_call_id=f"c{n}", id=f"t{n}")] if sql else []
+        ran = (
+            [
+                AIMessage("", tool_calls=[call], id=f"c{n}"),
+                ToolMessage("{}", tool_call_id=f"c{n}", id=f"t{n}"),
+            ]
+            if sql
+            else []
+        )
         messages += [HumanMessage(question, id=f"h{n}"), *ran, AIMessage("ok", id=f"a{n}")]
     return messages
 
@@ -176,16 +187,32 @@ def filed_by_code(messages: list[BaseMessage], *, at_once: int) -> dict[str, str
         ([SHOP, HOSPITAL_ZH], False, 1_000, 0.71, 0.71),
         ([SHOP, HOSPITAL_ZH], False, 20, 0.85, 0.68),
     ],
-    ids=["tuned", "tuned, 20 at a time", "held out", "held out, 20 at a time", "held out, no SQL", "held out, no SQL, 20 at a time"],
+    ids=[
+        "tuned",
+        "tuned, 20 at a time",
+        "held out",
+        "held out, 20 at a time",
+        "held out, no SQL",
+        "held out, no SQL, 20 at a time",
+    ],
 )
-def test_questions_of_one_subject_are_filed_together(talks: list[Talk], sql: bool, at_once: int, precision: float, recall: float) -> None:
+def test_questions_of_one_subject_are_filed_together(
+    talks: list[Talk], sql: bool, at_once: int, precision: float, recall: float
+) -> None:
     together = belonging = right = 0
     for talk in talks:
         for seed in range(12):
             asked = wander(talk, seed)
             topic_of = filed_by_code(messages_of(asked, sql=sql), at_once=at_once)
             for one, other in combinations(range(len(asked)), 2):
-                filed, belong = topic_of[f"h{one}"] == topic_of[f"h{other}"], asked[one][0] == asked[other][0]
-                together, belonging, right = together + filed, belonging + belong, right + (filed and belong)
+                filed, belong = (
+                    topic_of[f"h{one}"] == topic_of[f"h{other}"],
+                    asked[one][0] == asked[other][0],
+                )
+                together, belonging, right = (
+                    together + filed,
+                    belonging + belong,
+                    right + (filed and belong),
+                )
     assert right / together >= precision
     assert right / belonging >= recall

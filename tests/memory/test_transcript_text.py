@@ -1,4 +1,6 @@
-"""A transcript for people: tables drawn, SQL fenced, and nothing anybody said becomes markup, script or structure."""
+"""A transcript for people: tables drawn, SQL fenced, and nothing anybody said becomes markup,
+script or structure.
+"""
 
 import html
 import json
@@ -95,15 +97,31 @@ def test_html_has_turns_roles_sql_and_a_table_and_loads_nothing() -> None:
 
 
 def test_labels_are_in_the_language_asked_for() -> None:
-    failed = ToolMessage('{"error":{"class":"x","message":"no such table"}}', tool_call_id="c", status="error")
+    failed = ToolMessage(
+        '{"error":{"class":"x","message":"no such table"}}', tool_call_id="c", status="error"
+    )
     for write in (to_markdown, to_html):
-        text = write([*talk(), failed, marked(HumanMessage("secret"), kind=EXCLUDED)], language="zh")
-        for label in ("第 1 轮", "用户", "助手", "共 300 行，显示 2 行", "失败", "no such table", "已从记忆中排除"):
+        text = write(
+            [*talk(), failed, marked(HumanMessage("secret"), kind=EXCLUDED)], language="zh"
+        )
+        for label in (
+            "第 1 轮",
+            "用户",
+            "助手",
+            "共 300 行，显示 2 行",
+            "失败",
+            "no such table",
+            "已从记忆中排除",
+        ):
             assert label in text
 
 
 def test_the_names_of_speakers_stand_beside_their_roles() -> None:
-    said: list[BaseMessage] = [HumanMessage("How many?", name="Ana <b>Lima</b>"), AIMessage("Seven.", name="checker"), AIMessage("Yes.")]
+    said: list[BaseMessage] = [
+        HumanMessage("How many?", name="Ana <b>Lima</b>"),
+        AIMessage("Seven.", name="checker"),
+        AIMessage("Yes."),
+    ]
     page = Page(to_html(said, language="en", title="t"))
     assert "User (Ana <b>Lima</b>)" in page.text
     assert "Assistant (checker)" in page.text
@@ -125,29 +143,53 @@ def test_html_shows_what_is_evil_and_does_not_do_it(evil: str) -> None:
     messages.append(rows_of(1, [evil, evil]))
     page = Page(to_html(messages, title=evil))
     clean = Page(to_html([*talk()], title="x"))
-    assert not {tag for tag, _ in page.tags} & {"script", "img", "link", "iframe", "object", "form", "b", "i"}
+    assert not {tag for tag, _ in page.tags} & {
+        "script",
+        "img",
+        "link",
+        "iframe",
+        "object",
+        "form",
+        "b",
+        "i",
+    }
     for _, attributes in page.tags:
         assert not any(name.startswith("on") for name in attributes)
         assert not str(attributes.get("href", "")).lower().startswith("javascript")
-    assert sum(tag == "body" for tag, _ in page.tags) == sum(tag == "body" for tag, _ in clean.tags) == 1
+    assert (
+        sum(tag == "body" for tag, _ in page.tags)
+        == sum(tag == "body" for tag, _ in clean.tags)
+        == 1
+    )
     assert not re.search("[\x00\x1b\u202e]", to_html(messages, title=evil))
 
 
 @pytest.mark.parametrize("evil", EVIL)
 def test_markdown_shows_what_is_evil_and_does_not_do_it(evil: str) -> None:
-    messages = [*talk(evil), ToolMessage(evil, tool_call_id="c", name="x"), rows_of(1, [evil, evil])]
+    messages = [
+        *talk(evil),
+        ToolMessage(evil, tool_call_id="c", name="x"),
+        rows_of(1, [evil, evil]),
+    ]
     text = to_markdown(messages, title=evil)
     env: dict[str, object] = {}
     tokens = MARKDOWN.parse(text, env)
     assert not env.get("references")
     every = [*tokens, *(child for token in tokens for child in token.children or [])]
     assert not [token for token in every if token.type in {"html_block", "html_inline", "image"}]
-    # The document's own headings are the title and the one turn: what else looks like one is inside a quote.
-    assert [token.tag for token in tokens if token.type == "heading_open" and token.level == 0] == ["h1", "h2"]
+    # The document's own headings are the title and the one turn: what else looks like one is inside
+    # a quote.
+    assert [token.tag for token in tokens if token.type == "heading_open" and token.level == 0] == [
+        "h1",
+        "h2",
+    ]
     assert not re.search("[\x00\x1b\u202e]", text)
 
 
-TEXTS = st.text(st.sampled_from("ab 1.)-+=*_#>|`~[]()!<&;:\\\n\t$^") | st.characters(exclude_categories=["Cs"]), max_size=40)
+TEXTS = st.text(
+    st.sampled_from("ab 1.)-+=*_#>|`~[]()!<&;:\\\n\t$^") | st.characters(exclude_categories=["Cs"]),
+    max_size=40,
+)
 
 
 @given(TEXTS)

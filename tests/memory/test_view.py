@@ -1,4 +1,6 @@
-"""Laws of the view: never over, pairs, newest words whole, same input same view; and of the fold that goes with it."""
+"""Laws of the view: never over, pairs, newest words whole, same input same view; and of the fold
+that goes with it.
+"""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -21,28 +23,53 @@ from tests.support.histories import histories, talk
 
 
 def call_config(limit: int, **policy: Any) -> CallConfig:
-    return CallConfig(system="You answer.", tool_tokens=100, limit=limit, encoding="o200k_base", policy=CompactionPolicy(**policy))
+    return CallConfig(
+        system="You answer.",
+        tool_tokens=100,
+        limit=limit,
+        encoding="o200k_base",
+        policy=CompactionPolicy(**policy),
+    )
 
 
-def record(to_id: str, summary: str = "## Facts and findings\n- earlier things", **more: Any) -> Compaction:
-    fields = {"id": f"c-{to_id}", "previous": None, "to_id": to_id, "count": 1_000, "summary": summary, "language": "en", **more}
+def record(
+    to_id: str, summary: str = "## Facts and findings\n- earlier things", **more: Any
+) -> Compaction:
+    fields = {
+        "id": f"c-{to_id}",
+        "previous": None,
+        "to_id": to_id,
+        "count": 1_000,
+        "summary": summary,
+        "language": "en",
+        **more,
+    }
     return cast("Compaction", fields)
 
 
-def call_plan(messages: Sequence[BaseMessage], records: Sequence[Compaction], limits: CallConfig) -> CallPlan:
+def call_plan(
+    messages: Sequence[BaseMessage], records: Sequence[Compaction], limits: CallConfig
+) -> CallPlan:
     return CallPlan(Thread(messages, records), limits)
 
 
-def build_view(messages: Sequence[BaseMessage], records: Sequence[Compaction], limits: CallConfig) -> View:
+def build_view(
+    messages: Sequence[BaseMessage], records: Sequence[Compaction], limits: CallConfig
+) -> View:
     return view_of(call_plan(messages, records, limits))
 
 
-def measure(messages: Sequence[BaseMessage], records: Sequence[Compaction], limits: CallConfig) -> Parts:
+def measure(
+    messages: Sequence[BaseMessage], records: Sequence[Compaction], limits: CallConfig
+) -> Parts:
     return call_plan(messages, records, limits).parts
 
 
 def plan_compaction(
-    messages: Sequence[BaseMessage], records: Sequence[Compaction], limits: CallConfig, when: When = "due"
+    messages: Sequence[BaseMessage],
+    records: Sequence[Compaction],
+    limits: CallConfig,
+    when: When = "due",
 ) -> CompactionPlan | None:
     return fold_of(call_plan(messages, records, limits), when)
 
@@ -53,12 +80,23 @@ def sent(messages: Sequence[BaseMessage], limits: CallConfig) -> int:
 
 @settings(max_examples=25)
 @given(histories(), st.data())
-def test_refused_rounds_leave_the_view_with_a_note_each_run_and_pairs_stay(history: list[BaseMessage], data: st.DataObject) -> None:
+def test_refused_rounds_leave_the_view_with_a_note_each_run_and_pairs_stay(
+    history: list[BaseMessage], data: st.DataObject
+) -> None:
     rounds = split_rounds(history)
     out = data.draw(st.sets(st.integers(0, len(rounds) - 1)))
     gone = [message for place in sorted(out) for message in rounds[place]]
     numbers = {message.id: number for number, message in enumerate(history, 1)}
-    edits: list[Edit] = [{"id": f"e{m.id}", "op": "exclude", "message": m.id, "number": numbers[m.id], "why": REFUSED} for m in gone]
+    edits: list[Edit] = [
+        {
+            "id": f"e{m.id}",
+            "op": "exclude",
+            "message": m.id,
+            "number": numbers[m.id],
+            "why": REFUSED,
+        }
+        for m in gone
+    ]
     view = view_of(CallPlan(Thread(history, edits=edits), call_config(100_000)))
     assert view == view_of(CallPlan(Thread(history, edits=edits), call_config(100_000)))
     assert_paired(view.messages[1:])
@@ -66,12 +104,16 @@ def test_refused_rounds_leave_the_view_with_a_note_each_run_and_pairs_stay(histo
     runs = sum(place - 1 not in out for place in out)
     assert sum(str(m.id).endswith("/refused") for m in view.messages) == runs
     back: list[Edit] = [*edits, *(Edit(id=f"i{m.id}", op="include", message=m.id) for m in gone)]
-    assert view_of(CallPlan(Thread(history, edits=back), call_config(100_000))) == view_of(CallPlan(Thread(history), call_config(100_000)))
+    assert view_of(CallPlan(Thread(history, edits=back), call_config(100_000))) == view_of(
+        CallPlan(Thread(history), call_config(100_000))
+    )
 
 
 @settings(max_examples=25)
 @given(histories(), st.sampled_from([800, 2_000, 8_000]))
-def test_every_view_fits_is_paired_and_holds_the_newest_words(history: list[BaseMessage], limit: int) -> None:
+def test_every_view_fits_is_paired_and_holds_the_newest_words(
+    history: list[BaseMessage], limit: int
+) -> None:
     limits = call_config(limit)
     last = [m for m in history if m.type == "human"][-1]
     alone = sent([HumanMessage(limits.system), last], limits) + 40
@@ -79,7 +121,9 @@ def test_every_view_fits_is_paired_and_holds_the_newest_words(history: list[Base
         return  # ingest refuses it
     view = build_view(history, [], limits)
     one_round = sum(m.type == "human" for m in history) == 1
-    assert sent(view.messages, limits) <= (CallPlan(Thread(history), limits).bound if one_round else limits.hard_tokens)
+    assert sent(view.messages, limits) <= (
+        CallPlan(Thread(history), limits).bound if one_round else limits.hard_tokens
+    )
     assert view.parts.total == sent(view.messages, limits)
     assert last in view.messages
     assert_paired(view.messages[1:])
@@ -88,7 +132,9 @@ def test_every_view_fits_is_paired_and_holds_the_newest_words(history: list[Base
 
 @settings(max_examples=25)
 @given(histories(), st.sampled_from([800, 2_000, 8_000]))
-def test_a_compaction_takes_whole_old_rounds_and_leaves_the_newest(history: list[BaseMessage], limit: int) -> None:
+def test_a_compaction_takes_whole_old_rounds_and_leaves_the_newest(
+    history: list[BaseMessage], limit: int
+) -> None:
     fold = plan_compaction(history, [], call_config(limit))
     if fold is None:
         return
@@ -101,7 +147,9 @@ def test_a_compaction_takes_whole_old_rounds_and_leaves_the_newest(history: list
 def test_tool_results_give_way_before_words_do() -> None:
     history: list[BaseMessage] = [HumanMessage("q", id="h")]
     for n in range(4):
-        history.append(AIMessage("", tool_calls=[{"name": "f", "args": {}, "id": f"{n}"}], id=f"a{n}"))
+        history.append(
+            AIMessage("", tool_calls=[{"name": "f", "args": {}, "id": f"{n}"}], id=f"a{n}")
+        )
         history.append(ToolMessage(f"result {n} " + "x " * 700, tool_call_id=f"{n}", id=f"t{n}"))
     view = build_view(history, [], call_config(4_000))
     results = [m.text for m in view.messages if isinstance(m, ToolMessage)]
@@ -150,7 +198,9 @@ def test_a_record_whose_messages_all_retired_applies() -> None:
 
 def test_an_undone_record_does_not_apply_and_the_one_before_does() -> None:
     history = talk(4)
-    thread = Thread(history, [record("a0"), record("a1")], edits=[{"id": "e", "op": "undo", "record": "c-a1"}])
+    thread = Thread(
+        history, [record("a0"), record("a1")], edits=[{"id": "e", "op": "undo", "record": "c-a1"}]
+    )
     assert thread.live == (record("a0"), 2)
 
 
@@ -159,12 +209,20 @@ def test_an_excluded_message_leaves_the_view_and_comes_back_when_included() -> N
     out: Edit = {"id": "e1", "op": "exclude", "message": history[2].id, "number": 3}
     back: Edit = {"id": "e2", "op": "include", "message": history[2].id}
     limits = call_config(8_000)
-    assert view_of(CallPlan(Thread(history, edits=[out]), limits)).messages[1:] == [*history[:2], *history[3:]]
+    assert view_of(CallPlan(Thread(history, edits=[out]), limits)).messages[1:] == [
+        *history[:2],
+        *history[3:],
+    ]
     assert view_of(CallPlan(Thread(history, edits=[out, back]), limits)).messages[1:] == history
 
 
 @pytest.mark.parametrize(
-    ("role", "kinds"), [("system", ["system", "human"]), ("assistant", ["system", "ai"]), ("user", ["system", "human"])]
+    ("role", "kinds"),
+    [
+        ("system", ["system", "human"]),
+        ("assistant", ["system", "ai"]),
+        ("user", ["system", "human"]),
+    ],
 )
 def test_memory_stands_where_the_policy_says(role: str, kinds: list[str]) -> None:
     limits = call_config(8_000, memory_role=role)
@@ -186,7 +244,11 @@ def test_a_window_holds_the_newest_messages_and_always_the_newest_question() -> 
     history = talk(4)
     assert build_view(history, [], limits).messages[1:] == history[-3:]
     assert plan_compaction(history, [], limits) is None
-    asked = [*history, HumanMessage("q", id="q"), *(AIMessage(f"step {n}", id=f"s{n}") for n in range(5))]
+    asked = [
+        *history,
+        HumanMessage("q", id="q"),
+        *(AIMessage(f"step {n}", id=f"s{n}") for n in range(5)),
+    ]
     assert [m.id for m in newest(asked, 3)] == ["q", "s2", "s3", "s4"]
 
 
@@ -201,8 +263,15 @@ def test_short_threads_are_compacted_past_the_threshold_alone() -> None:
     history = talk(4, words=150)  # 8 messages
     total = measure(history, [], call_config(10_000)).total
     assert plan_compaction(history, [], call_config(int(total / 0.7))) is not None
-    assert plan_compaction(history, [], call_config(10_000, trigger_messages=6, keep_rounds=1)) is None
-    assert plan_compaction(history, [], call_config(10_000, trigger_messages=6, keep_rounds=1, min_messages=0)) is not None
+    assert (
+        plan_compaction(history, [], call_config(10_000, trigger_messages=6, keep_rounds=1)) is None
+    )
+    assert (
+        plan_compaction(
+            history, [], call_config(10_000, trigger_messages=6, keep_rounds=1, min_messages=0)
+        )
+        is not None
+    )
 
 
 def test_the_last_rounds_stay_word_for_word_where_they_fit() -> None:
@@ -223,7 +292,11 @@ def test_nothing_is_compacted_again_before_four_new_messages_came() -> None:
     history = talk(12, words=30)
     limits = call_config(int(measure(history, [record("a9")], call_config(10_000)).total / 0.65))
     assert plan_compaction(history, [record("a10")], limits) is None  # 2 new messages
-    assert plan_compaction(history, [record("a9")], call_config(limits.limit, keep_rounds=1)) is not None  # 4
+    # 4
+    assert (
+        plan_compaction(history, [record("a9")], call_config(limits.limit, keep_rounds=1))
+        is not None
+    )
 
 
 def test_asked_for_compacts_under_the_threshold_too() -> None:
@@ -237,7 +310,9 @@ def test_asked_for_compacts_under_the_threshold_too() -> None:
 
 @pytest.mark.parametrize("ceiling", [3_000, 1_500, 400])
 def test_a_ceiling_lowers_what_a_view_may_have(ceiling: int) -> None:
-    limits = CallConfig(system="s", tool_tokens=0, limit=10_000, encoding="o200k_base", ceiling=ceiling)
+    limits = CallConfig(
+        system="s", tool_tokens=0, limit=10_000, encoding="o200k_base", ceiling=ceiling
+    )
     assert limits.threshold_tokens == ceiling
     assert limits.share(limits.policy.target) == ceiling // 2
     view = build_view(talk(30, words=60), [], limits)

@@ -15,7 +15,11 @@ from tests.memory.test_rounds import assert_paired
 NAMES = {"analyst": "Analyst", "checker": "Checker", "ana": "Data Analyst"}
 WORDS = {
     fold(word): id_
-    for id_, words in {"analyst": ["Analyst", "分析师"], "checker": ["checker"], "ana": ["Data Analyst"]}.items()
+    for id_, words in {
+        "analyst": ["Analyst", "分析师"],
+        "checker": ["checker"],
+        "ana": ["Data Analyst"],
+    }.items()
     for word in words
 }
 
@@ -25,17 +29,29 @@ def voice(id_: str, **more: object) -> Voice:
 
 
 def said(by: str, text: str, turn: int = 1) -> AIMessage:
-    return marked(AIMessage(text, id=f"{by}-{turn}-{len(text)}", name=NAMES[by]), voice=by, turn=turn)
+    return marked(
+        AIMessage(text, id=f"{by}-{turn}-{len(text)}", name=NAMES[by]), voice=by, turn=turn
+    )
 
 
 def query(by: str, handle: str, turn: int = 1) -> list[BaseMessage]:
-    result = json.dumps({"columns": ["n"], "rows": [[7]], "row_count": 1, "sql": "SELECT 7 AS n", "handle": handle})
-    call = AIMessage("", id=f"call-{handle}", tool_calls=[{"name": "run_sql", "args": {"sql": "SELECT 7 AS n"}, "id": handle}])
+    result = json.dumps(
+        {"columns": ["n"], "rows": [[7]], "row_count": 1, "sql": "SELECT 7 AS n", "handle": handle}
+    )
+    call = AIMessage(
+        "",
+        id=f"call-{handle}",
+        tool_calls=[{"name": "run_sql", "args": {"sql": "SELECT 7 AS n"}, "id": handle}],
+    )
     answer = ToolMessage(result, tool_call_id=handle, name="run_sql", id=f"result-{handle}")
     return [marked(call, voice=by, turn=turn), marked(answer, voice=by, turn=turn)]
 
 
-ROUND = [marked(HumanMessage("How many?", id="q"), turn=1), *query("analyst", "r1"), said("analyst", "There are 7.")]
+ROUND = [
+    marked(HumanMessage("How many?", id="q"), turn=1),
+    *query("analyst", "r1"),
+    said("analyst", "There are 7."),
+]
 
 
 def test_a_colleagues_answer_is_a_user_message_with_its_name_and_a_line_for_its_queries() -> None:
@@ -77,7 +93,20 @@ def test_what_was_said_before_there_was_a_team_is_everybodys() -> None:
 
 
 @given(
-    st.lists(st.sampled_from(["question", "analyst", "checker", "query-analyst", "query-checker", "call-checker", "result"]), max_size=14),
+    st.lists(
+        st.sampled_from(
+            [
+                "question",
+                "analyst",
+                "checker",
+                "query-analyst",
+                "query-checker",
+                "call-checker",
+                "result",
+            ]
+        ),
+        max_size=14,
+    ),
     st.sampled_from(["analyst", "checker"]),
 )
 def test_every_history_is_heard_in_pairs_and_the_same_each_time(kinds: list[str], who: str) -> None:
@@ -86,7 +115,13 @@ def test_every_history_is_heard_in_pairs_and_the_same_each_time(kinds: list[str]
         if kind == "question":
             talk.append(marked(HumanMessage(f"question {place}", id=f"q{place}"), turn=place + 1))
         elif kind == "result":
-            talk.append(marked(ToolMessage("lost", tool_call_id="nobody", id=f"t{place}"), voice="checker", turn=1))
+            talk.append(
+                marked(
+                    ToolMessage("lost", tool_call_id="nobody", id=f"t{place}"),
+                    voice="checker",
+                    turn=1,
+                )
+            )
         elif kind.startswith(("query", "call")):
             made = query(kind.partition("-")[2], f"r{place}")
             talk += made if kind.startswith("query") else made[:1]
@@ -97,7 +132,9 @@ def test_every_history_is_heard_in_pairs_and_the_same_each_time(kinds: list[str]
     assert_paired(pair_calls(heard))
     assert heard == as_heard(talk, voice(who))
     assert talk == before
-    assert [m.text for m in talk if m.type == "human"] == [m.text for m in heard if m.type == "human" and m.text.startswith("question")]
+    assert [m.text for m in talk if m.type == "human"] == [
+        m.text for m in heard if m.type == "human" and m.text.startswith("question")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +143,12 @@ def test_every_history_is_heard_in_pairs_and_the_same_each_time(kinds: list[str]
         ("@analyst how many?", "how many?", ["analyst"], []),
         ("请@分析师看看", "请Analyst看看", ["analyst"], []),
         ("＠ＣＨＥＣＫＥＲ，看一下", "看一下", ["checker"], []),
-        ("ask @data analyst, then @checker", "ask Data Analyst, then Checker", ["ana", "checker"], []),
+        (
+            "ask @data analyst, then @checker",
+            "ask Data Analyst, then Checker",
+            ["ana", "checker"],
+            [],
+        ),
         ("@analystx and @nobody", "@analystx and @nobody", [], ["analystx", "nobody"]),
         ("mail me at a@checker.com", "mail me at a@checker.com", [], []),
         ('`@checker` and "@checker" and “@checker” and\n> @checker', None, [], []),

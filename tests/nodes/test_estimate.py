@@ -12,12 +12,19 @@ from longtable.nodes.estimate import KEPT_PLANS, CallPlans
 
 
 def run(thread_id: str | None = "t", context: Context | None = None) -> Runtime[Context]:
-    info = ExecutionInfo(checkpoint_id="c", checkpoint_ns="", task_id="x", thread_id=thread_id, run_id=None)
+    info = ExecutionInfo(
+        checkpoint_id="c", checkpoint_ns="", task_id="x", thread_id=thread_id, run_id=None
+    )
     return Runtime(context=context or Context(), execution_info=info)
 
 
 def values(text: str = "How many?") -> dict[str, Any]:
-    brief = {"system": "You answer.", "limit": 8_000, "encoding": "o200k_base", "policy": CompactionPolicy().as_json()}
+    brief = {
+        "system": "You answer.",
+        "limit": 8_000,
+        "encoding": "o200k_base",
+        "policy": CompactionPolicy().as_json(),
+    }
     return {"messages": [HumanMessage(text, id="1")], "brief": brief, "turn": {"status": "running"}}
 
 
@@ -25,16 +32,35 @@ def test_the_next_node_gets_the_plan_that_was_built() -> None:
     plans, state = CallPlans(), values()
     plan = plans.of(state, run())
     assert plans.of({**state, "turn": {"status": "running", "calls": 1}}, run()) is plan
-    assert plans.of({**state, "messages": [*state["messages"]]}, run()) is plan  # a node that counts made its own list
+    # A node that counts made its own list.
+    assert plans.of({**state, "messages": [*state["messages"]]}, run()) is plan
     assert plan.view is plan.view
 
 
-@pytest.mark.parametrize("changed", ["messages", "compactions", "edits", "archive", "brief", "learned"])
+@pytest.mark.parametrize(
+    "changed", ["messages", "compactions", "edits", "archive", "brief", "learned"]
+)
 def test_a_channel_that_was_written_makes_a_new_plan(changed: str) -> None:
     plans, state = CallPlans(), values()
     plan = plans.of(state, run())
-    written = [state["messages"][0].model_copy()] if changed == "messages" else {**state["brief"]} if changed == "brief" else None
-    again = plans.of({**state, changed: written if written is not None else ([] if changed in ("compactions", "edits") else {})}, run())
+    written = (
+        [state["messages"][0].model_copy()]
+        if changed == "messages"
+        else {**state["brief"]}
+        if changed == "brief"
+        else None
+    )
+    again = plans.of(
+        {
+            **state,
+            changed: (
+                written
+                if written is not None
+                else ([] if changed in ("compactions", "edits") else {})
+            ),
+        },
+        run(),
+    )
     assert again is not plan
     assert again.view.messages == plan.view.messages
 
@@ -42,8 +68,15 @@ def test_a_channel_that_was_written_makes_a_new_plan(changed: str) -> None:
 def test_another_ceiling_or_context_makes_a_new_plan() -> None:
     plans, state = CallPlans(), values()
     plan = plans.of(state, run())
-    assert plans.of({**state, "turn": {"status": "overflow", "ceiling": 500}}, run()).call_config.ceiling == 500
-    assert plans.of(state, run(context=Context(system_prompt="Other."))).call_config.system == "Other."
+    assert (
+        plans.of(
+            {**state, "turn": {"status": "overflow", "ceiling": 500}}, run()
+        ).call_config.ceiling
+        == 500
+    )
+    assert (
+        plans.of(state, run(context=Context(system_prompt="Other."))).call_config.system == "Other."
+    )
     assert plan.call_config.ceiling is None
 
 

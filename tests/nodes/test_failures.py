@@ -26,12 +26,20 @@ def failing(error: Exception) -> ScriptedModel:
 
 
 def talk(model: ScriptedModel) -> Conversation:
-    return Conversation(build_graph(model=model).compile(checkpointer=InMemorySaver()), "t", context=CONTEXT)
+    return Conversation(
+        build_graph(model=model).compile(checkpointer=InMemorySaver()), "t", context=CONTEXT
+    )
 
 
 FAILURES: list[tuple[Exception | None, str, str, str, float | None]] = [
     (BUSY, "现在有多少订单？", "provider_rate_limited", "模型服务繁忙：请在 7 秒后重试。", 7),
-    (BUSY, "How many orders?", "provider_rate_limited", "The model's provider is busy: try again in 7 s.", 7),
+    (
+        BUSY,
+        "How many orders?",
+        "provider_rate_limited",
+        "The model's provider is busy: try again in 7 s.",
+        7,
+    ),
     (ValueError(HOSTILE), "How many orders?", "error", "Something went wrong.", None),
     (None, "问" * 41, "message_too_long", "消息有 41 个字符，上限是 40：请缩短。", None),
     (None, "多少\ud800", "invalid_text", "消息含有无效字符。", None),
@@ -50,8 +58,14 @@ def test_who_reads_only_the_stream_reads_the_sentence_once(
             events.append(event)
 
     with pytest.raises((LongtableError, ValueError)) as raised:
-        asyncio.run(read()) if awaited else events.extend(_each(conversation.stream(question), events))
-    assert [event for event in events if event["type"] == "failed"] == [{"type": "failed", "code": code, "text": text, "retry_after": wait}]
+        (
+            asyncio.run(read())
+            if awaited
+            else events.extend(_each(conversation.stream(question), events))
+        )
+    assert [event for event in events if event["type"] == "failed"] == [
+        {"type": "failed", "code": code, "text": text, "retry_after": wait}
+    ]
     assert events[-1]["type"] == "failed"
     assert not isinstance(raised.value, RunFailedError)  # from Python the error itself is raised
     assert not error or raised.value is error
@@ -68,13 +82,24 @@ def test_a_failure_before_a_run_begins_is_told_likewise() -> None:
     conversation.ask("hello")
     events: list[Any] = []
     conversation.context = conversation.context.replace(owner="ann", language="zh")
-    conversation.graph.update_state(conversation.config, {"turn": {"number": 1, "owner": "bob"}}, as_node="prepare")
+    conversation.graph.update_state(
+        conversation.config, {"turn": {"number": 1, "owner": "bob"}}, as_node="prepare"
+    )
     with pytest.raises(LongtableError):
         _each(conversation.stream(), events)
-    assert events == [{"type": "failed", "code": "thread_not_found", "text": "没有这个会话。", "retry_after": None}]
+    assert events == [
+        {
+            "type": "failed",
+            "code": "thread_not_found",
+            "text": "没有这个会话。",
+            "retry_after": None,
+        }
+    ]
 
 
-@pytest.mark.parametrize("error", [*map(made, CLASSES), ValueError(HOSTILE)], ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize(
+    "error", [*map(made, CLASSES), ValueError(HOSTILE)], ids=lambda error: type(error).__name__
+)
 def test_what_leaves_a_run_on_a_server_is_the_sentence_and_the_rest_is_in_the_log(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -85,8 +110,13 @@ def test_what_leaves_a_run_on_a_server_is_the_sentence_and_the_rest_is_in_the_lo
         graph.invoke(given, on_a_server, context=CONTEXT)
     left = raised.value
     known = error if isinstance(error, LongtableError) else LongtableError()
-    assert isinstance(left, type(error)) or not isinstance(error, LongtableError)  # a graph around it may catch it
-    assert left.dict() == {"error": type(error).__name__, "message": known.user_text("en"), "code": known.code}
+    # A graph around it may catch it.
+    assert isinstance(left, type(error)) or not isinstance(error, LongtableError)
+    assert left.dict() == {
+        "error": type(error).__name__,
+        "message": known.user_text("en"),
+        "code": known.code,
+    }
     assert not [inside for inside in INSIDE if inside in f"{left} {left!r} {left.__cause__}"]
     assert str(error).split()[-1] in caplog.text
     assert not [secret for secret in SECRETS if secret in caplog.text]

@@ -1,4 +1,6 @@
-"""Nobody who watches a run sees a marker or the draft before it, in any stream mode; the node has the whole answer."""
+"""Nobody who watches a run sees a marker or the draft before it, in any stream mode; the node has
+the whole answer.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -7,7 +9,14 @@ from typing import Annotated, Any
 import pytest
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, BaseMessage, BaseMessageChunk, HumanMessage
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    AnyMessage,
+    BaseMessage,
+    BaseMessageChunk,
+    HumanMessage,
+)
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
@@ -43,17 +52,29 @@ class Streamer(BaseChatModel):
         return self.bind(tools=[each.name for each in tools])
 
     def _generate(
-        self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: CallbackManagerForLLMRun | None = None, **kwargs: Any
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
     ) -> ChatResult:
         self.calls.append({"stop": stop, **kwargs})
         whole: BaseMessageChunk = self.chunks[0]
         for chunk in self.chunks[1:]:
             whole = whole + chunk
-        fields = {key: value for key, value in whole.__dict__.items() if key not in {"type", "tool_call_chunks", "chunk_position"}}
+        fields = {
+            key: value
+            for key, value in whole.__dict__.items()
+            if key not in {"type", "tool_call_chunks", "chunk_position"}
+        }
         return ChatResult(generations=[ChatGeneration(message=AIMessage(**fields))])
 
     def _stream(
-        self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: CallbackManagerForLLMRun | None = None, **kwargs: Any
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
         self.calls.append({"stop": stop, **kwargs})
         for chunk in self.chunks:
@@ -71,19 +92,37 @@ class Streamer(BaseChatModel):
 
 
 def pieces(text: str, size: int = 3) -> list[AIMessageChunk]:
-    """Cut a text into chunks as a provider streams them: an id on each, usage and the reason to finish at the end."""
-    cut = [AIMessageChunk(content=text[i : i + size], id="run-1") for i in range(0, len(text), size)]
-    end = AIMessageChunk(content="", id="run-1", usage_metadata=USAGE, response_metadata={"finish_reason": "stop", "model_name": "m"})
+    """Cut a text into chunks as a provider streams them: an id on each, usage and the reason to
+    finish at the end.
+    """
+    cut = [
+        AIMessageChunk(content=text[i : i + size], id="run-1") for i in range(0, len(text), size)
+    ]
+    end = AIMessageChunk(
+        content="",
+        id="run-1",
+        usage_metadata=USAGE,
+        response_metadata={"finish_reason": "stop", "model_name": "m"},
+    )
     return [*cut, end]
 
 
 def blocks(text: str, size: int = 3) -> list[AIMessageChunk]:
     """The same as content blocks: a reasoning block, then text with an index."""
-    thought: list[str | dict[Any, Any]] = [{"type": "reasoning", "reasoning": "let me think", "index": 0}]
-    cut = [
-        AIMessageChunk(content=[{"type": "text", "text": text[i : i + size], "index": 1}], id="run-1") for i in range(0, len(text), size)
+    thought: list[str | dict[Any, Any]] = [
+        {"type": "reasoning", "reasoning": "let me think", "index": 0}
     ]
-    return [AIMessageChunk(content=thought, id="run-1"), *cut, AIMessageChunk(content=[], id="run-1", usage_metadata=USAGE)]
+    cut = [
+        AIMessageChunk(
+            content=[{"type": "text", "text": text[i : i + size], "index": 1}], id="run-1"
+        )
+        for i in range(0, len(text), size)
+    ]
+    return [
+        AIMessageChunk(content=thought, id="run-1"),
+        *cut,
+        AIMessageChunk(content=[], id="run-1", usage_metadata=USAGE),
+    ]
 
 
 class State(TypedDict):
@@ -106,7 +145,11 @@ def graph_of(model: BaseChatModel, held: list[str]) -> CompiledStateGraph[Any, A
         return _update(answer)
 
     def _update(answer: AIMessage) -> dict[str, Any]:
-        return {"messages": [AIMessage("found it", id="second")]} if needed_context(answer) else {"messages": [answer]}
+        return (
+            {"messages": [AIMessage("found it", id="second")]}
+            if needed_context(answer)
+            else {"messages": [answer]}
+        )
 
     graph = StateGraph(State)
     graph.add_node("respond", RunnableLambda(respond, arespond))
@@ -158,9 +201,13 @@ told_as = pytest.mark.parametrize("make", [pieces, blocks], ids=["text", "blocks
 
 def seen(items: list[Any]) -> str:
     """Return everything a watcher was given, as text, the pieces of its stream joined as well."""
-    joined = "".join(str(item[1][0].text) for item in items if isinstance(item, tuple) and item[0] == "messages")
+    joined = "".join(
+        str(item[1][0].text) for item in items if isinstance(item, tuple) and item[0] == "messages"
+    )
     events = "".join(
-        str(item["data"]["chunk"].text) for item in items if isinstance(item, dict) and item.get("event") == "on_chat_model_stream"
+        str(item["data"]["chunk"].text)
+        for item in items
+        if isinstance(item, dict) and item.get("event") == "on_chat_model_stream"
     )
     return f"{joined}\n{events}\n{items!r}"
 
@@ -168,7 +215,9 @@ def seen(items: list[Any]) -> str:
 @watched
 @told_as
 @pytest.mark.parametrize("size", [1, 3, 1_000])
-def test_neither_draft_nor_marker_is_seen(watch: Watch, make: Callable[..., list[AIMessageChunk]], size: int) -> None:
+def test_neither_draft_nor_marker_is_seen(
+    watch: Watch, make: Callable[..., list[AIMessageChunk]], size: int
+) -> None:
     held: list[str] = []
     text = f"{DRAFT} {MARKER} and more of it"
     items = watch(graph_of(MarkerFilter(inner=Streamer(chunks=make(text, size))), held))
@@ -181,14 +230,22 @@ def test_neither_draft_nor_marker_is_seen(watch: Watch, make: Callable[..., list
 
 @watched
 def test_the_watchers_would_see_it(watch: Watch) -> None:
-    assert "secretdraft" in seen(watch(graph_of(Streamer(chunks=pieces(f"{DRAFT} {MARKER}", 1_000)), [])))
+    assert "secretdraft" in seen(
+        watch(graph_of(Streamer(chunks=pieces(f"{DRAFT} {MARKER}", 1_000)), []))
+    )
 
 
 @watched
 @told_as
-def test_no_draft_is_seen_however_long(watch: Watch, make: Callable[..., list[AIMessageChunk]]) -> None:
+def test_no_draft_is_seen_however_long(
+    watch: Watch, make: Callable[..., list[AIMessageChunk]]
+) -> None:
     held: list[str] = []
-    everything = seen(watch(graph_of(MarkerFilter(inner=Streamer(chunks=make(f"{FLOWING}{MARKER} rest", 7))), held)))
+    everything = seen(
+        watch(
+            graph_of(MarkerFilter(inner=Streamer(chunks=make(f"{FLOWING}{MARKER} rest", 7))), held)
+        )
+    )
     assert "NEED" not in everything
     assert "flights of May" not in everything
     assert held == [f"{FLOWING.rstrip()} rest"]
@@ -196,8 +253,12 @@ def test_no_draft_is_seen_however_long(watch: Watch, make: Callable[..., list[AI
 
 @watched
 @told_as
-@pytest.mark.parametrize("text", ["6,200 flights.", FLOWING + "See [1] and [NEED a plane]."], ids=["short", "long"])
-def test_an_answer_without_a_marker_is_seen_whole(watch: Watch, make: Callable[..., list[AIMessageChunk]], text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["6,200 flights.", FLOWING + "See [1] and [NEED a plane]."], ids=["short", "long"]
+)
+def test_an_answer_without_a_marker_is_seen_whole(
+    watch: Watch, make: Callable[..., list[AIMessageChunk]], text: str
+) -> None:
     held: list[str] = []
     graph = graph_of(MarkerFilter(inner=Streamer(chunks=make(text))), held)
     items = watch(graph)
@@ -211,7 +272,9 @@ def test_an_answer_without_a_marker_is_seen_whole(watch: Watch, make: Callable[.
 
 @pytest.mark.parametrize("wait", [False, True], ids=["sync", "async"])
 @told_as
-def test_a_call_that_nobody_watches_gives_the_same(wait: bool, make: Callable[..., list[AIMessageChunk]]) -> None:
+def test_a_call_that_nobody_watches_gives_the_same(
+    wait: bool, make: Callable[..., list[AIMessageChunk]]
+) -> None:
     def ask(text: str) -> tuple[AIMessage, list[str]]:
         model = MarkerFilter(inner=Streamer(chunks=make(text)))
         with drafts() as held:
@@ -219,10 +282,19 @@ def test_a_call_that_nobody_watches_gives_the_same(wait: bool, make: Callable[..
         return answer, held
 
     plain, held = ask("6,200 flights.")
-    assert (plain.text, plain.id, plain.usage_metadata, needed_context(plain)) == ("6,200 flights.", "run-1", USAGE, [])
+    assert (plain.text, plain.id, plain.usage_metadata, needed_context(plain)) == (
+        "6,200 flights.",
+        "run-1",
+        USAGE,
+        [],
+    )
     assert held == ["6,200 flights."]
     marked, (found,) = ask(f"{FLOWING} {MARKER}")
-    assert (marked.text, needed_context(marked), marked.usage_metadata) == ("", ["zebrakeyword"], USAGE)
+    assert (marked.text, needed_context(marked), marked.usage_metadata) == (
+        "",
+        ["zebrakeyword"],
+        USAGE,
+    )
     assert found == FLOWING.rstrip()
 
 

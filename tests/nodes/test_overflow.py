@@ -9,17 +9,28 @@ from hypothesis import strategies as st
 from langchain_core.exceptions import ContextOverflowError
 
 from longtable.base.errors import ModelContextOverflowError, ProviderRefusedError
-from longtable.nodes.model.provider_errors import LEAST_LIMIT, is_overflow, learned_limit, provider_error
+from longtable.nodes.model.provider_errors import (
+    LEAST_LIMIT,
+    is_overflow,
+    learned_limit,
+    provider_error,
+)
 from tests.support.overflow_bodies import OTHERS, OVERFLOWS, Refusal
 
 
 class StatusError(Exception):
-    """Looks like the errors of openai and anthropic: the body in `body`, its words in the message."""
+    """Looks like the errors of openai and anthropic: the body in `body`, its words in the
+    message.
+    """
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(f"Error code: {refusal.status} - {refusal.body}")
         self.status_code = refusal.status
-        self.body = refusal.body.get("error", refusal.body) if isinstance(refusal.body, dict) else refusal.body
+        self.body = (
+            refusal.body.get("error", refusal.body)
+            if isinstance(refusal.body, dict)
+            else refusal.body
+        )
         inner = self.body if isinstance(self.body, dict) else {}
         self.code, self.type, self.param = inner.get("code"), inner.get("type"), inner.get("param")
 
@@ -28,8 +39,13 @@ class ClientError(Exception):
     """Looks like botocore's."""
 
     def __init__(self, code: str, message: str, status: int = 400) -> None:
-        super().__init__(f"An error occurred ({code}) when calling the Converse operation: {message}")
-        self.response = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": status}}
+        super().__init__(
+            f"An error occurred ({code}) when calling the Converse operation: {message}"
+        )
+        self.response = {
+            "Error": {"Code": code, "Message": message},
+            "ResponseMetadata": {"HTTPStatusCode": status},
+        }
 
 
 class GoogleError(Exception):
@@ -67,7 +83,11 @@ def test_what_merely_sounds_like_it_is_none_and_teaches_no_limit(refusal: Refusa
 
 def from_google(message: str) -> Exception:
     """Return an error as langchain-google-genai raises it: words alone."""
-    kind: type[Exception] = type("ChatGoogleGenerativeAIError", (Exception,), {"__module__": "langchain_google_genai.chat_models"})
+    kind: type[Exception] = type(
+        "ChatGoogleGenerativeAIError",
+        (Exception,),
+        {"__module__": "langchain_google_genai.chat_models"},
+    )
     return kind(message)
 
 
@@ -76,13 +96,42 @@ def from_google(message: str) -> Exception:
     [
         (ContextOverflowError("x"), None),
         (ClientError("ValidationException", "Input is too long for requested model."), None),
-        (ClientError("ValidationException", "prompt is too long: 208310 tokens > 200000 maximum"), 200_000),
-        (GoogleError(400, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."), 1_048_576),
-        (from_google("400 The input token count (40000) exceeds the maximum number of tokens allowed (32768)."), 32_768),
+        (
+            ClientError(
+                "ValidationException", "prompt is too long: 208310 tokens > 200000 maximum"
+            ),
+            200_000,
+        ),
+        (
+            GoogleError(
+                400,
+                "The input token count (1200000) exceeds the maximum number of tokens allowed"
+                " (1048576).",
+            ),
+            1_048_576,
+        ),
+        (
+            from_google(
+                "400 The input token count (40000) exceeds the maximum number of tokens allowed"
+                " (32768)."
+            ),
+            32_768,
+        ),
         (OllamaError("the input length exceeds the context length", 400), None),
         # What LangChain raises when the error came with status 200.
-        (ValueError({"message": "This endpoint's maximum context length is 32768 tokens.", "code": 400}), 32_768),
-        (ModelContextOverflowError("the provider says: maximum context length is 8192 tokens. However, you requested 9000"), 8_192),
+        (
+            ValueError(
+                {"message": "This endpoint's maximum context length is 32768 tokens.", "code": 400}
+            ),
+            32_768,
+        ),
+        (
+            ModelContextOverflowError(
+                "the provider says: maximum context length is 8192 tokens. However, you requested"
+                " 9000"
+            ),
+            8_192,
+        ),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -96,7 +145,9 @@ def test_other_clients_shapes_are_read_too(error: Exception, limit: int | None) 
     [
         ValueError("maximum context length exceeded in my own tool"),
         KeyError("context_length_exceeded"),
-        ClientError("ThrottlingException", "Too many tokens, please wait before trying again.", 429),
+        ClientError(
+            "ThrottlingException", "Too many tokens, please wait before trying again.", 429
+        ),
         GoogleError(429, "Quota exceeded for input tokens per minute"),
         from_google("403 Permission denied"),
         ValueError(),
@@ -118,19 +169,30 @@ WORDINGS = [refusal for refusal in OVERFLOWS if refusal.limit is not None]
 
 
 @given(st.sampled_from(WORDINGS), st.integers(LEAST_LIMIT, 2_000_000), st.integers(1, 1_000_000))
-def test_the_limit_is_never_taken_for_the_size_that_was_asked_for(refusal: Refusal, limit: int, over: int) -> None:
+def test_the_limit_is_never_taken_for_the_size_that_was_asked_for(
+    refusal: Refusal, limit: int, over: int
+) -> None:
     """In each wording the named limit is replaced; what was asked for stays over it."""
-    text = json.dumps(refusal.body, ensure_ascii=False).replace(f"{refusal.limit:,}", str(refusal.limit))
+    text = json.dumps(refusal.body, ensure_ascii=False).replace(
+        f"{refusal.limit:,}", str(refusal.limit)
+    )
     changed: Any = json.loads(text.replace(str(refusal.limit), str(limit)))
     error = StatusError(Refusal(refusal.server, refusal.status, changed, limit))
-    assert learned_limit(error) in (limit, None)  # None: with the smaller limit the output asked for is too much by itself
+    # None: with the smaller limit the output asked for is too much by itself
+    assert learned_limit(error) in (limit, None)
     if is_overflow(error):
         assert learned_limit(error) == limit
 
 
 @pytest.mark.parametrize("absurd", [0, 1, 255, 10**9])
 def test_a_number_that_is_no_models_limit_is_not_learned(absurd: int) -> None:
-    error = StatusError(Refusal("x", 400, {"error": {"message": f"maximum context length is {absurd} tokens", "n_ctx": absurd}}))
+    error = StatusError(
+        Refusal(
+            "x",
+            400,
+            {"error": {"message": f"maximum context length is {absurd} tokens", "n_ctx": absurd}},
+        )
+    )
     assert is_overflow(error)
     assert learned_limit(error) is None
 
@@ -141,6 +203,9 @@ def test_any_words_are_read_without_an_error(words: str, status: int) -> None:
     assert learned_limit(error) is None or is_overflow(error)
 
 
-@pytest.mark.parametrize("words", ["prompt " * 20_000, "context length " * 20_000, "1" * 200_000, "输入" * 50_000, "> " * 50_000])
+@pytest.mark.parametrize(
+    "words",
+    ["prompt " * 20_000, "context length " * 20_000, "1" * 200_000, "输入" * 50_000, "> " * 50_000],
+)
 def test_long_words_are_read_within_the_time_limit_of_a_test(words: str) -> None:
     assert learned_limit(StatusError(Refusal("x", 400, {"error": {"message": words}}))) is None

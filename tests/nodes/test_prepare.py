@@ -1,4 +1,6 @@
-"""Whether there is anything to prepare after a turn: found out without planning a call where the count already says no."""
+"""Whether there is anything to prepare after a turn: found out without planning a call where the
+count already says no.
+"""
 
 from typing import Any, cast
 
@@ -19,15 +21,23 @@ RUN = Runtime(context=Context(), execution_info=INFO)
 
 
 def after_an_answer(sizes: list[int], limit: int, **policy: Any) -> State:
-    """Return the state that `settle` sees: rounds of these sizes in words, counted before the newest answer."""
+    """Return the state that `settle` sees: rounds of these sizes in words, counted before the
+    newest answer.
+    """
     messages: list[BaseMessage] = []
     for n, size in enumerate(sizes):
-        messages += [HumanMessage(f"{n} " + "north " * size, id=f"q{n}"), AIMessage(f"{n} " + "south " * size, id=f"a{n}")]
+        messages += [
+            HumanMessage(f"{n} " + "north " * size, id=f"q{n}"),
+            AIMessage(f"{n} " + "south " * size, id=f"a{n}"),
+        ]
     config = CompactionPolicy(min_messages=0, **policy).as_json()
     brief = {"system": "You answer.", "limit": limit, "encoding": "o200k_base", "policy": config}
     state: dict[str, Any] = {"messages": messages, "brief": brief, "turn": {"status": "running"}}
     before = call_plan_of({**state, "messages": messages[:-1]}, Context())
-    return cast("State", {**state, "usage": {"due": False, **usage_figures(before.view, before.call_config)}})
+    return cast(
+        "State",
+        {**state, "usage": {"due": False, **usage_figures(before.view, before.call_config)}},
+    )
 
 
 @settings(deadline=None, max_examples=150)

@@ -24,7 +24,13 @@ class StatusError(Exception):
     """Looks like the errors of openai, anthropic and other clients."""
 
     def __init__(
-        self, status: int, message: str = "", *, code: object = None, body: object = None, headers: dict[str, str] | None = None
+        self,
+        status: int,
+        message: str = "",
+        *,
+        code: object = None,
+        body: object = None,
+        headers: dict[str, str] | None = None,
     ) -> None:
         super().__init__(message)
         self.status_code, self.code, self.body = status, code, body
@@ -48,7 +54,9 @@ class APIConnectionError(Exception):
         (ConnectionResetError(104, "reset"), ProviderUnavailableError),
     ],
 )
-def test_each_failure_has_its_type_and_a_sentence_in_both_languages(error: Exception, kind: type[LongtableError]) -> None:
+def test_each_failure_has_its_type_and_a_sentence_in_both_languages(
+    error: Exception, kind: type[LongtableError]
+) -> None:
     known = provider_error(error)
     assert known is not None
     assert type(known) is kind
@@ -56,7 +64,12 @@ def test_each_failure_has_its_type_and_a_sentence_in_both_languages(error: Excep
 
 
 @pytest.mark.parametrize(
-    ("headers", "seconds"), [({"retry-after": "7"}, 7.0), ({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, None), ({}, None)]
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, None),
+        ({}, None),
+    ],
 )
 def test_the_time_to_wait_is_kept(headers: dict[str, str], seconds: float | None) -> None:
     known: Any = provider_error(StatusError(429, headers=headers))
@@ -65,47 +78,152 @@ def test_the_time_to_wait_is_kept(headers: dict[str, str], seconds: float | None
 
 OF_CONTENT = [
     (400, {"message": "The prompt was flagged.", "code": "content_policy_violation"}),
-    (400, {"message": "triggering Azure OpenAI's content management policy", "code": "content_filter", "param": "prompt"}),
-    (400, {"message": "Input data may contain inappropriate content.", "code": "data_inspection_failed"}),
+    (
+        400,
+        {
+            "message": "triggering Azure OpenAI's content management policy",
+            "code": "content_filter",
+            "param": "prompt",
+        },
+    ),
+    (
+        400,
+        {
+            "message": "Input data may contain inappropriate content.",
+            "code": "data_inspection_failed",
+        },
+    ),
     (400, {"message": "Content Exists Risk", "type": "invalid_request_error"}),
     (400, {"message": "系统检测到输入或生成内容可能包含不安全或敏感内容", "code": "1301"}),
-    (400, {"message": "Invalid 'messages[1].name': string does not match pattern.", "param": "messages[1].name", "code": "invalid_value"}),
-    (422, {"detail": [{"loc": ["body", "messages", 0, "name"], "msg": "Extra inputs are not permitted; tool_choice"}]}),
+    (
+        400,
+        {
+            "message": "Invalid 'messages[1].name': string does not match pattern.",
+            "param": "messages[1].name",
+            "code": "invalid_value",
+        },
+    ),
+    (
+        422,
+        {
+            "detail": [
+                {
+                    "loc": ["body", "messages", 0, "name"],
+                    "msg": "Extra inputs are not permitted; tool_choice",
+                }
+            ]
+        },
+    ),
     (400, {"message": "image_url is only supported by certain models."}),
-    (403, {"message": "Your chosen model requires moderation and your input was flagged. No credits were charged."}),
+    (
+        403,
+        {
+            "message": (
+                "Your chosen model requires moderation and your input was flagged. No credits were"
+                " charged."
+            )
+        },
+    ),
     (400, {"message": "[{'role': 'user', 'content': 'support tools by country'}] cannot be read"}),
-    (500, {"message": "Input data may contain inappropriate content.", "code": "data_inspection_failed"}),
+    (
+        500,
+        {
+            "message": "Input data may contain inappropriate content.",
+            "code": "data_inspection_failed",
+        },
+    ),
     (404, {"message": "No endpoints found that support image input"}),
     (500, {"message": "image input is not supported - hint: you may need to provide the mmproj"}),
     (400, {"message": "Bad request"}),
 ]
 OF_SETTINGS = [
-    (400, {"message": "Unsupported value: 'temperature' does not support 0.2.", "param": "temperature", "code": "unsupported_value"}),
-    (400, {"message": "Invalid schema for function 'x'", "param": "tools[0].function.parameters", "code": "invalid_function_parameters"}),
-    (400, {"message": "API key not valid. Please pass a valid API key.", "status": "INVALID_ARGUMENT"}),
-    (400, {"message": "Your credit balance is too low to access the API.", "type": "invalid_request_error"}),
+    (
+        400,
+        {
+            "message": "Unsupported value: 'temperature' does not support 0.2.",
+            "param": "temperature",
+            "code": "unsupported_value",
+        },
+    ),
+    (
+        400,
+        {
+            "message": "Invalid schema for function 'x'",
+            "param": "tools[0].function.parameters",
+            "code": "invalid_function_parameters",
+        },
+    ),
+    (
+        400,
+        {
+            "message": "API key not valid. Please pass a valid API key.",
+            "status": "INVALID_ARGUMENT",
+        },
+    ),
+    (
+        400,
+        {
+            "message": "Your credit balance is too low to access the API.",
+            "type": "invalid_request_error",
+        },
+    ),
     (400, {"message": "Model Not Exist", "type": "invalid_request_error"}),
     (400, {"message": '"auto" tool choice requires --enable-auto-tool-choice; tool_choice'}),
-    (400, {"message": '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'}),
+    (
+        400,
+        {
+            "message": (
+                '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to'
+                " be set"
+            )
+        },
+    ),
     (400, {"message": "registry.ollama.ai/library/llama3:latest does not support tools"}),
     (400, {"message": "registry.ollama.ai/library/llama3.2-vision:latest does not support tools"}),
     (400, {"message": "This model does not support tool calling"}),
-    (400, {"message": "Function calling is not enabled for models/gemma-3-27b-it", "status": "INVALID_ARGUMENT"}),
+    (
+        400,
+        {
+            "message": "Function calling is not enabled for models/gemma-3-27b-it",
+            "status": "INVALID_ARGUMENT",
+        },
+    ),
     (400, {"message": "System role not supported"}),
     (400, {"message": "Developer instruction is not enabled for models/gemma-3-27b-it"}),
-    (400, {"message": "Unsupported value: 'messages[0].role' does not support 'system'", "param": "messages[0].role"}),
+    (
+        400,
+        {
+            "message": "Unsupported value: 'messages[0].role' does not support 'system'",
+            "param": "messages[0].role",
+        },
+    ),
     (400, {"message": "Conversation roles must alternate user/assistant/user/assistant/..."}),
-    (400, {"message": "User location is not supported for the API use.", "status": "FAILED_PRECONDITION"}),
-    (400, {"message": "Your organization must be verified to stream this model.", "param": "stream"}),
+    (
+        400,
+        {
+            "message": "User location is not supported for the API use.",
+            "status": "FAILED_PRECONDITION",
+        },
+    ),
+    (
+        400,
+        {"message": "Your organization must be verified to stream this model.", "param": "stream"},
+    ),
     (404, {"message": "The model `x` does not exist", "code": "model_not_found"}),
 ]
 
 
 @pytest.mark.parametrize(
-    ("status", "error", "content"), [*((*each, True) for each in OF_CONTENT), *((*each, False) for each in OF_SETTINGS)], ids=str
+    ("status", "error", "content"),
+    [*((*each, True) for each in OF_CONTENT), *((*each, False) for each in OF_SETTINGS)],
+    ids=str,
 )
-def test_a_refusal_says_whether_it_is_for_what_the_messages_hold(status: int, error: dict[str, Any], content: bool) -> None:
-    known = provider_error(StatusError(status, f"Error code: {status} - {error}", body={"error": error}))
+def test_a_refusal_says_whether_it_is_for_what_the_messages_hold(
+    status: int, error: dict[str, Any], content: bool
+) -> None:
+    known = provider_error(
+        StatusError(status, f"Error code: {status} - {error}", body={"error": error})
+    )
     assert isinstance(known, ProviderRefusedError)
     assert known.content is content
 
@@ -122,12 +240,17 @@ def test_a_refusal_says_whether_it_is_for_what_the_messages_hold(status: int, er
 def test_words_about_content_do_not_hide_a_blocked_account_or_a_failing_server(
     status: int, message: str, kind: type[LongtableError]
 ) -> None:
-    assert type(provider_error(StatusError(status, message, body={"error": {"message": message}}))) is kind
+    assert (
+        type(provider_error(StatusError(status, message, body={"error": {"message": message}})))
+        is kind
+    )
 
 
 @pytest.mark.parametrize("status", [401, 403, 429, 500])
 def test_a_key_a_quota_or_a_server_that_is_down_is_no_refusal_of_content(status: int) -> None:
-    assert not isinstance(provider_error(StatusError(status, "the request failed")), ProviderRefusedError)
+    assert not isinstance(
+        provider_error(StatusError(status, "the request failed")), ProviderRefusedError
+    )
 
 
 def test_a_bug_is_no_providers_error() -> None:
@@ -136,11 +259,15 @@ def test_a_bug_is_no_providers_error() -> None:
 
 def test_the_servers_own_words_are_told_where_the_clients_error_has_none() -> None:
     known = provider_error(StatusError(400, "Error code: 400", body="no such tool"))
-    assert str(known) == "the provider refused the request (HTTP 400): Error code: 400: no such tool"
+    assert (
+        str(known) == "the provider refused the request (HTTP 400): Error code: 400: no such tool"
+    )
 
 
 def test_no_key_is_repeated() -> None:
-    known = provider_error(StatusError(422, "your key sk-abcdef123456 and Bearer abcdef123456 are odd"))
+    known = provider_error(
+        StatusError(422, "your key sk-abcdef123456 and Bearer abcdef123456 are odd")
+    )
     assert "abcdef123456" not in str(known)
 
 
@@ -160,7 +287,10 @@ def test_a_stream_is_asked_for_its_usage_and_the_usage_arrives(server: ModelServ
     plain = server.chat_model(stream_usage=None)
     assert streamed_input_tokens(plain) == []
     assert streamed_input_tokens(with_usage(plain)) == [321]
-    assert [request.body.get("stream_options") for request in server.requests] == [None, {"include_usage": True}]
+    assert [request.body.get("stream_options") for request in server.requests] == [
+        None,
+        {"include_usage": True},
+    ]
     assert plain.stream_usage is None  # the owner's model is left as it is
 
 
@@ -228,7 +358,10 @@ def test_a_request_that_cannot_be_made_is_no_fault_of_the_server(server: ModelSe
 
 
 def test_of_a_group_the_error_of_the_provider_counts() -> None:
-    assert isinstance(provider_error(ExceptionGroup("two addresses", [KeyError("x"), OSError("refused")])), ProviderUnavailableError)
+    assert isinstance(
+        provider_error(ExceptionGroup("two addresses", [KeyError("x"), OSError("refused")])),
+        ProviderUnavailableError,
+    )
     assert provider_error(ExceptionGroup("bugs", [KeyError("x"), ZeroDivisionError()])) is None
 
 
@@ -242,7 +375,8 @@ SENT = "Sat, 21 Nov 2026 12:00:00 GMT"
         ({"retry-after": "0"}, 0.0),
         ({"retry-after": "-5"}, 0.0),
         ({"retry-after-ms": "1500", "retry-after": "2"}, 1.5),
-        ({"retry-after": "Sat, 21 Nov 2026 12:00:09 GMT", "date": SENT}, 9.0),  # against the server's own clock
+        # Against the server's own clock.
+        ({"retry-after": "Sat, 21 Nov 2026 12:00:09 GMT", "date": SENT}, 9.0),
         ({"retry-after": "Sat, 21 Nov 2026 11:00:00 GMT", "date": SENT}, 0.0),
         ({"retry-after": "Sat, 21 Nov 2026 12:00:09 GMT"}, None),
         ({"retry-after": "soon", "date": SENT}, None),
@@ -252,9 +386,14 @@ SENT = "Sat, 21 Nov 2026 12:00:00 GMT"
         ({}, None),
     ],
 )
-@pytest.mark.parametrize(("status", "kind"), [(429, ProviderRateLimitedError), (503, ProviderUnavailableError)])
+@pytest.mark.parametrize(
+    ("status", "kind"), [(429, ProviderRateLimitedError), (503, ProviderUnavailableError)]
+)
 def test_the_time_to_wait_is_read_in_every_form(
-    status: int, kind: type[ProviderRateLimitedError | ProviderUnavailableError], headers: dict[str, str], wait: float | None
+    status: int,
+    kind: type[ProviderRateLimitedError | ProviderUnavailableError],
+    headers: dict[str, str],
+    wait: float | None,
 ) -> None:
     told = provider_error(StatusError(status, headers=headers))
     assert isinstance(told, kind)

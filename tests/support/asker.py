@@ -2,7 +2,8 @@
 
 python -m tests.support.asker STORE_URL BASE_URL FIRST LAST
 
-Without LAST it ends after the answer that a summary follows. The store "none" is a saver that nobody closes.
+Without LAST it ends after the answer that a summary follows. The store "none" is a saver that
+nobody closes.
 """
 
 import sys
@@ -33,14 +34,22 @@ def opened(store: str) -> Iterator[dict[str, Any]]:
 def main(store: str, base_url: str, first: int, last: int | None) -> None:
     """Print "answered N" after each answer, "closed" when the store is closed."""
     with opened(store) as parts:
-        conversation = Conversation(build_graph(model=client_of(base_url), recall=False).compile(**parts), "t", context=CONTEXT)
+        conversation = Conversation(
+            build_graph(model=client_of(base_url), recall=False).compile(**parts),
+            "t",
+            context=CONTEXT,
+        )
         for n in count(first):
             conversation.ask(QUESTION.format(n=n))
             print(f"answered {n}", flush=True)
-            if n == last or (last is None and conversation.graph.get_state(conversation.config).next):
+            if n == last or (
+                last is None and conversation.graph.get_state(conversation.config).next
+            ):
                 break
     print("closed", flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]) if len(sys.argv) > 4 else None)
+    main(
+        sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]) if len(sys.argv) > 4 else None
+    )

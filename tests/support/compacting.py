@@ -1,4 +1,6 @@
-"""A thread that grows message by message and is compacted when due, as the graph does it, but values only: no graph, no model."""
+"""A thread that grows message by message and is compacted when due, as the graph does it, but
+values only: no graph, no model.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,7 +11,14 @@ from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
 from longtable.base.context import Context
 from longtable.base.errors import InputError
 from longtable.memory.call_config import CallConfig
-from longtable.memory.compaction import Job, Outcome, Request, Strategy, compaction_steps, needs_originals
+from longtable.memory.compaction import (
+    Job,
+    Outcome,
+    Request,
+    Strategy,
+    compaction_steps,
+    needs_originals,
+)
 from longtable.memory.compaction_plan import When, plan_compaction
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.rolling import Rolling
@@ -25,8 +34,12 @@ STRATEGIES: dict[str, Strategy] = {"rolling": Rolling(), "topics": Topics()}
 ANY_LENGTH = Context(max_message_chars=10**8)
 
 
-def call_config(limit: int, *, window: int | None = None, tools: int = 100, factor: float = 1.0, **policy: Any) -> CallConfig:
-    """Return a call config with a short system prompt; `policy` are fields of `CompactionPolicy`."""
+def call_config(
+    limit: int, *, window: int | None = None, tools: int = 100, factor: float = 1.0, **policy: Any
+) -> CallConfig:
+    """Return a call config with a short system prompt; `policy` are fields of
+    `CompactionPolicy`.
+    """
     return CallConfig(
         system="You answer.",
         tool_tokens=tools,
@@ -40,7 +53,9 @@ def call_config(limit: int, *, window: int | None = None, tools: int = 100, fact
 
 @dataclass(frozen=True)
 class Call:
-    """One model call: the thread it is made on, what it is sent, whether a compaction was made just before it."""
+    """One model call: the thread it is made on, what it is sent, whether a compaction was made just
+    before it.
+    """
 
     thread: Thread
     view: View
@@ -49,7 +64,9 @@ class Call:
 
 @dataclass
 class Talk:
-    """A thread that grows. `asked` holds every request to the summariser, compaction by compaction."""
+    """A thread that grows. `asked` holds every request to the summariser, compaction by
+    compaction.
+    """
 
     call_config: CallConfig
     say: Say | None = None
@@ -61,7 +78,9 @@ class Talk:
     asked: list[list[Request]] = field(default_factory=list)
 
     def hear(self, history: Sequence[BaseMessage]) -> Iterator[Call]:
-        """Add a history round by round and yield each model call; a round whose question ingest refuses is left aside."""
+        """Add a history round by round and yield each model call; a round whose question ingest
+        refuses is left aside.
+        """
         for round_ in split_rounds(history):
             question = [message for message in round_ if message.type == "human"]
             try:
@@ -73,7 +92,9 @@ class Talk:
                 self.add(message)
                 after = round_[i + 1] if i + 1 < len(round_) else None
                 answered = message.type == "tool" and (after is None or after.type != "tool")
-                asked = message.type != "tool" and (isinstance(after, AIMessage) or (after is None and message.type == "human"))
+                asked = message.type != "tool" and (
+                    isinstance(after, AIMessage) or (after is None and message.type == "human")
+                )
                 if asked or answered:
                     yield self.call()
             self.compact("ahead")
@@ -85,7 +106,11 @@ class Talk:
     def call(self) -> Call:
         """Compact if due, and return the call as it would be made."""
         outcome = self.compact("due")
-        return Call(self.thread, build_view(CallPlan(self.thread, self.call_config)), compacted=bool(outcome and outcome.record))
+        return Call(
+            self.thread,
+            build_view(CallPlan(self.thread, self.call_config)),
+            compacted=bool(outcome and outcome.record),
+        )
 
     def compact(self, when: When) -> Outcome | None:
         """Compact once where it is due; return what became of it."""
@@ -108,7 +133,9 @@ class Talk:
         self.jobs.append(job)
         self.outcomes.append(outcome)
         if outcome.record:
-            self.thread = replace(self.thread, compactions=[*self.thread.compactions, outcome.record])
+            self.thread = replace(
+                self.thread, compactions=[*self.thread.compactions, outcome.record]
+            )
             self.breaker = None
         else:
             waits = all(reason["code"] != "too_little" for reason in outcome.reasons)

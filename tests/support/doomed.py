@@ -44,16 +44,22 @@ class BadRequest(Exception):
 
 
 def say(messages: Sequence[BaseMessage]) -> AIMessage:
-    """Call the tool once a turn, then answer with the question's number; refuse whatever holds "poison"."""
+    """Call the tool once a turn, then answer with the question's number; refuse whatever holds
+    "poison".
+    """
     if any("poison" in m.text for m in messages):
         raise BadRequest("The prompt was flagged.")
     question = next(m.text for m in reversed(messages) if m.type == "human")
-    return AIMessage(f"answer to {question}") if messages[-1].type == "tool" else call("add", a=1, b=2)
+    return (
+        AIMessage(f"answer to {question}") if messages[-1].type == "tool" else call("add", a=1, b=2)
+    )
 
 
 def graph_on(checkpointer: Any, store: Any, policy: CompactionPolicy | None = None) -> Graph:
     """Return the graph both the doomed process and its heir run."""
-    return build_graph(model=ScriptedModel(say=say), tools=[add], policy=policy).compile(checkpointer=checkpointer, store=store)
+    return build_graph(model=ScriptedModel(say=say), tools=[add], policy=policy).compile(
+        checkpointer=checkpointer, store=store
+    )
 
 
 def question(turn: int, *, tight: bool) -> str:
@@ -119,12 +125,14 @@ class DoomedStore(SqliteStore):
 def run(url: str, point: int, which: int | str = 2) -> subprocess.CompletedProcess[str]:
     """Run the process to its end.
 
-    `point`: the number of the write within the doomed turn, from 0; even: just before it, odd: just after. `which`:
-    the doomed turn; "steered": the second, which a message joins while its tool works; "refused": the second, whose
-    message the provider refuses.
+    `point`: the number of the write within the doomed turn, from 0; even: just before it, odd: just
+    after. `which`: the doomed turn; "steered": the second, which a message joins while its tool
+    works; "refused": the second, whose message the provider refuses.
     """
     done = forked.run(_talk, url, point, which)
-    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+    return subprocess.CompletedProcess(
+        done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
+    )
 
 
 def _talk(url: str, point: int, which: int | str) -> None:
@@ -138,7 +146,9 @@ def _talk(url: str, point: int, which: int | str) -> None:
         assert isinstance(kept.store, SqliteStore)
         DOOM.point = point
         store = DoomedStore(kept.store.conn) if tight or steered else kept.store
-        graph = graph_on(doomed_saver(kept.checkpointer.inner.conn), store, FOLDING if tight else None)
+        graph = graph_on(
+            doomed_saver(kept.checkpointer.inner.conn), store, FOLDING if tight else None
+        )
         conversation = Conversation(graph, "t", context=TIGHT if tight else CONTEXT)
         for turn in range(1, doomed + 1):
             DOOM.armed = turn == doomed

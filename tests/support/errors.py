@@ -15,7 +15,10 @@ PEM = "BEGIN RSA " + "PRIVATE KEY"  # in two: no file of the repository holds wh
 SQL = "SELECT salary FROM staff_of_another_owner"
 STACK = 'Traceback (most recent call last):\n  File "/srv/app/inside.py", line 3, in work'
 SECRETS = (KEY, TOKEN, "hunter2secret", "pa55word99", "c0okie-bearer-77", "AKIAABCDEFGHIJKLMNOP")
-HOSTILE = f"{KEY} {TOKEN} {URL} password=pa55word99 Authorization: Bearer c0okie-bearer-77 AKIAABCDEFGHIJKLMNOP {SQL} {STACK}"
+HOSTILE = (
+    f"{KEY} {TOKEN} {URL} password=pa55word99 Authorization: Bearer c0okie-bearer-77"
+    f" AKIAABCDEFGHIJKLMNOP {SQL} {STACK}"
+)
 INSIDE = (*SECRETS, SQL, "Traceback", "inside.py", "db.internal")
 ROOT = Path(__file__).parents[2]
 ROOMS = ("analyst", "app", "graph", "memory", "nodes", "tools")
@@ -28,11 +31,17 @@ def _family(cls: type[LongtableError]) -> Iterator[type[LongtableError]]:
 
 
 def _classes() -> list[type[LongtableError]]:
-    """Return every class of error in the package, by name; no module without one is imported: it may need an extra."""
+    """Return every class of error in the package, by name; no module without one is imported: it
+    may need an extra.
+    """
     for path in (path for room in ROOMS for path in (ROOT / room).rglob("*.py")):
         if re.search(r"^class \w+Error\b", path.read_text(encoding="utf-8"), re.MULTILINE):
             import_module(".".join(("longtable", *path.relative_to(ROOT).with_suffix("").parts)))
-    ours = {each for each in _family(LongtableError) if each.__module__.startswith("longtable.") and not issubclass(each, RunFailedError)}
+    ours = {
+        each
+        for each in _family(LongtableError)
+        if each.__module__.startswith("longtable.") and not issubclass(each, RunFailedError)
+    }
     return sorted(ours, key=lambda cls: cls.__name__)
 
 
@@ -53,7 +62,10 @@ def made(cls: type[LongtableError]) -> LongtableError:
             value = 7
         elif "bool" in kind:
             value = False
-        if parameter.kind is parameter.VAR_POSITIONAL or parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+        if (
+            parameter.kind is parameter.VAR_POSITIONAL
+            or parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+        ):
             first.append(value)
         elif parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty:
             given[parameter.name] = value

@@ -1,7 +1,9 @@
-"""Processes forked from a server that has imported and read what they need: one begins in 20 ms, not after a second of imports.
+"""Processes forked from a server that has imported and read what they need: one begins in 20 ms,
+not after a second of imports.
 
-Each is a process like any other: its own standard streams, environment, folder and exit code; SIGKILL ends it alone.
-What a test says of a fresh interpreter (how it starts, in which encoding) takes `subprocess`.
+Each is a process like any other: its own standard streams, environment, folder and exit code;
+SIGKILL ends it alone. What a test says of a fresh interpreter (how it starts, in which encoding)
+takes `subprocess`.
 """
 
 import multiprocessing
@@ -13,7 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(["tests.support.preloaded"])  # before the server is started: the first process starts it
+# Before the server is started: the first process starts it.
+SERVER.set_forkserver_preload(["tests.support.preloaded"])
 
 
 def run(
@@ -24,24 +27,36 @@ def run(
     folder: Path | None = None,
     timeout: float = 120,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Call `work` in a forked process and wait for its end. `environment` takes the place of the test's own."""
+    """Call `work` in a forked process and wait for its end. `environment` takes the place of the
+    test's own.
+    """
     with tempfile.TemporaryDirectory(prefix="longtable-forked-") as place:
         streams = tuple(Path(place) / name for name in ("in", "out", "err"))
         streams[0].write_bytes(stdin)
-        process = SERVER.Process(target=_begin, args=(streams, dict(environment or os.environ), folder or Path.cwd(), work, args))
+        process = SERVER.Process(
+            target=_begin,
+            args=(streams, dict(environment or os.environ), folder or Path.cwd(), work, args),
+        )
         process.start()
         process.join(timeout)
         ended = process.exitcode is not None
         process.kill()
         process.join()
         said, complained = (path.read_bytes() for path in streams[1:])
-        assert ended, f"{work.__module__} did not end within {timeout} s:\n{complained.decode(errors='replace')}"
+        assert ended, (
+            f"{work.__module__} did not end within {timeout}"
+            f" s:\n{complained.decode(errors='replace')}"
+        )
         assert process.exitcode is not None
         return subprocess.CompletedProcess(work.__name__, process.exitcode, said, complained)
 
 
 def _begin(
-    streams: Sequence[Path], environment: Mapping[str, str], folder: Path, work: Callable[..., object], args: Sequence[object]
+    streams: Sequence[Path],
+    environment: Mapping[str, str],
+    folder: Path,
+    work: Callable[..., object],
+    args: Sequence[object],
 ) -> None:
     """Take streams, environment and folder, as a shell sets them up for a program, and begin."""
     for number, path in enumerate(streams):
@@ -55,6 +70,9 @@ def _begin(
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
-    # The server passes over what it cannot import, and each process would take a second to import for itself.
-    assert "tests.support.preloaded" in sys.modules, "tests/support/preloaded.py does not import: a module it names has moved"
+    # The server passes over what it cannot import, and each process would take a second to import
+    # for itself.
+    assert "tests.support.preloaded" in sys.modules, (
+        "tests/support/preloaded.py does not import: a module it names has moved"
+    )
     work(*args)

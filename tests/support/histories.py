@@ -1,9 +1,18 @@
-"""Generated histories: parallel calls, interrupted calls, orphans, huge results, empty answers, Chinese, emoji, images."""
+"""Generated histories: parallel calls, interrupted calls, orphans, huge results, empty answers,
+Chinese, emoji, images.
+"""
 
 import random
 
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, InvalidToolCall, ToolCall, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    InvalidToolCall,
+    ToolCall,
+    ToolMessage,
+)
 
 from longtable.memory.stamps import RECALLED, STEERED, marked
 
@@ -27,15 +36,21 @@ TEXTS = st.one_of(
     st.text(max_size=60),
     st.integers(min_value=1, max_value=300).map(lambda n: "word " * n),
 )
-RESULTS = st.one_of(TEXTS, st.integers(min_value=1, max_value=3_000).map(lambda n: '{"rows":[[1,2]]} ' * n))
+RESULTS = st.one_of(
+    TEXTS, st.integers(min_value=1, max_value=3_000).map(lambda n: '{"rows":[[1,2]]} ' * n)
+)
 IMAGE: dict[str, object] = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
 
 
 @st.composite
 def rounds(draw: st.DrawFn, number: int, recalls: bool = False) -> list[BaseMessage]:
-    """Draw one round; ids are unique in the history. `recalls`: some results only repeat earlier messages, some messages join the turn."""
+    """Draw one round; ids are unique in the history. `recalls`: some results only repeat earlier
+    messages, some messages join the turn.
+    """
     question = draw(TEXTS)
-    content: str | list[str | dict[str, object]] = [{"type": "text", "text": question}, IMAGE] if draw(st.integers(0, 9)) == 0 else question
+    content: str | list[str | dict[str, object]] = (
+        [{"type": "text", "text": question}, IMAGE] if draw(st.integers(0, 9)) == 0 else question
+    )
     messages: list[BaseMessage] = [HumanMessage(content=content, id=f"h{number}")]
     for step in range(draw(st.integers(0, 3))):
         messages += draw(_calls(f"{number}-{step}", recalls))
@@ -55,26 +70,43 @@ def _calls(draw: st.DrawFn, place: str, recalls: bool) -> list[BaseMessage]:
     malformed = draw(st.integers(0, 9)) == 0
     answer = AIMessage(
         draw(st.sampled_from(["", "let me look"])),
-        tool_calls=[ToolCall(name="run_sql", args={"sql": draw(TEXTS)}, id=i, type="tool_call") for i in ids[malformed:]],
+        tool_calls=[
+            ToolCall(name="run_sql", args={"sql": draw(TEXTS)}, id=i, type="tool_call")
+            for i in ids[malformed:]
+        ],
         invalid_tool_calls=[
-            InvalidToolCall(name="run_sql", args='{"sql": ', id=i, error="no", type="invalid_tool_call") for i in ids[:malformed]
+            InvalidToolCall(
+                name="run_sql", args='{"sql": ', id=i, error="no", type="invalid_tool_call"
+            )
+            for i in ids[:malformed]
         ],
         id=f"c{place}",
     )
     answered = draw(st.lists(st.sampled_from([*ids, "orphan"]), max_size=4))
-    results = [ToolMessage(draw(RESULTS), tool_call_id=i, id=f"t{place}-{n}", name="run_sql") for n, i in enumerate(answered)]
+    results = [
+        ToolMessage(draw(RESULTS), tool_call_id=i, id=f"t{place}-{n}", name="run_sql")
+        for n, i in enumerate(answered)
+    ]
     recalled = recalls and draw(st.integers(0, 9)) == 0
     return [answer, *(marked(result, kind=RECALLED) if recalled else result for result in results)]
 
 
 @st.composite
-def histories(draw: st.DrawFn, *, most_rounds: int = 14, recalls: bool = False) -> list[BaseMessage]:
+def histories(
+    draw: st.DrawFn, *, most_rounds: int = 14, recalls: bool = False
+) -> list[BaseMessage]:
     """Draw a history of whole rounds."""
-    return [message for number in range(draw(st.integers(1, most_rounds))) for message in draw(rounds(number, recalls))]
+    return [
+        message
+        for number in range(draw(st.integers(1, most_rounds)))
+        for message in draw(rounds(number, recalls))
+    ]
 
 
 def talk(rounds: int, *, words: int = 40) -> list[BaseMessage]:
-    """Return a plain history of this many rounds, each a question and an answer of `words` words."""
+    """Return a plain history of this many rounds, each a question and an answer of `words`
+    words.
+    """
     return [
         message
         for n in range(rounds)
@@ -86,28 +118,44 @@ def talk(rounds: int, *, words: int = 40) -> list[BaseMessage]:
 
 
 def long_history(messages: int, *, seed: int = 0) -> list[BaseMessage]:
-    """Return a mixed history of at least this many messages, cheap to make: questions, parallel queries, rules, two scripts."""
+    """Return a mixed history of at least this many messages, cheap to make: questions, parallel
+    queries, rules, two scripts.
+    """
     chance = random.Random(seed)
     history: list[BaseMessage] = []
     number = 0
     while len(history) < messages:
         asked = chance.choice(
-            [f"How many flights in week {number}?", f"第 {number} 周有多少航班？", f"Round {number} all delays to {number % 4} decimals."]
+            [
+                f"How many flights in week {number}?",
+                f"第 {number} 周有多少航班？",
+                f"Round {number} all delays to {number % 4} decimals.",
+            ]
         )
         round_: list[BaseMessage] = [HumanMessage(asked, id=f"h{number}")]
         calls = [
             ToolCall(
-                name="run_sql", args={"sql": f"SELECT count(*) FROM flights WHERE week = {number + i}"}, id=f"call_{i}", type="tool_call"
+                name="run_sql",
+                args={"sql": f"SELECT count(*) FROM flights WHERE week = {number + i}"},
+                id=f"call_{i}",
+                type="tool_call",
             )
             for i in range(chance.choice([0, 0, 1, 3]))
         ]
         if calls:
             round_.append(AIMessage("", tool_calls=calls, id=f"c{number}"))
             round_ += [
-                ToolMessage("[1, 2] " * chance.choice([3, 30, 300]), tool_call_id=str(each["id"]), name="run_sql", id=f"t{number}-{i}")
+                ToolMessage(
+                    "[1, 2] " * chance.choice([3, 30, 300]),
+                    tool_call_id=str(each["id"]),
+                    name="run_sql",
+                    id=f"t{number}-{i}",
+                )
                 for i, each in enumerate(calls)
             ]
-        round_.append(AIMessage(f"answer {number}: " + "so many " * chance.randrange(1, 60), id=f"a{number}"))
+        round_.append(
+            AIMessage(f"answer {number}: " + "so many " * chance.randrange(1, 60), id=f"a{number}")
+        )
         history += [marked(message, turn=number + 1) for message in round_]
         number += 1
     return history

@@ -1,7 +1,9 @@
-"""A Python that can import what an install command brings, and nothing else: the test environment without all other distributions.
+"""A Python that can import what an install command brings, and nothing else: the test environment
+without all other distributions.
 
-The closure of an extra is computed from `pyproject.toml` and the metadata of what is installed, as pip would. A process that
-starts with `environment(...)` finds neither modules nor metadata of any other distribution, and neither do its children.
+The closure of an extra is computed from `pyproject.toml` and the metadata of what is installed, as
+pip would. A process that starts with `environment(...)` finds neither modules nor metadata of any
+other distribution, and neither do its children.
 """
 
 import json
@@ -32,7 +34,9 @@ def _distributions() -> dict[str, Distribution]:
 
 @cache
 def declared() -> dict[str, list[str]]:
-    """Return the requirements of each extra, "" for those of longtable itself; the installed metadata may be older."""
+    """Return the requirements of each extra, "" for those of longtable itself; the installed
+    metadata may be older.
+    """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     return {"": project["dependencies"], **project["optional-dependencies"]}
 
@@ -52,13 +56,19 @@ def closure(extras: Iterable[str]) -> set[str]:
         name, extra = each = todo.pop()
         if each not in seen:
             seen.add(each)
-            todo += [(canonicalize_name(line.name), more) for line in _wanted(name, extra) for more in ("", *line.extras)]
+            todo += [
+                (canonicalize_name(line.name), more)
+                for line in _wanted(name, extra)
+                for more in ("", *line.extras)
+            ]
     return {name for name, _ in seen}
 
 
 @cache
 def _modules(distribution: str) -> set[str]:
-    """Return the dotted names of a distribution's modules; parts of a namespace package belong to several distributions."""
+    """Return the dotted names of a distribution's modules; parts of a namespace package belong to
+    several distributions.
+    """
     found = set()
     for line in (_distributions()[distribution].read_text("RECORD") or "").splitlines():
         path = line.rpartition(",")[0].rpartition(",")[0]
@@ -75,26 +85,47 @@ def _hidden(extras: tuple[str, ...]) -> dict[str, list[str]]:
     others = _distributions().keys() - kept
     modules = {module for name in others for module in _modules(name)}
     modules -= {module for name in kept for module in _modules(name)}
-    return {"distributions": sorted(others), "modules": sorted(name for name in modules if name.rpartition(".")[0] not in modules)}
+    return {
+        "distributions": sorted(others),
+        "modules": sorted(name for name in modules if name.rpartition(".")[0] not in modules),
+    }
 
 
 def environment(folder: Path, *extras: str) -> dict[str, str]:
-    """Return the variables with which Python, and every child of it, has only these extras; `folder` takes a file that lists the rest."""
+    """Return the variables with which Python, and every child of it, has only these extras;
+    `folder` takes a file that lists the rest.
+    """
     file = folder / f"without-{'-'.join(extras) or 'extras'}.json"
     file.write_text(json.dumps(_hidden(extras)))
     return {"PYTHONPATH": str(SITE), HIDDEN: str(file)}
 
 
 class Server:
-    """A Python with longtable alone that runs each script in a fork: what all of them import is imported once, in 2 s."""
+    """A Python with longtable alone that runs each script in a fork: what all of them import is
+    imported once, in 2 s.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        ours = ("LONGTABLE_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_", "XDG_", "LC_", "LANG", "COLUMNS", "PYTHON")
+        ours = (
+            "LONGTABLE_",
+            "OPENAI_",
+            "LANGSMITH_",
+            "LANGCHAIN_",
+            "XDG_",
+            "LC_",
+            "LANG",
+            "COLUMNS",
+            "PYTHON",
+        )
         kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
         self.environment = kept | {"LANG": "C.UTF-8", "COLUMNS": "120", **environment(folder)}
         self._process = subprocess.Popen(
-            [sys.executable, str(SITE / "server.py")], env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, str(SITE / "server.py")],
+            env=self.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
 
     def run(self, job: Mapping[str, object]) -> int:
@@ -122,25 +153,51 @@ class Installed:
     @property
     def environment(self) -> dict[str, str]:
         """Return all variables of a process, for one that is not forked."""
-        return {**self.server.environment, "HOME": str(self.folder), **environment(self.server.folder, *self.extras)}
+        return {
+            **self.server.environment,
+            "HOME": str(self.folder),
+            **environment(self.server.folder, *self.extras),
+        }
 
     def run(
-        self, script: str, *, stdin: str = "", variables: Mapping[str, str] | None = None, arguments: Iterable[str] = ()
+        self,
+        script: str,
+        *,
+        stdin: str = "",
+        variables: Mapping[str, str] | None = None,
+        arguments: Iterable[str] = (),
     ) -> subprocess.CompletedProcess[str]:
         """Run a script in the folder, and wait for its end."""
         (self.folder / "in").write_text(stdin, encoding="utf-8")
         environ = {**self.environment, **(variables or {})}
-        job = {"script": script, "arguments": list(arguments), "folder": str(self.folder), "environment": environ}
+        job = {
+            "script": script,
+            "arguments": list(arguments),
+            "folder": str(self.folder),
+            "environment": environ,
+        }
         code = self.server.run(job)
         out, err = ((self.folder / name).read_text(encoding="utf-8") for name in ("out", "err"))
         return subprocess.CompletedProcess(script, code, out, err)
 
-    def longtable(self, *arguments: str, stdin: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+    def longtable(
+        self, *arguments: str, stdin: str = "", **variables: str
+    ) -> subprocess.CompletedProcess[str]:
         """Run the command line; no command ends in a traceback."""
-        done = self.run("from longtable.app.cli import main; main()", stdin=stdin, variables=variables, arguments=arguments)
+        done = self.run(
+            "from longtable.app.cli import main; main()",
+            stdin=stdin,
+            variables=variables,
+            arguments=arguments,
+        )
         assert "Traceback" not in done.stdout + done.stderr, done.stderr
         return done
 
     def events(self, *arguments: str, stdin: str = "", **variables: str) -> list[dict[str, Any]]:
         """Run the command line with `--json`, and return what it says."""
-        return [json.loads(line) for line in self.longtable(*arguments, "--json", stdin=stdin, **variables).stdout.splitlines()]
+        return [
+            json.loads(line)
+            for line in self.longtable(
+                *arguments, "--json", stdin=stdin, **variables
+            ).stdout.splitlines()
+        ]

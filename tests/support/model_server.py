@@ -1,4 +1,5 @@
-"""A model server on loopback: real HTTP, the OpenAI chat-completions protocol, scripted answer by answer.
+"""A model server on loopback: real HTTP, the OpenAI chat-completions protocol, scripted answer by
+answer.
 
     with open_model_server() as server:
         server.script(call("run_sql", sql="SELECT 1"), say("There is one."))
@@ -6,9 +7,9 @@
         ...
         assert server.requests[1].messages[-1]["role"] == "tool"
 
-A step is a `Reply`, a `Fault`, or a function from the request to one of them. A request beyond the script is answered
-with 500 and kept in `unexpected`. The client of openai asks again after 429 and 5xx: use `always`, or a model with
-`max_retries=0` (what `chat_model` gives).
+A step is a `Reply`, a `Fault`, or a function from the request to one of them. A request beyond the
+script is answered with 500 and kept in `unexpected`. The client of openai asks again after 429 and
+5xx: use `always`, or a model with `max_retries=0` (what `chat_model` gives).
 """
 
 import json
@@ -29,7 +30,8 @@ from werkzeug import Response
 Breaks = Literal["", "drop", "truncate", "error", "garbage"]
 OverflowShape = Literal["openai", "llama_cpp", "vllm", "vllm_flat"]
 
-HOLD_SECONDS = 30.0  # a held answer goes on by itself after this, so that no server thread lives for ever
+# A held answer goes on by itself after this, so that no server thread lives for ever.
+HOLD_SECONDS = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +45,9 @@ class ToolCall:
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """One answer of the model. A stream sends `text` in `pieces` parts, and each call's arguments too."""
+    """One answer of the model. A stream sends `text` in `pieces` parts, and each call's arguments
+    too.
+    """
 
     text: str = ""
     reasoning: str = ""
@@ -54,7 +58,9 @@ class Reply:
     output_tokens: int = 10
     finish_reason: str = ""
     breaks: Breaks = ""
-    """After half of the parts: `drop` the connection, end without finish (`truncate`), send an `error` event, or `garbage` for JSON."""
+    """After half of the parts: `drop` the connection, end without finish (`truncate`), send an
+    `error` event, or `garbage` for JSON.
+    """
     hold: threading.Event | None = None
     """Wait for this after the first part; tests cancel here."""
 
@@ -105,16 +111,24 @@ def say(text: str, **settings: Any) -> Reply:
     return Reply(text=text, **settings)
 
 
-def answer_or_summary(request: ChatRequest, *, answer: str = "word " * 150, heading: str = "Facts and findings") -> Reply:
+def answer_or_summary(
+    request: ChatRequest, *, answer: str = "word " * 150, heading: str = "Facts and findings"
+) -> Reply:
     """Return an answer, or a summary of one line where that is asked for."""
     if request.is_for_summary:
-        return say(f"## {heading}\n- the user asked for words [m1-m2]", input_tokens=5_100, output_tokens=600)
+        return say(
+            f"## {heading}\n- the user asked for words [m1-m2]",
+            input_tokens=5_100,
+            output_tokens=600,
+        )
     return say(answer)
 
 
 def call(name: str, **arguments: Any) -> Reply:
     """Return an answer that calls one tool."""
-    return Reply(tool_calls=(ToolCall(name=name, arguments=json.dumps(arguments, ensure_ascii=False)),))
+    return Reply(
+        tool_calls=(ToolCall(name=name, arguments=json.dumps(arguments, ensure_ascii=False)),)
+    )
 
 
 def calls(*tool_calls: ToolCall, **settings: Any) -> Reply:
@@ -129,50 +143,103 @@ def empty() -> Reply:
 
 def error(status: int, message: str, **fields: Any) -> Fault:
     """Return an error in OpenAI's shape."""
-    return Fault(status=status, body={"error": {"message": message, "type": "error", "param": None, "code": None, **fields}})
+    return Fault(
+        status=status,
+        body={
+            "error": {"message": message, "type": "error", "param": None, "code": None, **fields}
+        },
+    )
 
 
 def unauthorized(key: str = "sk-wrong") -> Fault:
     """Return 401; like the real one, it repeats the key, which must reach nobody."""
-    return error(401, f"Incorrect API key provided: {key}.", type="invalid_request_error", code="invalid_api_key")
+    return error(
+        401,
+        f"Incorrect API key provided: {key}.",
+        type="invalid_request_error",
+        code="invalid_api_key",
+    )
 
 
 def rate_limited(retry_after: float | None = 7) -> Fault:
     """Return 429 with `retry-after` in seconds, or without it."""
-    fault = error(429, "Rate limit reached for requests.", type="requests", code="rate_limit_exceeded")
-    return fault if retry_after is None else replace(fault, headers={"retry-after": f"{retry_after:g}"})
+    fault = error(
+        429, "Rate limit reached for requests.", type="requests", code="rate_limit_exceeded"
+    )
+    return (
+        fault
+        if retry_after is None
+        else replace(fault, headers={"retry-after": f"{retry_after:g}"})
+    )
 
 
 def no_credit(status: int = 429) -> Fault:
     """Return what an empty account is told: OpenAI's 429, or another's 402."""
     if status == 402:
-        return error(402, "Insufficient Balance", type="unknown_error", code="invalid_request_error")
-    return error(429, "You exceeded your current quota.", type="insufficient_quota", code="insufficient_quota")
+        return error(
+            402, "Insufficient Balance", type="unknown_error", code="invalid_request_error"
+        )
+    return error(
+        429,
+        "You exceeded your current quota.",
+        type="insufficient_quota",
+        code="insufficient_quota",
+    )
 
 
 def server_error(status: int = 500) -> Fault:
     """Return a 5xx."""
-    return error(status, "The server had an error while processing your request.", type="server_error")
+    return error(
+        status, "The server had an error while processing your request.", type="server_error"
+    )
 
 
-def context_overflow(shape: OverflowShape = "openai", *, need: int = 9_000, limit: int = 8_192) -> Fault:
+def context_overflow(
+    shape: OverflowShape = "openai", *, need: int = 9_000, limit: int = 8_192
+) -> Fault:
     """Return a 400 that says the request is too long, as OpenAI, llama.cpp or vLLM word it."""
     most = f"This model's maximum context length is {limit} tokens."
     if shape == "openai":
-        text = f"{most} However, your messages resulted in {need} tokens. Please reduce the length of the messages."
-        return error(400, text, type="invalid_request_error", param="messages", code="context_length_exceeded")
+        text = (
+            f"{most} However, your messages resulted in {need} tokens. Please reduce the length of"
+            " the messages."
+        )
+        return error(
+            400,
+            text,
+            type="invalid_request_error",
+            param="messages",
+            code="context_length_exceeded",
+        )
     if shape == "llama_cpp":
-        text = f"request ({need} tokens) exceeds the available context size ({limit} tokens), try increasing it"
+        text = (
+            f"request ({need} tokens) exceeds the available context size ({limit} tokens), try"
+            " increasing it"
+        )
         sizes = {"n_prompt_tokens": need, "n_ctx": limit}
         return error(400, text, type="exceed_context_size_error", code=400, **sizes)
-    text = f"{most} However, you requested {need} tokens in the messages. Please reduce the length of the messages."
+    text = (
+        f"{most} However, you requested {need} tokens in the messages. Please reduce the length of"
+        " the messages."
+    )
     nested = error(400, text, type="BadRequestError", code=400)
-    return nested if shape == "vllm" else replace(nested, body={"object": "error", **nested.body["error"]})
+    return (
+        nested
+        if shape == "vllm"
+        else replace(nested, body={"object": "error", **nested.body["error"]})
+    )
 
 
 def client_of(base_url: str, model: str = "gpt-4o-mini", **settings: Any) -> ChatOpenAI:
-    """Return a client of a server, which may run in another process: see `ModelServer.chat_model`."""
-    defaults: dict[str, Any] = {"api_key": SecretStr("sk-test"), "max_retries": 0, "stream_usage": True, "timeout": 20}
+    """Return a client of a server, which may run in another process: see
+    `ModelServer.chat_model`.
+    """
+    defaults: dict[str, Any] = {
+        "api_key": SecretStr("sk-test"),
+        "max_retries": 0,
+        "stream_usage": True,
+        "timeout": 20,
+    }
     return ChatOpenAI(model=model, base_url=base_url, **{**defaults, **settings})
 
 
@@ -186,7 +253,9 @@ class ModelServer:
         self._always: Step | None = None
         self.requests: list[ChatRequest] = []
         self.unexpected: list[ChatRequest] = []
-        http.expect_request("/v1/chat/completions", method="POST").respond_with_handler(self._handle)
+        http.expect_request("/v1/chat/completions", method="POST").respond_with_handler(
+            self._handle
+        )
 
     @property
     def base_url(self) -> str:
@@ -204,7 +273,9 @@ class ModelServer:
             self._always = step
 
     def chat_model(self, model: str = "gpt-4o-mini", **settings: Any) -> ChatOpenAI:
-        """Return a client of this server that asks once, streams usage, and has a placeholder for a key."""
+        """Return a client of this server that asks once, streams usage, and has a placeholder for a
+        key.
+        """
         return client_of(self.base_url, model, **settings)
 
     def _next(self, request: ChatRequest) -> Reply | Fault:
@@ -217,18 +288,32 @@ class ModelServer:
         return step(request) if callable(step) else step
 
     def _handle(self, http: HttpRequest) -> Response:
-        request = ChatRequest(body=json.loads(http.get_data()), headers={name.lower(): value for name, value in http.headers.items()})
+        request = ChatRequest(
+            body=json.loads(http.get_data()),
+            headers={name.lower(): value for name, value in http.headers.items()},
+        )
         number = len(self.requests) + 1
         step = self._next(request)
         if isinstance(step, Fault):
-            return Response(json.dumps(step.body), step.status, dict(step.headers), mimetype="application/json")
-        head = {"id": f"chatcmpl-{number}", "created": 1_700_000_000, "model": request.body.get("model", "")}
+            return Response(
+                json.dumps(step.body), step.status, dict(step.headers), mimetype="application/json"
+            )
+        head = {
+            "id": f"chatcmpl-{number}",
+            "created": 1_700_000_000,
+            "model": request.body.get("model", ""),
+        }
         if not request.streams:
             if step.breaks:
                 _drop(http)
-            return Response(json.dumps({**head, **_completion(step, number)}), mimetype="application/json")
+            return Response(
+                json.dumps({**head, **_completion(step, number)}), mimetype="application/json"
+            )
         with_usage = bool((request.body.get("stream_options") or {}).get("include_usage"))
-        return Response(_stream(head, step, number, with_usage=with_usage, http=http), mimetype="text/event-stream")
+        return Response(
+            _stream(head, step, number, with_usage=with_usage, http=http),
+            mimetype="text/event-stream",
+        )
 
 
 class _QuickToStop(HTTPServer):
@@ -263,7 +348,10 @@ def _call_id(tool_call: ToolCall, number: int, index: int) -> str:
 
 
 def _completion(reply: Reply, number: int) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": reply.text or (None if reply.tool_calls else "")}
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": reply.text or (None if reply.tool_calls else ""),
+    }
     if reply.reasoning:
         message["reasoning_content"] = reply.reasoning
     if reply.tool_calls:
@@ -289,12 +377,29 @@ def _split(text: str, pieces: int) -> list[str]:
 
 def _deltas(reply: Reply, number: int) -> list[dict[str, Any]]:
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
-    deltas += [{"content": None, "reasoning_content": part} for part in _split(reply.reasoning, reply.pieces)]
+    deltas += [
+        {"content": None, "reasoning_content": part}
+        for part in _split(reply.reasoning, reply.pieces)
+    ]
     deltas += [{"content": part} for part in _split(reply.text, reply.pieces)]
     for i, tool_call in enumerate(reply.tool_calls):
         head = {"name": tool_call.name, "arguments": ""}
-        deltas.append({"tool_calls": [{"index": i, "id": _call_id(tool_call, number, i), "type": "function", "function": head}]})
-        deltas += [{"tool_calls": [{"index": i, "function": {"arguments": part}}]} for part in _split(tool_call.arguments, reply.pieces)]
+        deltas.append(
+            {
+                "tool_calls": [
+                    {
+                        "index": i,
+                        "id": _call_id(tool_call, number, i),
+                        "type": "function",
+                        "function": head,
+                    }
+                ]
+            }
+        )
+        deltas += [
+            {"tool_calls": [{"index": i, "function": {"arguments": part}}]}
+            for part in _split(tool_call.arguments, reply.pieces)
+        ]
     return deltas
 
 
@@ -302,7 +407,9 @@ def _event(data: Mapping[str, Any]) -> bytes:
     return f"data: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
 
 
-def _stream(head: Mapping[str, Any], reply: Reply, number: int, *, with_usage: bool, http: HttpRequest) -> Iterator[bytes]:
+def _stream(
+    head: Mapping[str, Any], reply: Reply, number: int, *, with_usage: bool, http: HttpRequest
+) -> Iterator[bytes]:
     head = {**head, "object": "chat.completion.chunk"}
     deltas: Sequence[dict[str, Any]] = _deltas(reply, number)
     if reply.breaks:
@@ -314,7 +421,9 @@ def _stream(head: Mapping[str, Any], reply: Reply, number: int, *, with_usage: b
     if reply.breaks == "drop":
         _drop(http)
     if reply.breaks == "error":
-        yield _event({"error": {"message": "The engine died.", "type": "server_error", "code": 500}})
+        yield _event(
+            {"error": {"message": "The engine died.", "type": "server_error", "code": 500}}
+        )
     if reply.breaks == "garbage":
         yield b"data: {half of an ev\n\n"
     if reply.breaks:

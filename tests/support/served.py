@@ -1,4 +1,6 @@
-"""A graph for a server under test: it asks a person, dawdles, or says how many questions it was shown, as it is told."""
+"""A graph for a server under test: it asks a person, dawdles, or says how many questions it was
+shown, as it is told.
+"""
 
 import asyncio
 import os
@@ -23,7 +25,11 @@ def confirm(what: str) -> str:
     """Ask a person, in the shape that chat clients draw."""
     request = {"name": "confirm", "args": {"what": what}, "description": "May I?"}
     review = {"action_name": "confirm", "allowed_decisions": ["approve", "reject"]}
-    return str(interrupt({"action_requests": [request], "review_configs": [review]})["decisions"][0]["type"])
+    return str(
+        interrupt({"action_requests": [request], "review_configs": [review]})["decisions"][0][
+            "type"
+        ]
+    )
 
 
 @tool
@@ -34,7 +40,9 @@ async def dawdle(seconds: float) -> str:
 
 
 def say(messages: Sequence[BaseMessage]) -> AIMessage:
-    """Do as the newest question says; answer with the tool's answer, else with the questions in view."""
+    """Do as the newest question says; answer with the tool's answer, else with the questions in
+    view.
+    """
     if messages[-1].type == "tool":
         return AIMessage(f"the tool said {messages[-1].text}")
     match str(messages[-1].text).split():
@@ -55,7 +63,9 @@ graph = build_graph(
     model=ScriptedModel(say=say),
     tools=[confirm, dawdle],
     policy=CompactionPolicy(keep_rounds=1, min_messages=4),
-    results=ResultStore(Path(os.environ.get("LONGTABLE_RESULTS", "results")), clock=lambda: datetime.now(UTC)),
+    results=ResultStore(
+        Path(os.environ.get("LONGTABLE_RESULTS", "results")), clock=lambda: datetime.now(UTC)
+    ),
     archive_on_compact=os.environ.get("LONGTABLE_ARCHIVE"),
     output_schema=Output,
 ).compile(name="scripted")

@@ -53,7 +53,10 @@ def test_plain_answer_has_text_and_usage(server: ModelServer, text: str) -> None
     answer = server.chat_model().invoke("hi")
     assert answer.text == text
     assert answer.usage_metadata is not None
-    assert (answer.usage_metadata["input_tokens"], answer.usage_metadata["output_tokens"]) == (42, 5)
+    assert (answer.usage_metadata["input_tokens"], answer.usage_metadata["output_tokens"]) == (
+        42,
+        5,
+    )
 
 
 def test_streamed_answer_comes_in_pieces_with_usage_at_the_end(server: ModelServer) -> None:
@@ -76,7 +79,9 @@ def test_a_stream_without_the_option_sends_no_usage(server: ModelServer) -> None
 @pytest.mark.parametrize("pieces", [1, 2, 7])
 def test_tool_call_split_over_chunks_arrives_whole(server: ModelServer, pieces: int) -> None:
     reply = calls(
-        ToolCall(name="run_sql", arguments='{"sql": "SELECT 1"}'), ToolCall(name="run_sql", arguments='{"sql": "SELECT 2"}'), pieces=pieces
+        ToolCall(name="run_sql", arguments='{"sql": "SELECT 1"}'),
+        ToolCall(name="run_sql", arguments='{"sql": "SELECT 2"}'),
+        pieces=pieces,
     )
     server.script(reply)
     assert [made["args"]["sql"] for made in streamed(server).tool_calls] == ["SELECT 1", "SELECT 2"]
@@ -89,10 +94,16 @@ def test_tool_loop_records_what_the_client_sent(server: ModelServer) -> None:
     asked = model.invoke(talk)
     answer = model.invoke([*talk, asked, ToolMessage("1", tool_call_id=asked.tool_calls[0]["id"])])
     assert answer.text == "One."
-    assert [request.roles for request in server.requests] == [["user"], ["user", "assistant", "tool"]]
+    assert [request.roles for request in server.requests] == [
+        ["user"],
+        ["user", "assistant", "tool"],
+    ]
     assert server.requests[0].tool_names == ["run_sql"]
     assert server.requests[0].headers["authorization"] == "Bearer sk-test"
-    assert server.requests[1].messages[1]["tool_calls"][0]["id"] == server.requests[1].messages[2]["tool_call_id"]
+    assert (
+        server.requests[1].messages[1]["tool_calls"][0]["id"]
+        == server.requests[1].messages[2]["tool_call_id"]
+    )
     assert server.unexpected == []
 
 
@@ -104,8 +115,16 @@ def test_malformed_arguments_become_an_invalid_tool_call(server: ModelServer) ->
 
 
 def test_arguments_cut_short_in_a_stream_are_repaired_by_the_client(server: ModelServer) -> None:
-    """Hold langchain to what it does: a program that runs `tool_calls` of a broken stream runs half a statement."""
-    server.script(calls(ToolCall(name="run_sql", arguments='{"sql": "DELETE FROM t WHERE'), breaks="truncate", pieces=1))
+    """Hold langchain to what it does: a program that runs `tool_calls` of a broken stream runs half
+    a statement.
+    """
+    server.script(
+        calls(
+            ToolCall(name="run_sql", arguments='{"sql": "DELETE FROM t WHERE'),
+            breaks="truncate",
+            pieces=1,
+        )
+    )
     whole = streamed(server)
     assert whole.invalid_tool_calls == []
     assert "finish_reason" not in whole.response_metadata
@@ -128,7 +147,9 @@ def test_empty_answer_is_empty(server: ModelServer) -> None:
         (context_overflow(), openai.BadRequestError),
     ],
 )
-def test_fault_reaches_the_client_as_its_error(server: ModelServer, fault: Fault, raised: type[openai.APIStatusError]) -> None:
+def test_fault_reaches_the_client_as_its_error(
+    server: ModelServer, fault: Fault, raised: type[openai.APIStatusError]
+) -> None:
     server.script(fault)
     with pytest.raises(raised) as caught:
         server.chat_model().invoke("hi")
@@ -144,7 +165,9 @@ def test_fault_reaches_the_client_as_its_error(server: ModelServer, fault: Fault
         ("vllm_flat", 400, "BadRequestError"),
     ],
 )
-def test_overflow_has_the_shape_of_its_server(server: ModelServer, shape: OverflowShape, code: object, kind: str) -> None:
+def test_overflow_has_the_shape_of_its_server(
+    server: ModelServer, shape: OverflowShape, code: object, kind: str
+) -> None:
     server.script(context_overflow(shape))
     with pytest.raises(openai.BadRequestError) as caught:
         server.chat_model().invoke("hi")

@@ -20,14 +20,18 @@ from tests.support.models import ScriptedModel
 LIMIT = 3_000
 CONTEXT = Context(model_limit=LIMIT)
 SECRET = "Zanzibar-token"
-GOOD = f"## Facts and findings\n- the user asked for numbers {SECRET} [m1-m2]\n## Constraints\n- none"
+GOOD = (
+    f"## Facts and findings\n- the user asked for numbers {SECRET} [m1-m2]\n## Constraints\n- none"
+)
 
 Events = list[dict[str, Any]]
 
 
 def talker() -> ScriptedModel:
     """Return a model that answers each question with its number."""
-    return ScriptedModel(say=lambda sent: AIMessage(f"answer to {sent[-1].text.split()[0]} " + "a " * 82))
+    return ScriptedModel(
+        say=lambda sent: AIMessage(f"answer to {sent[-1].text.split()[0]} " + "a " * 82)
+    )
 
 
 def summariser(say: Callable[[Any], AIMessage] = lambda _: AIMessage(GOOD)) -> ScriptedModel:
@@ -47,11 +51,22 @@ class Hopeless(Rolling):
         with suppress(StopIteration):
             step = next(inner)
             while True:
-                step = inner.send((yield replace(step, text="") if isinstance(step, Draft) else step))
+                step = inner.send(
+                    (yield replace(step, text="") if isinstance(step, Draft) else step)
+                )
 
 
-def thread(model: BaseChatModel | None = None, *, thread_id: str = "t", saver: Any = None, store: Any = None, **more: Any) -> Conversation:
-    """Return a new conversation; `more` goes to `build_graph`. Without recall_history, whose definition takes room."""
+def thread(
+    model: BaseChatModel | None = None,
+    *,
+    thread_id: str = "t",
+    saver: Any = None,
+    store: Any = None,
+    **more: Any,
+) -> Conversation:
+    """Return a new conversation; `more` goes to `build_graph`. Without recall_history, whose
+    definition takes room.
+    """
     graph = build_graph(model=model or talker(), **{"recall": False, **more}).compile(
         checkpointer=saver or InMemorySaver(), store=store or InMemoryStore()
     )
@@ -60,7 +75,11 @@ def thread(model: BaseChatModel | None = None, *, thread_id: str = "t", saver: A
 
 def talk(conversation: Conversation, turns: int, start: int = 0, words: int = 82) -> Events:
     """Run so many turns and return their events, with those of what goes on after the last."""
-    events = [dict(e) for n in range(start, start + turns) for e in conversation.stream(f"q{n} " + "w " * words)]
+    events = [
+        dict(e)
+        for n in range(start, start + turns)
+        for e in conversation.stream(f"q{n} " + "w " * words)
+    ]
     locks = locks_of(conversation.graph.checkpointer)
     complete(locks.wait_for_job(conversation.thread_id, SYNC))
     return [*events, *map(dict, locks.events_of(conversation.thread_id))]

@@ -1,4 +1,6 @@
-"""Processes that talk on one thread at the same time and may be killed at any moment; each keeps a log of what it was told."""
+"""Processes that talk on one thread at the same time and may be killed at any moment; each keeps a
+log of what it was told.
+"""
 
 import os
 import time
@@ -50,7 +52,9 @@ def talk(url: str, name: str, numbers: range, when_busy: WhenBusy, path: Path) -
     """Ask the questions `name-number` one after the other, and log what becomes of each."""
     log = Log(path)
     with open_persistence(url, lease_seconds=LEASE_SECONDS) as kept:
-        conversation = Conversation(graph_on(kept.checkpointer, kept.store, log), "t", context=CONTEXT, when_busy=when_busy)
+        conversation = Conversation(
+            graph_on(kept.checkpointer, kept.store, log), "t", context=CONTEXT, when_busy=when_busy
+        )
         for number in numbers:
             text = f"{name}-{number}"
             log.write("asked", text)

@@ -37,7 +37,8 @@ CREATE VIEW through_two_views AS SELECT * FROM through_view;
 """
 
 ONLY = {
-    "sqlite": """
+    "sqlite": (
+        """
 WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t WHERE x < 2000) INSERT INTO numbers SELECT x FROM t;
 CREATE TABLE generated (price REAL, quantity INTEGER, total_price REAL GENERATED ALWAYS AS (price * quantity) VIRTUAL);
 INSERT INTO generated VALUES (2.5, 4);
@@ -46,8 +47,10 @@ INSERT INTO keyed VALUES ('a', 'first');
 CREATE TABLE gone (id INTEGER);
 CREATE VIEW broken AS SELECT id FROM gone;
 DROP TABLE gone;
-""",
-    "duckdb": """
+"""
+    ),
+    "duckdb": (
+        """
 INSERT INTO numbers SELECT range FROM range(2000);
 CREATE TABLE nested (part STRUCT(kind VARCHAR, size INTEGER), tags VARCHAR[], weights MAP(VARCHAR, DOUBLE));
 INSERT INTO nested VALUES ({'kind': 'bolt', 'size': 3}, ['a', 'b'], MAP {'x': 1.5});
@@ -61,8 +64,10 @@ CREATE MACRO our_macro() AS (SELECT max(secret) FROM vault);
 CREATE MACRO shout(x) AS upper(x);
 COMMENT ON TABLE people IS 'who works here';
 COMMENT ON COLUMN people.salary IS 'thousand francs a year';
-""",
-    "postgres": """
+"""
+    ),
+    "postgres": (
+        """
 INSERT INTO numbers SELECT generate_series(1, 2000);
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
 CREATE DOMAIN email AS text CHECK (VALUE LIKE '%@%');
@@ -92,7 +97,8 @@ CREATE EXTENSION tablefunc;
 COMMENT ON TABLE people IS 'who works here';
 COMMENT ON COLUMN people.salary IS 'thousand francs a year';
 ANALYZE;
-""",
+"""
+    ),
 }
 
 DENY_VAULT = TablePolicy(denied=frozenset({"vault"}))
@@ -101,7 +107,11 @@ DENY_VAULT = TablePolicy(denied=frozenset({"vault"}))
 def make(folder: Path, dialect: str, script: str | None = None, name: str = "shop") -> Place:
     """Make a database and return where it is; without a script it holds the schema above."""
     text = SCHEMA + ONLY[dialect] if script is None else script
-    return postgres_server().create(text) if dialect == "postgres" else make_file(folder, dialect, text, name)
+    return (
+        postgres_server().create(text)
+        if dialect == "postgres"
+        else make_file(folder, dialect, text, name)
+    )
 
 
 def make_file(folder: Path, dialect: str, text: str | None = None, name: str = "shop") -> Path:
@@ -126,6 +136,8 @@ def url(place: Place) -> str:
     return f"{'duckdb' if place.suffix == '.duckdb' else 'sqlite'}:///{place}"
 
 
-def open_at(place: Place, *, limits: QueryLimits | None = None, policy: TablePolicy = DENY_VAULT) -> Database:
+def open_at(
+    place: Place, *, limits: QueryLimits | None = None, policy: TablePolicy = DENY_VAULT
+) -> Database:
     """Open it, `vault` denied."""
     return Database.open(url(place), limits=limits, policy=policy)

@@ -1,4 +1,5 @@
-"""A process that puts results into a store: many of them, one huge one, or one it dies in the middle of.
+"""A process that puts results into a store: many of them, one huge one, or one it dies in the
+middle of.
 
     python -m tests.tools.result_writer FOLDER many COUNT | huge ROWS | die CHUNKS | die-at-rename
 
@@ -32,12 +33,29 @@ def main(folder: str, what: str, number: str = "0") -> None:
     store = ResultStore(Path(folder), clock=lambda: datetime.now(UTC))
     if what == "many":
         for _ in range(int(number)):
-            print(store.put("thread", columns=COLUMNS, types=TYPES, rows=numbered(3), sql=f"SELECT {os.getpid()}"), flush=True)
+            print(
+                store.put(
+                    "thread",
+                    columns=COLUMNS,
+                    types=TYPES,
+                    rows=numbered(3),
+                    sql=f"SELECT {os.getpid()}",
+                ),
+                flush=True,
+            )
     elif what == "huge":
-        store.put("thread", columns=COLUMNS, types=TYPES, rows=numbered(int(number)), sql="SELECT 1")
+        store.put(
+            "thread", columns=COLUMNS, types=TYPES, rows=numbered(int(number)), sql="SELECT 1"
+        )
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
     elif what == "die":
-        store.put("thread", columns=COLUMNS, types=TYPES, rows=numbered(int(number) * CHUNK_ROWS, dies=True), sql="SELECT 1")
+        store.put(
+            "thread",
+            columns=COLUMNS,
+            types=TYPES,
+            rows=numbered(int(number) * CHUNK_ROWS, dies=True),
+            sql="SELECT 1",
+        )
     else:
         Path.rename = lambda self, target: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[method-assign, assignment, return-value]
         store.put("thread", columns=COLUMNS, types=TYPES, rows=numbered(3), sql="SELECT 1")

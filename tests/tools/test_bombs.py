@@ -1,4 +1,6 @@
-"""Some of the bombs, beside honest queries: `python -m evals.bombs` throws them all, and measures times, too."""
+"""Some of the bombs, beside honest queries: `python -m evals.bombs` throws them all, and measures
+times, too.
+"""
 
 import re
 import tempfile
@@ -12,12 +14,32 @@ from tests.tools.databases import DIALECTS, Place, url
 
 LIMITS = QueryLimits(seconds=0.5, memory_bytes=200_000_000)
 SAMPLE = {
-    "sqlite": ("types within types", "9,000 conditions in a row", "an endless recursion of joins", "a text nearly replaced", "wide rows"),
-    "duckdb": ("types within types", "list_reduce of text", "replace of repeat", "list of everything", "an endless recursion of joins"),
-    "postgres": ("types within types", "a chain of 12,000 sums", "an endless recursion", "a temporary file", "repeat for each row"),
+    "sqlite": (
+        "types within types",
+        "9,000 conditions in a row",
+        "an endless recursion of joins",
+        "a text nearly replaced",
+        "wide rows",
+    ),
+    "duckdb": (
+        "types within types",
+        "list_reduce of text",
+        "replace of repeat",
+        "list of everything",
+        "an endless recursion of joins",
+    ),
+    "postgres": (
+        "types within types",
+        "a chain of 12,000 sums",
+        "an endless recursion",
+        "a temporary file",
+        "repeat for each row",
+    ),
 }
 MAY_BE_SLOW = re.compile("times as long|QueryTimeoutError")
-"""Times are for the evaluation to measure: the machine of the tests is busy, and half a second a short limit."""
+"""Times are for the evaluation to measure: the machine of the tests is busy, and half a second a
+short limit.
+"""
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -41,17 +41,30 @@ def test_keys_and_types_are_known(database: Database) -> None:
 
 def test_duckdb_comments_schemas_and_nested_types_are_known(databases: dict[str, Database]) -> None:
     catalog = databases["duckdb"].catalog()
-    people, items, nested = catalog.find("people"), catalog.find("sales.items"), catalog.find("nested")
+    people, items, nested = (
+        catalog.find("people"),
+        catalog.find("sales.items"),
+        catalog.find("nested"),
+    )
     assert people is not None
     assert items is not None
     assert nested is not None
     assert people.comment == "who works here"
-    assert next(column.comment for column in people.columns if column.name == "salary") == "thousand francs a year"
+    assert (
+        next(column.comment for column in people.columns if column.name == "salary")
+        == "thousand francs a year"
+    )
     assert items.columns[1].type == "DECIMAL(10,2)"
-    assert [column.type for column in nested.columns] == ["STRUCT(kind VARCHAR, size INTEGER)", "VARCHAR[]", "MAP(VARCHAR, DOUBLE)"]
+    assert [column.type for column in nested.columns] == [
+        "STRUCT(kind VARCHAR, size INTEGER)",
+        "VARCHAR[]",
+        "MAP(VARCHAR, DOUBLE)",
+    ]
 
 
-def test_sqlite_generated_columns_and_tables_without_rowid_are_known(databases: dict[str, Database]) -> None:
+def test_sqlite_generated_columns_and_tables_without_rowid_are_known(
+    databases: dict[str, Database],
+) -> None:
     catalog = databases["sqlite"].catalog()
     generated, keyed = catalog.find("generated"), catalog.find("keyed")
     assert generated is not None
@@ -61,7 +74,10 @@ def test_sqlite_generated_columns_and_tables_without_rowid_are_known(databases: 
 
 
 def test_a_key_that_points_at_a_denied_table_is_not_told(dialect: str, tmp_path: Path) -> None:
-    script = "CREATE TABLE vault (id INTEGER PRIMARY KEY); CREATE TABLE box (id INTEGER, vault_id INTEGER REFERENCES vault(id));"
+    script = (
+        "CREATE TABLE vault (id INTEGER PRIMARY KEY); CREATE TABLE box (id INTEGER, vault_id"
+        " INTEGER REFERENCES vault(id));"
+    )
     with open_at(make(tmp_path, dialect, script)) as database:
         box = database.catalog().find("box")
         assert box is not None
@@ -69,7 +85,10 @@ def test_a_key_that_points_at_a_denied_table_is_not_told(dialect: str, tmp_path:
 
 
 def test_a_sqlite_key_without_named_columns_points_at_the_primary_key(tmp_path: Path) -> None:
-    script = "CREATE TABLE a (x INTEGER PRIMARY KEY); CREATE TABLE b (y INTEGER REFERENCES A, z INTEGER REFERENCES missing);"
+    script = (
+        "CREATE TABLE a (x INTEGER PRIMARY KEY); CREATE TABLE b (y INTEGER REFERENCES A, z INTEGER"
+        " REFERENCES missing);"
+    )
     with open_at(make_file(tmp_path, "sqlite", script)) as database:
         table = database.catalog().find("b")
         assert table is not None
@@ -77,7 +96,10 @@ def test_a_sqlite_key_without_named_columns_points_at_the_primary_key(tmp_path: 
 
 
 def test_full_text_tables_can_be_searched_and_their_shadows_not(tmp_path: Path) -> None:
-    script = "CREATE VIRTUAL TABLE pages USING fts5(title, body); INSERT INTO pages VALUES ('one', 'a cat'), ('two', 'a dog');"
+    script = (
+        "CREATE VIRTUAL TABLE pages USING fts5(title, body); INSERT INTO pages VALUES ('one', 'a"
+        " cat'), ('two', 'a dog');"
+    )
     with open_at(make_file(tmp_path, "sqlite", script)) as database:
         assert [table.name for table in database.catalog().tables] == ["pages"]
         assert database.run("SELECT title FROM pages WHERE pages MATCH 'cat'").rows == [("one",)]
@@ -86,14 +108,24 @@ def test_full_text_tables_can_be_searched_and_their_shadows_not(tmp_path: Path) 
 
 
 def test_list_tables_is_paged_and_searched(dialect: str, tmp_path: Path) -> None:
-    script = "".join(f"CREATE TABLE table_{index:03} (id INTEGER, column_{index:03} TEXT);" for index in range(400))
+    script = "".join(
+        f"CREATE TABLE table_{index:03} (id INTEGER, column_{index:03} TEXT);"
+        for index in range(400)
+    )
     with open_at(make(tmp_path, dialect, script)) as database:
         first, last, beyond = (call(database, "list_tables", page=page) for page in (1, 8, 99))
-        assert (first["page"], first["pages"], first["total"], len(first["tables"])) == (1, 8, 400, 50)
+        assert (first["page"], first["pages"], first["total"], len(first["tables"])) == (
+            1,
+            8,
+            400,
+            50,
+        )
         assert last["tables"][-1]["name"] == "table_399"
         assert beyond["page"] == 8
         found = call(database, "list_tables", search="COLUMN_12")
-        assert [table["name"] for table in found["tables"]] == [f"table_{index}" for index in range(120, 130)]
+        assert [table["name"] for table in found["tables"]] == [
+            f"table_{index}" for index in range(120, 130)
+        ]
 
 
 def test_list_tables_has_the_agreed_form(database: Database) -> None:
@@ -110,7 +142,9 @@ def test_list_tables_has_the_agreed_form(database: Database) -> None:
 
 
 def test_describe_tables_has_the_agreed_form(database: Database) -> None:
-    answer = call(database, "describe_tables", names=["people", "bosses", "broken", "客户", '"Order Details"'])
+    answer = call(
+        database, "describe_tables", names=["people", "bosses", "broken", "客户", '"Order Details"']
+    )
     assert list(answer) == ["tables", "note"]
     people, bosses, broken, chinese, blank = answer["tables"]
     assert people["columns"][0]["primary_key"] is True
@@ -124,8 +158,12 @@ def test_describe_tables_has_the_agreed_form(database: Database) -> None:
     assert blank["name"] == "Order Details"
 
 
-@pytest.mark.parametrize(("name", "said"), [("peopel", "nearest tables: people"), ("vault", ""), ("through_view", "")])
-def test_an_unknown_table_is_an_error_that_names_only_what_is_there(name: str, said: str, database: Database) -> None:
+@pytest.mark.parametrize(
+    ("name", "said"), [("peopel", "nearest tables: people"), ("vault", ""), ("through_view", "")]
+)
+def test_an_unknown_table_is_an_error_that_names_only_what_is_there(
+    name: str, said: str, database: Database
+) -> None:
     with pytest.raises(QueryFailedError) as caught:
         call(database, "describe_tables", names=[name])
     assert said in str(caught.value)
@@ -141,15 +179,29 @@ def test_no_table_and_too_many_tables_are_errors(count: int, database: Database)
 @pytest.mark.parametrize(
     ("text", "first"),
     [
-        ("Bern", {"table": "people", "column": "city", "value": "Bern", "count": 2, "match": "exact"}),
-        ("bern", {"table": "people", "column": "city", "value": "Bern", "count": 2, "match": "case"}),
-        ("ber", {"table": "people", "column": "city", "value": "Bern", "count": 2, "match": "partial"}),
+        (
+            "Bern",
+            {"table": "people", "column": "city", "value": "Bern", "count": 2, "match": "exact"},
+        ),
+        (
+            "bern",
+            {"table": "people", "column": "city", "value": "Bern", "count": 2, "match": "case"},
+        ),
+        (
+            "ber",
+            {"table": "people", "column": "city", "value": "Bern", "count": 2, "match": "partial"},
+        ),
         ("zoë", {"table": "people", "column": "name", "value": "Zoë", "count": 1, "match": "case"}),
         ("ZOË", {"table": "people", "column": "name", "value": "Zoë", "count": 1, "match": "case"}),
-        ("上海", {"table": "客户", "column": "城市", "value": "上海", "count": 1, "match": "exact"}),
+        (
+            "上海",
+            {"table": "客户", "column": "城市", "value": "上海", "count": 1, "match": "exact"},
+        ),
     ],
 )
-def test_find_values_finds_exact_then_case_then_part(text: str, first: dict[str, object], database: Database) -> None:
+def test_find_values_finds_exact_then_case_then_part(
+    text: str, first: dict[str, object], database: Database
+) -> None:
     answer = call(database, "find_values", text=text)
     assert answer["matches"][0] == first
     assert list(answer) == ["matches", "more", "searched_columns", "note"]
@@ -167,11 +219,18 @@ def test_find_values_takes_every_text_as_text(text: str, database: Database) -> 
     assert call(database, "find_values", text=text)["matches"] == []
 
 
-def test_find_values_matches_numbers_and_dates_only_where_it_is_told_to_look(database: Database) -> None:
+def test_find_values_matches_numbers_and_dates_only_where_it_is_told_to_look(
+    database: Database,
+) -> None:
     assert call(database, "find_values", text="70")["matches"] == []
-    assert call(database, "find_values", text="70", table="people")["matches"][0]["column"] == "salary"
+    assert (
+        call(database, "find_values", text="70", table="people")["matches"][0]["column"] == "salary"
+    )
     assert call(database, "find_values", text="70", column="SALARY")["matches"][0]["value"] == 70
-    assert call(database, "find_values", text="2024-01", table="audit")["matches"][0]["column"] == "created"
+    assert (
+        call(database, "find_values", text="2024-01", table="audit")["matches"][0]["column"]
+        == "created"
+    )
 
 
 def test_find_values_sees_no_denied_table(database: Database) -> None:
@@ -185,9 +244,15 @@ def test_find_values_sees_no_denied_table(database: Database) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [({"text": " "}, "empty"), ({"text": "x", "table": "peple"}, "people"), ({"text": "x", "column": "citi"}, "city")],
+    [
+        ({"text": " "}, "empty"),
+        ({"text": "x", "table": "peple"}, "people"),
+        ({"text": "x", "column": "citi"}, "city"),
+    ],
 )
-def test_find_values_says_what_is_wrong(arguments: dict[str, str], said: str, database: Database) -> None:
+def test_find_values_says_what_is_wrong(
+    arguments: dict[str, str], said: str, database: Database
+) -> None:
     with pytest.raises(QueryFailedError, match=said):
         call(database, "find_values", **arguments)
 
@@ -195,7 +260,14 @@ def test_find_values_says_what_is_wrong(arguments: dict[str, str], said: str, da
 def test_run_sql_shows_the_model_a_little_and_keeps_all(database: Database) -> None:
     tool = {tool.name: tool for tool in database_tools(database)}["run_sql"]
     assert tool.metadata == {"kind": "query"}
-    message = tool.invoke({"type": "tool_call", "id": "1", "name": "run_sql", "args": {"sql": "SELECT n FROM numbers ORDER BY n"}})
+    message = tool.invoke(
+        {
+            "type": "tool_call",
+            "id": "1",
+            "name": "run_sql",
+            "args": {"sql": "SELECT n FROM numbers ORDER BY n"},
+        }
+    )
     assert isinstance(message, ToolMessage)
     shown = json.loads(str(message.content))
     assert list(shown) == ["row_count", "columns", "types", "shown", "rows", "note", "sql", "ms"]
@@ -240,7 +312,10 @@ def test_sqlite_values_of_every_kind_come_through(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sql", "cell"),
     [
-        ("170141183460469231731687303715884105727::HUGEINT", "170141183460469231731687303715884105727"),
+        (
+            "170141183460469231731687303715884105727::HUGEINT",
+            "170141183460469231731687303715884105727",
+        ),
         ("9007199254740993", "9007199254740993"),
         ("1.50::DECIMAL(10, 2)", 1.5),
         ("12345678901234567890.123456789::DECIMAL(38, 9)", "12345678901234567890.123456789"),
@@ -258,7 +333,9 @@ def test_sqlite_values_of_every_kind_come_through(tmp_path: Path) -> None:
         ("NULL", None),
     ],
 )
-def test_duckdb_values_of_every_kind_come_through(sql: str, cell: object, databases: dict[str, Database]) -> None:
+def test_duckdb_values_of_every_kind_come_through(
+    sql: str, cell: object, databases: dict[str, Database]
+) -> None:
     assert call(databases["duckdb"], "run_sql", sql=f"SELECT {sql} AS x")["rows"] == [[cell]]
 
 
@@ -290,7 +367,14 @@ REAL = [
     "northwind/northwind.db",
     *(
         f"cosql/databases/{name}.sqlite"
-        for name in ("car_1", "concert_singer", "cre_Doc_Template_Mgt", "museum_visit", "network_1", "pets_1")
+        for name in (
+            "car_1",
+            "concert_singer",
+            "cre_Doc_Template_Mgt",
+            "museum_visit",
+            "network_1",
+            "pets_1",
+        )
     ),
 ]
 
@@ -299,18 +383,28 @@ REAL = [
 def test_every_table_of_a_real_database_can_be_listed_described_and_read(name: str) -> None:
     if not (DATA / name).exists():
         pytest.skip(f"../shared/data/{name} is not there")
-    with Database.open(str(DATA / name), limits=QueryLimits(seconds=60, rows=100_000, bytes=50_000_000)) as database:
+    with Database.open(
+        str(DATA / name), limits=QueryLimits(seconds=60, rows=100_000, bytes=50_000_000)
+    ) as database:
         listed = call(database, "list_tables")
         names = [table["name"] for table in listed["tables"]]
         assert names
-        described = [table for name in names for table in call(database, "describe_tables", names=[name])["tables"]]
+        described = [
+            table
+            for name in names
+            for table in call(database, "describe_tables", names=[name])["tables"]
+        ]
         assert [table["name"] for table in described] == names
         for table in database.catalog().tables:
-            assert database.run(f"SELECT * FROM {table.sql_name} LIMIT 5").columns == tuple(column.name for column in table.columns)
+            assert database.run(f"SELECT * FROM {table.sql_name} LIMIT 5").columns == tuple(
+                column.name for column in table.columns
+            )
 
 
 def test_a_policy_may_name_a_schema(files: dict[str, Place]) -> None:
-    with open_at(files["duckdb"], policy=TablePolicy(denied=frozenset({"sales.items", "vault"}))) as database:
+    with open_at(
+        files["duckdb"], policy=TablePolicy(denied=frozenset({"sales.items", "vault"}))
+    ) as database:
         assert database.catalog().find("sales.items") is None
         with pytest.raises(QueryFailedError):
             database.run("SELECT * FROM sales.items")

@@ -44,15 +44,26 @@ CASES = [
     (
         "fan_out",
         "",
-        "SELECT c.region, avg(o.total) FROM customers c JOIN orders o ON o.customer_id = c.id JOIN lines l ON l.order_id = o.id GROUP BY 1",
-        "SELECT c.region, avg(o.total) FROM customers c JOIN orders o ON o.customer_id = c.id GROUP BY c.region",
+        (
+            "SELECT c.region, avg(o.total) FROM customers c JOIN orders o ON o.customer_id = c.id"
+            " JOIN lines l ON l.order_id = o.id GROUP BY 1"
+        ),
+        (
+            "SELECT c.region, avg(o.total) FROM customers c JOIN orders o ON o.customer_id = c.id"
+            " GROUP BY c.region"
+        ),
     ),
     (
         "fan_out",
         "",
-        "WITH s AS (SELECT o.customer_id AS k, sum(o.total) AS t FROM orders o JOIN lines l ON l.order_id = o.id GROUP BY 1)"
-        " SELECT k, t FROM s",
-        "WITH s AS (SELECT o.customer_id AS k, sum(o.total) AS t FROM orders o GROUP BY 1) SELECT k, t FROM s",
+        (
+            "WITH s AS (SELECT o.customer_id AS k, sum(o.total) AS t FROM orders o JOIN lines l ON"
+            " l.order_id = o.id GROUP BY 1) SELECT k, t FROM s"
+        ),
+        (
+            "WITH s AS (SELECT o.customer_id AS k, sum(o.total) AS t FROM orders o GROUP BY 1)"
+            " SELECT k, t FROM s"
+        ),
     ),
     (
         "fan_out",
@@ -90,12 +101,23 @@ CASES = [
         "SELECT name FROM customers WHERE region NOT IN ('north') AND id > 0",
         "SELECT name FROM customers WHERE coalesce(region, '') NOT IN ('north') AND id > 0",
     ),
-    ("nulls_dropped", "How many customers are there?", "SELECT count(region) FROM customers", "SELECT count(id) FROM customers"),
+    (
+        "nulls_dropped",
+        "How many customers are there?",
+        "SELECT count(region) FROM customers",
+        "SELECT count(id) FROM customers",
+    ),
     (
         "rows_lost",
         "The number of orders of all customers",
-        "SELECT c.name, count(o.id) FROM customers c JOIN orders o ON o.customer_id = c.id GROUP BY c.id, c.name",
-        "SELECT c.name, count(o.id) FROM customers c LEFT JOIN orders o ON o.customer_id = c.id GROUP BY c.id, c.name",
+        (
+            "SELECT c.name, count(o.id) FROM customers c JOIN orders o ON o.customer_id = c.id"
+            " GROUP BY c.id, c.name"
+        ),
+        (
+            "SELECT c.name, count(o.id) FROM customers c LEFT JOIN orders o ON o.customer_id = c.id"
+            " GROUP BY c.id, c.name"
+        ),
     ),
     (
         "date_bounds",
@@ -127,8 +149,18 @@ CASES = [
         "SELECT count(*) FROM films WHERE month = 7 AND day >= 4 AND day < 6",
         "SELECT count(*) FROM films WHERE month = 7 AND day >= 4 AND day <= 6",
     ),
-    ("unit", "How many minutes do they run?", "SELECT sum(length_seconds) FROM films", "SELECT sum(length_seconds) / 60.0 FROM films"),
-    ("unit", "", "SELECT sum(length_seconds) / 60.0 AS hours FROM films", "SELECT sum(length_seconds) / 3600.0 AS hours FROM films"),
+    (
+        "unit",
+        "How many minutes do they run?",
+        "SELECT sum(length_seconds) FROM films",
+        "SELECT sum(length_seconds) / 60.0 FROM films",
+    ),
+    (
+        "unit",
+        "",
+        "SELECT sum(length_seconds) / 60.0 AS hours FROM films",
+        "SELECT sum(length_seconds) / 3600.0 AS hours FROM films",
+    ),
     (
         "unit",
         "How many films run longer than 95 minutes?",
@@ -162,10 +194,21 @@ CASES = [
     (
         "measure",
         "",
-        "SELECT sum(p.unit_price * l.quantity * (1 - l.discount)) FROM lines l JOIN products p ON p.id = l.product_id",
-        "SELECT sum(l.unit_price * l.quantity * (1 - l.discount)) FROM lines l JOIN products p ON p.id = l.product_id",
+        (
+            "SELECT sum(p.unit_price * l.quantity * (1 - l.discount)) FROM lines l JOIN products p"
+            " ON p.id = l.product_id"
+        ),
+        (
+            "SELECT sum(l.unit_price * l.quantity * (1 - l.discount)) FROM lines l JOIN products p"
+            " ON p.id = l.product_id"
+        ),
     ),
-    ("measure", "What is the mean weight?", "SELECT avg(height) FROM products", "SELECT avg(weight) FROM products"),
+    (
+        "measure",
+        "What is the mean weight?",
+        "SELECT avg(height) FROM products",
+        "SELECT avg(weight) FROM products",
+    ),
     ("measure", "", "SELECT sum(rate) FROM products", "SELECT avg(rate) FROM products"),
     (
         "other_route",
@@ -204,20 +247,35 @@ def test_a_check_finds_the_faulty_query_and_lets_the_sound_one_pass(
 
 
 def test_a_finding_says_in_figures_what_it_found(dialect: str, shops: dict[str, Database]) -> None:
-    report = check_query(shops[dialect], "SELECT sum(o.total) FROM orders o JOIN lines l ON l.order_id = o.id")
+    report = check_query(
+        shops[dialect], "SELECT sum(o.total) FROM orders o JOIN lines l ON l.order_id = o.id"
+    )
     assert report.findings == [
-        {"code": "fan_out", "text": "SUM(o.total): 4 rows of o count 5 times, for a join repeats them", "figures": [4, 5]},
+        {
+            "code": "fan_out",
+            "text": "SUM(o.total): 4 rows of o count 5 times, for a join repeats them",
+            "figures": [4, 5],
+        },
     ]
 
 
-def test_without_data_that_shows_it_nothing_is_said(dialect: str, shops: dict[str, Database]) -> None:
+def test_without_data_that_shows_it_nothing_is_said(
+    dialect: str, shops: dict[str, Database]
+) -> None:
     sql = "SELECT sum(total) FROM orders WHERE placed BETWEEN '2024-03-01' AND '2024-03-31'"
     report = check_query(shops[dialect], sql)
     assert (report.findings, report.ok) == ([], ["the range of dates ends with whole days"])
 
 
-def called(database: Database, results: ThreadResults | None = None, **arguments: object) -> dict[str, Any]:
-    call = {"name": "check_sql", "args": {**arguments, "results": results}, "id": "1", "type": "tool_call"}
+def called(
+    database: Database, results: ThreadResults | None = None, **arguments: object
+) -> dict[str, Any]:
+    call = {
+        "name": "check_sql",
+        "args": {**arguments, "results": results},
+        "id": "1",
+        "type": "tool_call",
+    }
     answer: dict[str, Any] = json.loads(check_tool(database).invoke(call).text)
     return answer
 
@@ -225,18 +283,30 @@ def called(database: Database, results: ThreadResults | None = None, **arguments
 def test_a_result_is_checked_by_its_handle_and_run_again(tmp_path: Path) -> None:
     place = make(tmp_path, "sqlite", SHOP)
     with open_at(place, policy=TablePolicy()) as database:
-        results = ThreadResults(ResultStore(tmp_path / "results", clock=lambda: datetime(2024, 1, 1, tzinfo=UTC)), "t")
+        results = ThreadResults(
+            ResultStore(tmp_path / "results", clock=lambda: datetime(2024, 1, 1, tzinfo=UTC)), "t"
+        )
         handle = results.put(database.run("SELECT name, region FROM customers ORDER BY id"))
-        assert called(database, results, result=handle)["ok"] == ["run again, it gives the same rows"]
+        assert called(database, results, result=handle)["ok"] == [
+            "run again, it gives the same rows"
+        ]
         with sqlite3.connect(str(place)) as other:
             other.execute("UPDATE customers SET region = 'west' WHERE id = 3")
         other.close()
         [finding] = called(database, results, result=handle)["look_at"]
-    assert finding == {"code": "same_rows", "text": "run again, the query gives 3 of its 4 rows", "figures": [4, 3]}
+    assert finding == {
+        "code": "same_rows",
+        "text": "run again, the query gives 3 of its 4 rows",
+        "figures": [4, 3],
+    }
 
 
-def test_masked_cells_and_denied_tables_stay_out_of_every_check(dialect: str, places: dict[str, Place]) -> None:
-    policy = TablePolicy(masked_columns=frozenset({"customers.region"}), denied=frozenset({"orders"}))
+def test_masked_cells_and_denied_tables_stay_out_of_every_check(
+    dialect: str, places: dict[str, Place]
+) -> None:
+    policy = TablePolicy(
+        masked_columns=frozenset({"customers.region"}), denied=frozenset({"orders"})
+    )
     with open_at(places[dialect], policy=policy) as database:
         masked = check_query(database, "SELECT count(*) FROM customers WHERE region <> 'north'")
         report = check_query(database, "SELECT sum(unit_price * quantity + discount) FROM lines")
@@ -257,7 +327,9 @@ def test_masked_cells_and_denied_tables_stay_out_of_every_check(dialect: str, pl
         "/*/* x */ SELECT */ DELETE FROM customers",
     ],
 )
-def test_a_hostile_text_is_refused_as_any_query_is(sql: str, dialect: str, shops: dict[str, Database]) -> None:
+def test_a_hostile_text_is_refused_as_any_query_is(
+    sql: str, dialect: str, shops: dict[str, Database]
+) -> None:
     with pytest.raises(DatabaseError):
         check_query(shops[dialect], sql, "How many customers are there?")
 
@@ -266,28 +338,46 @@ def test_a_hostile_text_is_refused_as_any_query_is(sql: str, dialect: str, shops
     ("sql", "question"),
     [
         ("SELECT count(*) FROM customers WHERE region <> '{0.__class__} {9}'", "{0.__class__} %s"),
-        ("SELECT count(*) FROM customers WHERE region NOT IN ('a', '2024-02-31') AND name > '2024-13-45'", "from 31 to 45 February"),
-        ("SELECT sum(1) / 0.5, count(*) * 0 FROM customers GROUP BY 1 + 0", "in 0 minutes per 0 seconds, 100%"),
+        (
+            (
+                "SELECT count(*) FROM customers WHERE region NOT IN ('a', '2024-02-31') AND name >"
+                " '2024-13-45'"
+            ),
+            "from 31 to 45 February",
+        ),
+        (
+            "SELECT sum(1) / 0.5, count(*) * 0 FROM customers GROUP BY 1 + 0",
+            "in 0 minutes per 0 seconds, 100%",
+        ),
         ("SELECT 1", "How many"),
         ("SELECT * FROM (VALUES (1), (2)) AS v WHERE NOT (1 = 2)", "not"),
     ],
 )
-def test_odd_texts_and_questions_end_in_a_report(sql: str, question: str, dialect: str, shops: dict[str, Database]) -> None:
+def test_odd_texts_and_questions_end_in_a_report(
+    sql: str, question: str, dialect: str, shops: dict[str, Database]
+) -> None:
     report = check_query(shops[dialect], sql, question)
     assert report.queries[0].row_count >= 1
 
 
 def test_a_check_that_takes_too_long_says_so_and_a_query_raises(tmp_path: Path) -> None:
     script = "CREATE TABLE n (id INTEGER PRIMARY KEY, k INTEGER);\n"
-    script += "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t WHERE x < 6000) INSERT INTO n SELECT x, 1 FROM t;"
-    with open_at(make(tmp_path, "sqlite", script), limits=QueryLimits(seconds=0.4), policy=TablePolicy()) as database:
+    script += (
+        "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t WHERE x < 6000) INSERT INTO"
+        " n SELECT x, 1 FROM t;"
+    )
+    with open_at(
+        make(tmp_path, "sqlite", script), limits=QueryLimits(seconds=0.4), policy=TablePolicy()
+    ) as database:
         report = check_query(database, "SELECT a.id FROM n a JOIN n b ON a.k = b.k LIMIT 1")
         assert report.not_checked == ["fan_out: too_slow"]
         with pytest.raises(QueryTimeoutError):
             check_query(database, "SELECT sum(a.id * b.id) FROM n a JOIN n b ON a.k = b.k")
 
 
-def test_the_tool_is_no_part_of_a_thread_that_does_not_ask_for_it(shops: dict[str, Database]) -> None:
+def test_the_tool_is_no_part_of_a_thread_that_does_not_ask_for_it(
+    shops: dict[str, Database],
+) -> None:
     from longtable.tools.toolset import database_tools
 
     assert "check_sql" not in {tool.name for tool in database_tools(shops["sqlite"])}

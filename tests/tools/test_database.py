@@ -35,14 +35,16 @@ from tests.tools.databases import DENY_VAULT, Place, make_file, open_at, url
 
 HEAVY = {
     "sqlite": "SELECT count(*) FROM numbers a, numbers b, numbers c, numbers d",
-    "duckdb": "SELECT count(*) FROM range(3000000) a, range(3000000) b WHERE (a.range * b.range) % 11 = 5",
+    "duckdb": (
+        "SELECT count(*) FROM range(3000000) a, range(3000000) b WHERE (a.range * b.range) % 11 = 5"
+    ),
     "postgres": "SELECT count(*) FROM numbers a, numbers b, numbers c, numbers d",
 }
 JOIN_SECONDS = 20
 pytestmark = pytest.mark.usefixtures("opened_both_ways")
 
 
-# -- opening --------------------------------------------------------------------------------------------------------
+# -- opening ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -86,7 +88,9 @@ def _inside_a_file(folder: Path) -> Path:
 
 
 def _text(folder: Path) -> Path:
-    (folder / "text.db").write_text("this is no database at all, only a line of text\n" * 40, encoding="utf-8")
+    (folder / "text.db").write_text(
+        "this is no database at all, only a line of text\n" * 40, encoding="utf-8"
+    )
     return folder / "text.db"
 
 
@@ -109,8 +113,13 @@ def _missing_duckdb(folder: Path) -> Path:
     return folder / "missing.duckdb"
 
 
-@pytest.mark.parametrize("prepare", [_missing, _folder, _inside_a_file, _text, _empty, _torn, _torn_duckdb, _missing_duckdb])
-def test_what_is_not_a_database_is_said_and_nothing_is_made(prepare: Callable[[Path], Path], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "prepare",
+    [_missing, _folder, _inside_a_file, _text, _empty, _torn, _torn_duckdb, _missing_duckdb],
+)
+def test_what_is_not_a_database_is_said_and_nothing_is_made(
+    prepare: Callable[[Path], Path], tmp_path: Path
+) -> None:
     path = prepare(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(DatabaseUnavailableError) as caught, Database.open(str(path)) as database:
@@ -121,15 +130,21 @@ def test_what_is_not_a_database_is_said_and_nothing_is_made(prepare: Callable[[P
 
 
 def open_and_look(at: str, *, busy_seconds: float = 5.0) -> None:
-    """Open a database as far as it takes to see what is wrong with it: a worker tells that at the first call."""
+    """Open a database as far as it takes to see what is wrong with it: a worker tells that at the
+    first call.
+    """
     with Database.open(at, busy_seconds=busy_seconds) as database:
         database.catalog()
 
 
 def test_a_database_of_the_other_kind_is_told_apart(paths: dict[str, Path]) -> None:
-    with pytest.raises(DatabaseUnavailableError, match="it is a duckdb database, open it as duckdb:///"):
+    with pytest.raises(
+        DatabaseUnavailableError, match="it is a duckdb database, open it as duckdb:///"
+    ):
         open_and_look(f"sqlite:///{paths['duckdb']}")
-    with pytest.raises(DatabaseUnavailableError, match="it is a sqlite database, open it as sqlite:///"):
+    with pytest.raises(
+        DatabaseUnavailableError, match="it is a sqlite database, open it as sqlite:///"
+    ):
         open_and_look(f"duckdb:///{paths['sqlite']}")
 
 
@@ -148,7 +163,9 @@ def test_a_bare_path_and_a_relative_url_open_the_same_file(
             assert database.run("SELECT count(*) FROM people").rows == [(4,)]
 
 
-@pytest.mark.parametrize("name", ["odd name?mode=rwc#%41", "it's a 店", 'quo"te', "main", "temp", "memory", "select"])
+@pytest.mark.parametrize(
+    "name", ["odd name?mode=rwc#%41", "it's a 店", 'quo"te', "main", "temp", "memory", "select"]
+)
 def test_odd_file_names_open(file_dialect: str, name: str, tmp_path: Path) -> None:
     path = make_file(tmp_path, file_dialect, "CREATE TABLE t (x INTEGER)", name=name)
     with open_at(path) as database:
@@ -157,14 +174,18 @@ def test_odd_file_names_open(file_dialect: str, name: str, tmp_path: Path) -> No
 
 
 def test_reading_a_wal_database_leaves_no_file_beside_it(tmp_path: Path) -> None:
-    path = make_file(tmp_path, "sqlite", "PRAGMA journal_mode=WAL; CREATE TABLE t (x); INSERT INTO t VALUES (1);")
+    path = make_file(
+        tmp_path, "sqlite", "PRAGMA journal_mode=WAL; CREATE TABLE t (x); INSERT INTO t VALUES (1);"
+    )
     with open_at(path) as database:
         assert database.run("SELECT x FROM t").rows == [(1,)]
     assert sorted(tmp_path.iterdir()) == [path]
 
 
 def test_what_another_program_writes_is_seen_by_the_next_query(tmp_path: Path) -> None:
-    path = make_file(tmp_path, "sqlite", "PRAGMA journal_mode=WAL; CREATE TABLE t (x); INSERT INTO t VALUES (1);")
+    path = make_file(
+        tmp_path, "sqlite", "PRAGMA journal_mode=WAL; CREATE TABLE t (x); INSERT INTO t VALUES (1);"
+    )
     with open_at(path) as database:
         assert database.run("SELECT count(*) FROM t").rows == [(1,)]
         writer = sqlite3.connect(path)
@@ -175,8 +196,12 @@ def test_what_another_program_writes_is_seen_by_the_next_query(tmp_path: Path) -
         assert database.run("SELECT count(*) FROM t").rows == [(2,)]
 
 
-def test_a_link_to_a_wal_database_shows_what_a_writer_has_not_yet_moved_into_it(tmp_path: Path) -> None:
-    path = make_file(tmp_path, "sqlite", "PRAGMA journal_mode=WAL; CREATE TABLE t (x); INSERT INTO t VALUES (1);")
+def test_a_link_to_a_wal_database_shows_what_a_writer_has_not_yet_moved_into_it(
+    tmp_path: Path,
+) -> None:
+    path = make_file(
+        tmp_path, "sqlite", "PRAGMA journal_mode=WAL; CREATE TABLE t (x); INSERT INTO t VALUES (1);"
+    )
     (tmp_path / "links").mkdir()
     link = tmp_path / "links" / "link.db"
     link.symlink_to(path)
@@ -230,10 +255,18 @@ def test_a_locked_sqlite_file_is_unavailable_and_usable_again_after(tmp_path: Pa
     other.close()
 
 
-def test_a_duckdb_file_open_for_reading_elsewhere_opens_with_other_limits_too(paths: dict[str, Path]) -> None:
-    with open_at(paths["duckdb"]) as one, open_at(paths["duckdb"], limits=QueryLimits(memory_bytes=64_000_000)) as two:
+def test_a_duckdb_file_open_for_reading_elsewhere_opens_with_other_limits_too(
+    paths: dict[str, Path],
+) -> None:
+    with (
+        open_at(paths["duckdb"]) as one,
+        open_at(paths["duckdb"], limits=QueryLimits(memory_bytes=64_000_000)) as two,
+    ):
         other = duckdb.connect(str(paths["duckdb"]), read_only=True)
-        assert one.run("SELECT count(*) FROM people").rows == two.run("SELECT count(*) FROM people").rows
+        assert (
+            one.run("SELECT count(*) FROM people").rows
+            == two.run("SELECT count(*) FROM people").rows
+        )
         assert other.execute("SELECT count(*) FROM people").fetchall() == [(4,)]
         other.close()
 
@@ -247,7 +280,16 @@ def test_a_closed_database_says_so(dialect: str, files: dict[str, Place]) -> Non
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"seconds": 0}, {"seconds": -1}, {"seconds": float("nan")}, {"rows": 0}, {"rows": 1.5}, {"bytes": 10}, {"memory_bytes": True}]
+    "wrong",
+    [
+        {"seconds": 0},
+        {"seconds": -1},
+        {"seconds": float("nan")},
+        {"rows": 0},
+        {"rows": 1.5},
+        {"bytes": 10},
+        {"memory_bytes": True},
+    ],
 )
 def test_limits_out_of_range_are_config_errors(wrong: dict[str, float]) -> None:
     with pytest.raises(ConfigError, match=next(iter(wrong))):
@@ -259,21 +301,25 @@ def test_a_policy_given_as_one_word_is_a_config_error() -> None:
         TablePolicy(denied="vault")  # type: ignore[arg-type]  # wrong on purpose
 
 
-# -- what a caller's own connection holds ---------------------------------------------------------------------------
+# -- what a caller's own connection holds ----------------------------------------------------------
 
 WRITE_ELSEWHERE = {
-    "sqlite": """
+    "sqlite": (
+        """
 import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], timeout=0.1)
 connection.executemany("INSERT INTO t VALUES (?)", [(x,) for x in range(700)])
 connection.commit()
 connection.close()
-""",
-    "duckdb": """
+"""
+    ),
+    "duckdb": (
+        """
 import duckdb, sys
 with duckdb.connect(sys.argv[1]) as connection:
     connection.execute("INSERT INTO t SELECT * FROM range(700)")
-""",
+"""
+    ),
 }
 
 
@@ -318,7 +364,9 @@ def test_a_callers_lock_on_a_duckdb_file_stays(tmp_path: Path) -> None:
     with duckdb.connect(str(path)) as caller:
         for _ in range(3):
             # DuckDB has a file open for writing or reading.
-            with pytest.raises(DatabaseUnavailableError, match=r"already attached|Conflicting lock"):
+            with pytest.raises(
+                DatabaseUnavailableError, match=r"already attached|Conflicting lock"
+            ):
                 open_and_look(url(path))
             with pytest.raises(DatabaseUnavailableError, match="it is a duckdb database"):
                 open_and_look(f"sqlite:///{path}")
@@ -330,7 +378,7 @@ def test_a_callers_lock_on_a_duckdb_file_stays(tmp_path: Path) -> None:
         assert database.run("SELECT x FROM t").rows == [(1,), (2,)]
 
 
-# -- limits and cancelling ------------------------------------------------------------------------------------------
+# -- limits and cancelling -------------------------------------------------------------------------
 
 
 def test_each_limit_has_an_error_of_its_own(dialect: str, files: dict[str, Place]) -> None:
@@ -350,13 +398,23 @@ def test_a_result_of_exactly_the_limit_is_returned(dialect: str, files: dict[str
 
 
 def test_two_million_rows_are_given_up_before_they_are_fetched(files: dict[str, Place]) -> None:
-    with open_at(files["duckdb"], limits=QueryLimits(memory_bytes=32_000_000)) as database, pytest.raises(TooManyRowsError):
-        database.run("SELECT range, 'some text that is not short at all ' || range FROM range(2000000)")
+    with (
+        open_at(files["duckdb"], limits=QueryLimits(memory_bytes=32_000_000)) as database,
+        pytest.raises(TooManyRowsError),
+    ):
+        database.run(
+            "SELECT range, 'some text that is not short at all ' || range FROM range(2000000)"
+        )
     with open_at(files["sqlite"]) as database, pytest.raises(TooManyRowsError):
-        database.run("WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t WHERE x < 2000000) SELECT x, 'some text' FROM t")
+        database.run(
+            "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t WHERE x < 2000000)"
+            " SELECT x, 'some text' FROM t"
+        )
 
 
-def test_a_cancel_stops_the_running_query_and_no_other(dialect: str, files: dict[str, Place]) -> None:
+def test_a_cancel_stops_the_running_query_and_no_other(
+    dialect: str, files: dict[str, Place]
+) -> None:
     with open_at(files[dialect], limits=QueryLimits(seconds=60)) as database:
         database.catalog()
         cancel, caught = Cancel(), []
@@ -477,7 +535,7 @@ def test_an_engine_that_does_not_stop_is_left_behind_up_to_a_number() -> None:
         pytest.fail("the runner takes no work although all that was left behind has ended")
 
 
-# -- errors that help -----------------------------------------------------------------------------------------------
+# -- errors that help ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -487,7 +545,11 @@ def test_an_engine_that_does_not_stop_is_left_behind_up_to_a_number() -> None:
         ("SELECT p.salry FROM people p", QueryFailedError, "nearest columns: salary"),
         ("SELECT name FROM people WHERE citi = 'Bern'", QueryFailedError, "nearest columns: city"),
         ("SELECT salary FROM audit", QueryFailedError, "there is such a column in: people.salary"),
-        ("SELECT qqqqq FROM audit", QueryFailedError, "columns of audit: created, deleted_at, updates"),
+        (
+            "SELECT qqqqq FROM audit",
+            QueryFailedError,
+            "columns of audit: created, deleted_at, updates",
+        ),
         ("SELECT * FROM peple", QueryRefusedError, "nearest tables: people"),
         ("SELECT * FROM peple", QueryFailedError, "nearest tables: people"),
         ("SELECT * FROM order_details", QueryRefusedError, "nearest tables: Order Details"),
@@ -496,14 +558,22 @@ def test_an_engine_that_does_not_stop_is_left_behind_up_to_a_number() -> None:
         ("SELECT lenght(name) FROM people", QueryRefusedError, "nearest functions: length"),
     ],
 )
-def test_an_error_names_what_was_probably_meant(sql: str, kind: type[Exception], said: str, database: Database) -> None:
+def test_an_error_names_what_was_probably_meant(
+    sql: str, kind: type[Exception], said: str, database: Database
+) -> None:
     with pytest.raises(kind) as caught:
         database.run(sql)
     assert said in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    "sql", ["SELECT secrt FROM people", "SELECT secret FROM people", "SELECT * FROM valt", "SELECT * FROM through_vew"]
+    "sql",
+    [
+        "SELECT secrt FROM people",
+        "SELECT secret FROM people",
+        "SELECT * FROM valt",
+        "SELECT * FROM through_vew",
+    ],
 )
 def test_an_error_names_nothing_that_cannot_be_seen(sql: str, database: Database) -> None:
     with pytest.raises((QueryFailedError, QueryRefusedError)) as caught:
@@ -517,12 +587,23 @@ def test_the_sql_that_ran_is_told_without_comments(database: Database) -> None:
     assert result.sql == "SELECT name FROM people WHERE id = 1"
     assert result.rows == [("Ada",)]
     assert result.columns == ("name",)
-    assert result.types == ({"sqlite": "TEXT", "duckdb": "VARCHAR", "postgres": "text"}[database.dialect],)
+    assert result.types == (
+        {"sqlite": "TEXT", "duckdb": "VARCHAR", "postgres": "text"}[database.dialect],
+    )
 
 
-def test_names_in_double_quotes_are_shown_so_in_the_sql_and_in_the_headings(dialect: str, databases: dict[str, Database]) -> None:
-    result = databases[dialect].run('SELECT "Unit Price", max("Unit Price") + 1, 2 AS "two times" FROM "Order Details" GROUP BY 1')
-    assert result.sql == 'SELECT "Unit Price", MAX("Unit Price") + 1, 2 AS "two times" FROM "Order Details" GROUP BY 1'
+def test_names_in_double_quotes_are_shown_so_in_the_sql_and_in_the_headings(
+    dialect: str, databases: dict[str, Database]
+) -> None:
+    result = databases[dialect].run(
+        'SELECT "Unit Price", max("Unit Price") + 1, 2 AS "two times" FROM "Order Details" GROUP'
+        " BY 1"
+    )
+    assert (
+        result.sql
+        == 'SELECT "Unit Price", MAX("Unit Price") + 1, 2 AS "two times" FROM "Order Details" GROUP'
+        " BY 1"
+    )
     assert result.rows == [(2.5, 3.5, 2)]
     assert result.columns[0::2] == ("Unit Price", "two times")
     assert dialect != "sqlite" or result.columns[1] == 'MAX("Unit Price") + 1'
@@ -540,7 +621,9 @@ def test_odd_names_and_a_view_with_text_in_double_quotes_are_read_as_before(tmp_
         assert database.run('SELECT "x", [y] FROM "v"').rows == [(2, "no column")]
 
 
-def test_an_internal_error_of_duckdb_is_a_failed_query_and_the_next_one_works(paths: dict[str, Path]) -> None:
+def test_an_internal_error_of_duckdb_is_a_failed_query_and_the_next_one_works(
+    paths: dict[str, Path],
+) -> None:
     def without_wall() -> duckdb.DuckDBPyConnection:
         root = duckdb.connect(":memory:")
         root.execute(f"ATTACH '{paths['duckdb']}' AS shop (READ_ONLY)")
@@ -548,10 +631,13 @@ def test_an_internal_error_of_duckdb_is_a_failed_query_and_the_next_one_works(pa
 
     engine = DuckdbEngine(without_wall, alias="shop", memory_bytes=10**9)
     location, limits = parse_url(url(paths["duckdb"])), QueryLimits()
-    with Database(engine, url=url(paths["duckdb"]), location=location, limits=limits, policy=DENY_VAULT) as database:
+    with Database(
+        engine, url=url(paths["duckdb"]), location=location, limits=limits, policy=DENY_VAULT
+    ) as database:
         before = database.catalog()
         for _ in range(2):
-            # The wall refuses it. It has DuckDB 2.0 fail as other texts have other versions, and ends the instance.
+            # The wall refuses it. It has DuckDB 2.0 fail as other texts have other versions, and
+            # ends the instance.
             with pytest.raises(QueryFailedError, match="INTERNAL Error"):
                 database.read("SELECT * FROM enable_logging(storage_normalize := 1)", seconds=20)
             assert database.run("SELECT count(*) FROM people").rows == [(4,)]

@@ -1,4 +1,6 @@
-"""recall_history returns earlier messages word for word, within its budget, and hides what the model must not give."""
+"""recall_history returns earlier messages word for word, within its budget, and hides what the
+model must not give.
+"""
 
 import asyncio
 import json
@@ -15,7 +17,17 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ValidationError
 
 from longtable.base.errors import RecallRefusedError
-from longtable.tools.memory_tools import LEAST_TEXT, MOST_FOUND, MOST_SHOWN, NOTE, Hit, excerpt, recall, recall_tool, words_of
+from longtable.tools.memory_tools import (
+    LEAST_TEXT,
+    MOST_FOUND,
+    MOST_SHOWN,
+    NOTE,
+    Hit,
+    excerpt,
+    recall,
+    recall_tool,
+    words_of,
+)
 
 
 def hit(number: int, text: str = "the tailnum is N14228") -> Hit:
@@ -30,7 +42,9 @@ class Fixed:
     budget_chars: int = 4_000
     asked: list[tuple[Any, ...]] = field(default_factory=list)
 
-    def search(self, query: str, from_turn: int | None, to_turn: int | None, limit: int) -> Sequence[Hit]:
+    def search(
+        self, query: str, from_turn: int | None, to_turn: int | None, limit: int
+    ) -> Sequence[Hit]:
         self.asked.append((query, from_turn, to_turn, limit))
         return self.hits[:limit]
 
@@ -47,7 +61,12 @@ def call(**args: object) -> dict[str, object]:
 def test_the_model_sees_four_arguments_and_not_the_originals() -> None:
     tool = recall_tool()
     definition = convert_to_openai_tool(tool)["function"]
-    assert list(definition["parameters"]["properties"]) == ["query", "from_turn", "to_turn", "limit"]
+    assert list(definition["parameters"]["properties"]) == [
+        "query",
+        "from_turn",
+        "to_turn",
+        "limit",
+    ]
     assert definition["parameters"]["required"] == ["query"]
     assert tool.metadata == {"kind": "recall"}
     assert "originals" not in json.dumps(definition)
@@ -57,17 +76,22 @@ def test_the_model_sees_four_arguments_and_not_the_originals() -> None:
 def test_the_node_gives_the_originals_with_the_call(wait: bool) -> None:
     originals = Fixed([hit(3)])
     given_call = call(query="tailnum", from_turn=1, to_turn=2, limit=3, originals=originals)
-    answer = asyncio.run(recall_tool().ainvoke(given_call)) if wait else recall_tool().invoke(given_call)
+    answer = (
+        asyncio.run(recall_tool().ainvoke(given_call)) if wait else recall_tool().invoke(given_call)
+    )
     assert isinstance(answer, ToolMessage)
     assert (answer.tool_call_id, answer.status) == ("call_1", "success")
-    assert answer.content == (
-        '{"messages":[{"number":3,"id":"id-3","turn":1,"time":"2026-01-01T00:00:00+00:00","role":"ai","text":"the tailnum is N14228"}],'
-        f'"found":1,"shown":1,"note":"{NOTE}"}}'
+    assert (
+        answer.content
+        == '{"messages":[{"number":3,"id":"id-3","turn":1,"time":"2026-01-01T00:00:00+00:00","role":"ai","text":"the'
+        f' tailnum is N14228"}}],"found":1,"shown":1,"note":"{NOTE}"}}'
     )
     assert originals.asked == [("tailnum", 1, 2, MOST_FOUND)]
 
 
-@pytest.mark.parametrize("originals", [None, "mine", {"search": "x"}], ids=["missing", "text", "object"])
+@pytest.mark.parametrize(
+    "originals", [None, "mine", {"search": "x"}], ids=["missing", "text", "object"]
+)
 def test_originals_that_a_model_makes_up_are_refused(originals: object) -> None:
     with pytest.raises(ValidationError, match="originals"):
         recall_tool().invoke(call(query="x", **({"originals": originals} if originals else {})))
@@ -93,7 +117,11 @@ def test_nothing_found_says_what_to_try() -> None:
 
 @pytest.mark.parametrize(("limit", "shown"), [(-1, 1), (0, 1), (3, 3), (1_000, MOST_SHOWN)])
 def test_the_limit_is_kept_and_what_is_beyond_it_counted(limit: int, shown: int) -> None:
-    told = json.loads(recall(Fixed([hit(n) for n in range(30, 0, -1)], budget_chars=100_000), "tailnum", limit=limit))
+    told = json.loads(
+        recall(
+            Fixed([hit(n) for n in range(30, 0, -1)], budget_chars=100_000), "tailnum", limit=limit
+        )
+    )
     assert [message["number"] for message in told["messages"]] == list(range(30, 30 - shown, -1))
     assert (told["found"], told["shown"], told.get("more")) == (30, shown, None)
 
@@ -120,13 +148,16 @@ def test_as_many_as_were_asked_for_may_be_more() -> None:
 )
 def test_messages_are_read_by_their_numbers(query: str, numbers: list[int]) -> None:
     originals = Fixed([hit(n) for n in range(5)])
-    assert [message["number"] for message in json.loads(recall(originals, query))["messages"]] == numbers
+    assert [
+        message["number"] for message in json.loads(recall(originals, query))["messages"]
+    ] == numbers
     assert originals.asked == [tuple(numbers)]
 
 
 def test_a_range_is_read_whole_as_far_as_it_fits_and_never_searched_as_words() -> None:
     originals = Fixed([hit(n) for n in range(40)])
-    assert json.loads(recall(originals, "m11-m22"))["shown"] == 12  # more than a search shows by default
+    # More than a search shows by default.
+    assert json.loads(recall(originals, "m11-m22"))["shown"] == 12
     assert json.loads(recall(originals, "m50-m60"))["messages"] == []
     assert json.loads(recall(originals, "m1-m999999999"))["found"] == 39
     assert [type(asked[0]) for asked in originals.asked] == [int] * 3
@@ -140,12 +171,18 @@ def test_what_is_no_number_of_a_message_is_searched_for(query: str) -> None:
 
 
 def test_a_long_message_is_clipped_around_the_words_and_read_on_by_its_number() -> None:
-    text = "".join(f"line {n}: nothing here\n" for n in range(400)) + "the tailnum is N14228.\n" + "more of it\n" * 400
+    text = (
+        "".join(f"line {n}: nothing here\n" for n in range(400))
+        + "the tailnum is N14228.\n"
+        + "more of it\n" * 400
+    )
     originals = Fixed([hit(7, text)], budget_chars=700)
     (shown,) = json.loads(recall(originals, "which tailnums?"))["messages"]
     assert "the tailnum is N14228." in shown["text"]
     before, middle, after = re.fullmatch(
-        r"\[… ([\d,]+) characters …\] (.*) \[… [\d,]+ more characters: ask for (m7\+\d+) …\]", shown["text"], re.DOTALL
+        r"\[… ([\d,]+) characters …\] (.*) \[… [\d,]+ more characters: ask for (m7\+\d+) …\]",
+        shown["text"],
+        re.DOTALL,
     ).groups()  # type: ignore[union-attr]  # a mismatch fails the test
     assert text[int(before.replace(",", "")) :].startswith(middle)
 
@@ -165,15 +202,26 @@ def test_a_long_message_is_clipped_around_the_words_and_read_on_by_its_number() 
 
 TEXTS = st.one_of(
     st.text(max_size=40),
-    st.sampled_from(['"quoted" \\ \n', "二月的航班延误 " * 40, "tailnum " * 400, "\x00\ud800" * 50, "x" * 3_000]),
+    st.sampled_from(
+        ['"quoted" \\ \n', "二月的航班延误 " * 40, "tailnum " * 400, "\x00\ud800" * 50, "x" * 3_000]
+    ),
 )
 
 
 @given(
-    st.lists(TEXTS, max_size=8), st.integers(400, 3_000), st.sampled_from(["tailnum", "航班延误", "m1 m2 m3", "zzz"]), st.integers(1, 20)
+    st.lists(TEXTS, max_size=8),
+    st.integers(400, 3_000),
+    st.sampled_from(["tailnum", "航班延误", "m1 m2 m3", "zzz"]),
+    st.integers(1, 20),
 )
-def test_an_answer_is_never_over_its_budget(texts: list[str], budget: int, query: str, limit: int) -> None:
-    answer = recall(Fixed([hit(n, text) for n, text in enumerate(texts, 1)], budget_chars=budget), query, limit=limit)
+def test_an_answer_is_never_over_its_budget(
+    texts: list[str], budget: int, query: str, limit: int
+) -> None:
+    answer = recall(
+        Fixed([hit(n, text) for n, text in enumerate(texts, 1)], budget_chars=budget),
+        query,
+        limit=limit,
+    )
     assert len(answer) <= budget
     assert answer.encode(), "no half characters: no request could be sent with them"
     told = json.loads(answer)
@@ -182,11 +230,20 @@ def test_an_answer_is_never_over_its_budget(texts: list[str], budget: int, query
     if len(told["messages"]) > 1:
         for message in told["messages"]:
             text = texts[message["number"] - 1]
-            assert message["text"] == text.replace("\ud800", "\ufffd") or len(message["text"]) >= min(LEAST_TEXT, len(text))
+            assert message["text"] == text.replace("\ud800", "\ufffd") or len(
+                message["text"]
+            ) >= min(LEAST_TEXT, len(text))
 
 
-@given(TEXTS, st.sampled_from(["tailnum", "航班", "the", "n1 n2"]), st.integers(0, 500), st.none() | st.integers(0, 5_000))
-def test_an_excerpt_is_a_slice_and_its_marks_count_what_is_left_out(text: str, query: str, size: int, start: int | None) -> None:
+@given(
+    TEXTS,
+    st.sampled_from(["tailnum", "航班", "the", "n1 n2"]),
+    st.integers(0, 500),
+    st.none() | st.integers(0, 5_000),
+)
+def test_an_excerpt_is_a_slice_and_its_marks_count_what_is_left_out(
+    text: str, query: str, size: int, start: int | None
+) -> None:
     shown = excerpt(text, words_of(query), size, start=start, name="m1")
     before = re.match(r"\[… ([\d,]+) characters …\] ", shown)
     after = re.search(r" \[… ([\d,]+) more characters: ask for m1\+(\d+) …\]$", shown)
@@ -213,5 +270,13 @@ def test_words_are_looked_for_without_their_endings(query: str, words: list[str]
 
 
 def test_the_place_where_most_words_stand_together_is_shown() -> None:
-    text = "carrier " * 100 + "x " * 500 + "the carrier with the worst delay " + "y " * 500 + "delay " * 100
-    assert "the carrier with the worst delay" in excerpt(text, words_of("carrier delay"), 200, name="m1")
+    text = (
+        "carrier " * 100
+        + "x " * 500
+        + "the carrier with the worst delay "
+        + "y " * 500
+        + "delay " * 100
+    )
+    assert "the carrier with the worst delay" in excerpt(
+        text, words_of("carrier delay"), 200, name="m1"
+    )

@@ -1,10 +1,17 @@
-"""What is wrong with a query is told as data, the same on all engines: what kind of fault, where as it was asked, what was meant."""
+"""What is wrong with a query is told as data, the same on all engines: what kind of fault, where as
+it was asked, what was meant.
+"""
 
 from pathlib import Path
 
 import pytest
 
-from longtable.base.errors import DatabaseError, QueryFailedError, QueryRefusedError, ResultTooLargeError
+from longtable.base.errors import (
+    DatabaseError,
+    QueryFailedError,
+    QueryRefusedError,
+    ResultTooLargeError,
+)
 from longtable.tools.database import Database, QueryLimits
 from tests.tools.databases import Place, open_at
 
@@ -13,10 +20,20 @@ FAULTS: list[tuple[str, str, tuple[int, int] | None, tuple[str, ...]]] = [
     ("SELECT * FROM people WHERE (id = 1", "syntax", (1, 34), ()),
     ("SELECT id\n  FROM peple", "unknown_name", (2, 8), ("people",)),
     ("SELECT id,\n  salry FROM people", "unknown_name", (2, 3), ("salary",)),
-    ("SELECT b.name, p.salry FROM people p JOIN people b ON b.id = p.boss_id", "unknown_name", (1, 18), ("salary",)),
+    (
+        "SELECT b.name, p.salry FROM people p JOIN people b ON b.id = p.boss_id",
+        "unknown_name",
+        (1, 18),
+        ("salary",),
+    ),
     ("SELECT count(*) FROM people WHERE \"citi\" = 'Bern'", "unknown_name", (1, 35), ("city",)),
     ('SELECT count(*) FROM people WHERE name = "J. Smith"', "unknown_name", (1, 42), ()),
-    ('WITH p AS (SELECT id,\n "citi" FROM people) SELECT * FROM p', "unknown_name", (2, 2), ("city",)),
+    (
+        'WITH p AS (SELECT id,\n "citi" FROM people) SELECT * FROM p',
+        "unknown_name",
+        (2, 2),
+        ("city",),
+    ),
     ('SELECT name FROM people ORDER BY "nme"', "unknown_name", (1, 34), ("name",)),
     ('SELECT count(*) FROM people GROUP BY "nme"', "unknown_name", (1, 38), ("name",)),
     ("SELECT max(id) FROM people HAVING max(\"nme\") = 'x'", "unknown_name", (1, 39), ("name",)),
@@ -36,18 +53,26 @@ FAULTS: list[tuple[str, str, tuple[int, int] | None, tuple[str, ...]]] = [
 
 @pytest.mark.parametrize(("sql", "problem", "place", "nearest"), FAULTS)
 def test_an_error_tells_its_class_its_place_and_the_nearest_names(
-    sql: str, problem: str, place: tuple[int, int] | None, nearest: tuple[str, ...], database: Database
+    sql: str,
+    problem: str,
+    place: tuple[int, int] | None,
+    nearest: tuple[str, ...],
+    database: Database,
 ) -> None:
     with pytest.raises(DatabaseError) as caught:
         database.run(sql)
     error = caught.value
-    assert error.problem == ("syntax" if problem == "other" and database.dialect == "postgres" else problem)
+    assert error.problem == (
+        "syntax" if problem == "other" and database.dialect == "postgres" else problem
+    )
     if place is not None:
         assert (error.line, error.column) == place
     assert error.nearest[: len(nearest)] == nearest
 
 
-def test_of_text_in_double_quotes_it_is_said_that_text_stands_in_single_ones(database: Database) -> None:
+def test_of_text_in_double_quotes_it_is_said_that_text_stands_in_single_ones(
+    database: Database,
+) -> None:
     with pytest.raises(QueryFailedError) as caught:
         database.run('SELECT id FROM people WHERE name = "O\'Neil"')
     assert caught.value.hint.endswith("if text is meant, it stands in single quotes: 'O''Neil'")
@@ -91,7 +116,9 @@ def test_of_calls_that_grow_the_one_at_fault_is_told(
     assert (caught.value.rule, caught.value.line, caught.value.column) == ("growth", *place)
 
 
-def test_an_argument_that_is_no_json_is_a_type_error_in_sqlite(databases: dict[str, Database]) -> None:
+def test_an_argument_that_is_no_json_is_a_type_error_in_sqlite(
+    databases: dict[str, Database],
+) -> None:
     with pytest.raises(DatabaseError) as caught:
         databases["sqlite"].run("SELECT json_extract(name, '$.a') FROM people")
     assert caught.value.problem == "type"
@@ -100,7 +127,11 @@ def test_an_argument_that_is_no_json_is_a_type_error_in_sqlite(databases: dict[s
 @pytest.mark.parametrize(
     ("limits", "sql", "problem"),
     [
-        (QueryLimits(seconds=0.2), "SELECT count(*) FROM numbers a, numbers b, numbers c, numbers d", "too_slow"),
+        (
+            QueryLimits(seconds=0.2),
+            "SELECT count(*) FROM numbers a, numbers b, numbers c, numbers d",
+            "too_slow",
+        ),
         (QueryLimits(rows=3), "SELECT n FROM numbers", "too_big"),
     ],
 )
@@ -113,6 +144,9 @@ def test_what_is_too_much_is_told_as_slow_or_big(
 
 
 def test_a_result_over_its_bytes_is_too_big(paths: dict[str, Path]) -> None:
-    with open_at(paths["duckdb"], limits=QueryLimits(bytes=1_000)) as database, pytest.raises(ResultTooLargeError) as caught:
+    with (
+        open_at(paths["duckdb"], limits=QueryLimits(bytes=1_000)) as database,
+        pytest.raises(ResultTooLargeError) as caught,
+    ):
         database.run("SELECT n, n, n FROM numbers")
     assert caught.value.problem == "too_big"

@@ -17,5 +17,7 @@ for connection in (empty_instance(memory_bytes=10**8), parquet._connect()):
 def test_duckdb_draws_no_bar_where_python_is_interactive(tmp_path: Path) -> None:
     script = tmp_path / "interactive.py"
     script.write_text(INTERACTIVE)
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=True
+    )
     assert done.stdout.split("\n") == ["(False,)", "(False,)", ""]

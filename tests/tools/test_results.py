@@ -50,7 +50,12 @@ def store(tmp_path: Path) -> ResultStore:
 
 
 def put(
-    store: ResultStore, rows: Sequence[Sequence[object]], *, thread: str = "t", columns: Sequence[str] = ("n",), sql: str = "SELECT 1"
+    store: ResultStore,
+    rows: Sequence[Sequence[object]],
+    *,
+    thread: str = "t",
+    columns: Sequence[str] = ("n",),
+    sql: str = "SELECT 1",
 ) -> str:
     return store.put(thread, columns=columns, types=["ANY"] * len(columns), rows=rows, sql=sql)
 
@@ -60,19 +65,41 @@ def noise(count: int, *, seed: int = 1) -> list[tuple[object, ...]]:
     return [((number * 2654435761 * seed) % 2**62,) for number in range(count)]
 
 
-def test_handles_count_up_within_a_thread_and_stand_alone_between_threads(store: ResultStore) -> None:
-    assert [put(store, [(1,)]), put(store, [(2,)]), put(store, [(3,)], thread="u"), put(store, [(4,)])] == ["r1", "r2", "r1", "r3"]
+def test_handles_count_up_within_a_thread_and_stand_alone_between_threads(
+    store: ResultStore,
+) -> None:
+    assert [
+        put(store, [(1,)]),
+        put(store, [(2,)]),
+        put(store, [(3,)], thread="u"),
+        put(store, [(4,)]),
+    ] == ["r1", "r2", "r1", "r3"]
     assert store.get("u", "r1").rows == [(3,)]
     assert [meta.handle for meta in store.handles("t")] == ["r1", "r2", "r3"]
 
 
 def test_what_was_put_in_comes_out(store: ResultStore) -> None:
-    handle = store.put("t", columns=["id", "名称"], types=["BIGINT", "VARCHAR"], rows=[(1, "甲"), (2, None)], sql="SELECT id, 名称 FROM x")
+    handle = store.put(
+        "t",
+        columns=["id", "名称"],
+        types=["BIGINT", "VARCHAR"],
+        rows=[(1, "甲"), (2, None)],
+        sql="SELECT id, 名称 FROM x",
+    )
     meta = store.meta("t", handle)
-    assert (meta.sql, meta.columns, meta.types, meta.row_count) == ("SELECT id, 名称 FROM x", ("id", "名称"), ("BIGINT", "VARCHAR"), 2)
+    assert (meta.sql, meta.columns, meta.types, meta.row_count) == (
+        "SELECT id, 名称 FROM x",
+        ("id", "名称"),
+        ("BIGINT", "VARCHAR"),
+        2,
+    )
     assert meta.created == "2026-01-01T00:01:00+00:00"
     result = store.get("t", " R1 ")
-    assert (result.rows, result.columns, result.row_count) == ([(1, "甲"), (2, None)], ("id", "名称"), 2)
+    assert (result.rows, result.columns, result.row_count) == (
+        [(1, "甲"), (2, None)],
+        ("id", "名称"),
+        2,
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,7 +114,10 @@ def test_what_was_put_in_comes_out(store: ResultStore) -> None:
         [Decimal("12.50"), Decimal("-0.001"), None],
         [date(1, 1, 1), date(9999, 12, 31)],
         [datetime(1500, 1, 1, 1, 1, 1, 5), None],
-        [datetime(2020, 1, 1, tzinfo=UTC), datetime(2020, 1, 1, tzinfo=timezone(timedelta(hours=2)))],
+        [
+            datetime(2020, 1, 1, tzinfo=UTC),
+            datetime(2020, 1, 1, tzinfo=timezone(timedelta(hours=2))),
+        ],
         [time(23, 59, 59, 999_999), time(0)],
         [timedelta(days=1, seconds=3), timedelta(0)],
         [b"", b"\x00\xff", None],
@@ -115,16 +145,27 @@ def test_cells_keep_their_value(store: ResultStore, cells: list[object]) -> None
         ([None, None], [None, None]),
     ],
 )
-def test_cells_without_a_type_of_their_own_are_kept_as_text(store: ResultStore, cells: list[object], kept: list[object]) -> None:
+def test_cells_without_a_type_of_their_own_are_kept_as_text(
+    store: ResultStore, cells: list[object], kept: list[object]
+) -> None:
     put(store, [(cell,) for cell in cells])
     assert [row[0] for row in store.get("t", "r1").rows] == kept
 
 
 @pytest.mark.parametrize(
     ("early", "late", "kept"),
-    [(None, 5, 5), (5, None, None), (1, "a", "a"), (1, 2**70, 2**70), (Decimal("1.5"), Decimal("1.25"), "1.25"), ("a", None, None)],
+    [
+        (None, 5, 5),
+        (5, None, None),
+        (1, "a", "a"),
+        (1, 2**70, 2**70),
+        (Decimal("1.5"), Decimal("1.25"), "1.25"),
+        ("a", None, None),
+    ],
 )
-def test_a_column_may_change_its_kind_between_chunks(store: ResultStore, early: object, late: object, kept: object) -> None:
+def test_a_column_may_change_its_kind_between_chunks(
+    store: ResultStore, early: object, late: object, kept: object
+) -> None:
     put(store, [(early,)] * CHUNK_ROWS + [(late,)])
     rows = store.get("t", "r1").rows
     assert len(rows) == CHUNK_ROWS + 1
@@ -153,15 +194,35 @@ def test_pages_are_in_order_and_bounded(store: ResultStore) -> None:
     assert len(store.page("t", "r1", page=-1, size=10**9).rows) == 45
 
 
-@pytest.mark.parametrize("handle", ["r2", "r0", "r", "", "1", "../t", "r1/../r1", "r1\x00", "r99999999999", "r٣", "data.parquet"])
-def test_a_handle_that_never_was_is_unknown_and_names_those_that_are(store: ResultStore, handle: str) -> None:
+@pytest.mark.parametrize(
+    "handle",
+    ["r2", "r0", "r", "", "1", "../t", "r1/../r1", "r1\x00", "r99999999999", "r٣", "data.parquet"],
+)
+def test_a_handle_that_never_was_is_unknown_and_names_those_that_are(
+    store: ResultStore, handle: str
+) -> None:
     put(store, [(1,)])
     with pytest.raises(UnknownResultError, match="there are r1"):
         store.page("t", handle)
 
 
 @pytest.mark.parametrize(
-    "thread", ["..", "../../etc", "/etc/passwd", "", "a/b", "a\\b", "a\x00b", "x" * 10_000, ".", "CON", "\ud800", "T", "t"]
+    "thread",
+    [
+        "..",
+        "../../etc",
+        "/etc/passwd",
+        "",
+        "a/b",
+        "a\\b",
+        "a\x00b",
+        "x" * 10_000,
+        ".",
+        "CON",
+        "\ud800",
+        "T",
+        "t",
+    ],
 )
 def test_no_thread_id_leads_outside_the_folder(tmp_path: Path, thread: str) -> None:
     folder = tmp_path / "deep" / "results"
@@ -194,11 +255,20 @@ def test_past_the_thread_quota_what_was_unused_longest_goes(tmp_path: Path) -> N
     put(store, noise(2_000, seed=9), thread="u")
     store.page("t", "r1")
     assert put(store, noise(2_000, seed=4)) == "r4"
-    assert [store.is_gone("t", meta.handle) for meta in store.handles("t")] == [False, True, False, False]
+    assert [store.is_gone("t", meta.handle) for meta in store.handles("t")] == [
+        False,
+        True,
+        False,
+        False,
+    ]
     assert not store.is_gone("u", "r1")
     with pytest.raises(ResultGoneError, match="SELECT 2") as caught:
         store.page("t", "r2")
-    assert (caught.value.handle, caught.value.sql, caught.value.code) == ("r2", "SELECT 2", "result_gone")
+    assert (caught.value.handle, caught.value.sql, caught.value.code) == (
+        "r2",
+        "SELECT 2",
+        "result_gone",
+    )
     assert store.meta("t", "r2").row_count == 2_000
     with pytest.raises(ResultGoneError):
         store.sql("t", "SELECT count(*) FROM r2")
@@ -252,7 +322,7 @@ def test_a_folder_that_cannot_be_written_is_a_typed_error(tmp_path: Path) -> Non
         put(ResultStore(tmp_path / "file", clock=Clock()), [(1,)])
 
 
-# -- SQL over handles -------------------------------------------------------------------------------------------------
+# -- SQL over handles ------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -276,7 +346,9 @@ def two(store: ResultStore) -> ResultStore:
         ("SELECT 1 + 1", [(2,)]),
     ],
 )
-def test_sql_joins_the_results_of_a_thread(two: ResultStore, sql: str, rows: list[tuple[object, ...]]) -> None:
+def test_sql_joins_the_results_of_a_thread(
+    two: ResultStore, sql: str, rows: list[tuple[object, ...]]
+) -> None:
     assert two.sql("t", sql).rows == rows
 
 
@@ -324,7 +396,9 @@ def attempt(store: ResultStore, sql: str) -> list[tuple[object, ...]]:
     [table], path = catalog_of([store.meta("t", "r1")]).tables, store.path("t", "r1")
     limits = QueryLimits()
     with session_over_files({table: path}, limits=limits) as session:
-        return session.fetch(sql.replace("FILE", str(path)), limits=limits, stop=Stop(seconds=5)).rows
+        return session.fetch(
+            sql.replace("FILE", str(path)), limits=limits, stop=Stop(seconds=5)
+        ).rows
 
 
 @pytest.mark.parametrize(
@@ -354,7 +428,10 @@ def test_the_engine_refuses_by_itself(two: ResultStore, sql: str) -> None:
 def test_limits_and_cancel_hold_over_handles(two: ResultStore) -> None:
     with pytest.raises(TooManyRowsError):
         two.sql("t", "SELECT a.id FROM r1 a, r1 b", limits=QueryLimits(rows=5))
-    endless = "SELECT count(*) FROM range(100000000) a, range(100000000) b, r1 WHERE a.range + b.range = r1.id"
+    endless = (
+        "SELECT count(*) FROM range(100000000) a, range(100000000) b, r1 WHERE a.range + b.range ="
+        " r1.id"
+    )
     with pytest.raises(QueryTimeoutError):
         two.sql("t", endless, limits=QueryLimits(seconds=0.3))
     cancel = Cancel()
@@ -372,11 +449,17 @@ def test_a_folder_with_odd_characters_is_read_as_it_is_named(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("url", ["sqlite", "duckdb"])
-def test_a_real_query_result_goes_in_as_it_is(store: ResultStore, url: str, make_database: Callable[[str], Database]) -> None:
+def test_a_real_query_result_goes_in_as_it_is(
+    store: ResultStore, url: str, make_database: Callable[[str], Database]
+) -> None:
     with make_database(url) as database:
         result = database.run("SELECT 1 AS one, 'a' AS a, NULL AS empty, 2.5 AS x")
-    handle = store.put("t", columns=result.columns, types=result.types, rows=result.rows, sql=result.sql)
-    assert [tuple(map(str, row)) for row in store.get("t", handle).rows] == [tuple(map(str, row)) for row in result.rows]
+    handle = store.put(
+        "t", columns=result.columns, types=result.types, rows=result.rows, sql=result.sql
+    )
+    assert [tuple(map(str, row)) for row in store.get("t", handle).rows] == [
+        tuple(map(str, row)) for row in result.rows
+    ]
 
 
 @pytest.fixture
@@ -398,19 +481,26 @@ def make_database(tmp_path: Path) -> Callable[[str], Database]:
     return make
 
 
-# -- several processes ------------------------------------------------------------------------------------------------
+# -- several processes -----------------------------------------------------------------------------
 
 
 def run(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.tools.result_writer", str(folder), *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "tests.tools.result_writer", str(folder), *arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
     )
 
 
 def test_two_processes_on_one_store_share_no_handle(tmp_path: Path) -> None:
     writers = [run(tmp_path, "many", "15") for _ in range(2)]
-    handles = [handle for writer in writers for handle in writer.communicate(timeout=120)[0].split()]
-    assert sorted(handles, key=lambda handle: int(handle[1:])) == [f"r{number}" for number in range(1, 31)]
+    handles = [
+        handle for writer in writers for handle in writer.communicate(timeout=120)[0].split()
+    ]
+    assert sorted(handles, key=lambda handle: int(handle[1:])) == [
+        f"r{number}" for number in range(1, 31)
+    ]
     store = ResultStore(tmp_path, clock=Clock())
     assert all(len(store.get("thread", handle).rows) == 3 for handle in handles)
 
@@ -434,6 +524,10 @@ def test_two_million_rows_take_no_more_memory_than_a_few(tmp_path: Path) -> None
     assert many < few + 200
     store = ResultStore(tmp_path, clock=Clock())
     assert store.meta("thread", "r2").row_count == 2_000_000
-    assert store.page("thread", "r2", page=100_000).rows[-1] == (1_999_999, "name 999", 1_999_999 / 7)
+    assert store.page("thread", "r2", page=100_000).rows[-1] == (
+        1_999_999,
+        "name 999",
+        1_999_999 / 7,
+    )
     assert store.sql("thread", "SELECT count(*), max(id) FROM r2").rows == [(2_000_000, 1_999_999)]
     assert store.path("thread", "r2").stat().st_size == store.meta("thread", "r2").bytes

@@ -1,4 +1,6 @@
-"""A value comes back from the worker as the engine's library gives it in process: equal, and of the same Python type."""
+"""A value comes back from the worker as the engine's library gives it in process: equal, and of the
+same Python type.
+"""
 
 import math
 from collections.abc import Iterator
@@ -97,7 +99,10 @@ DUCKDB = [
     "MAP {{'a': 1}: [2]}",
     "row(1, 'x')",
     "union_value(n := 1)",
-    "[{'id': 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::UUID, 'at': TIMESTAMPTZ '2024-01-01 00:00:00+00'}]",
+    (
+        "[{'id': 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::UUID, 'at': TIMESTAMPTZ '2024-01-01"
+        " 00:00:00+00'}]"
+    ),
     "['nan'::DOUBLE, 'inf'::DOUBLE]",
     "['\\xFF'::BLOB]",
 ]
@@ -151,7 +156,9 @@ VALUES = {"sqlite": SQLITE, "duckdb": DUCKDB, "postgres": POSTGRES}
 
 
 def exact(value: Any) -> Any:
-    """Return what tells a value from any other: the type of it and of all within, every bit of a number, the order of keys."""
+    """Return what tells a value from any other: the type of it and of all within, every bit of a
+    number, the order of keys.
+    """
     kind = type(value).__qualname__
     if isinstance(value, dict):
         return kind, [(exact(key), exact(inner)) for key, inner in value.items()]
@@ -173,7 +180,8 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Pair]]
     folder = tmp_path_factory.mktemp("types")
     places = {dialect: url(make(folder, dialect)) for dialect in DIALECTS}
     opened = {
-        dialect: (Database.open(place, isolation="none"), Database.open(place, isolation="process")) for dialect, place in places.items()
+        dialect: (Database.open(place, isolation="none"), Database.open(place, isolation="process"))
+        for dialect, place in places.items()
     }
     yield opened
     for pair in opened.values():
@@ -181,14 +189,32 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Pair]]
             database.close()
 
 
-@pytest.mark.parametrize(("dialect", "value"), [(dialect, value) for dialect in DIALECTS for value in VALUES[dialect]])
-def test_a_value_is_the_same_with_and_without_a_worker(dialect: str, value: str, pairs: dict[str, Pair]) -> None:
+@pytest.mark.parametrize(
+    ("dialect", "value"), [(dialect, value) for dialect in DIALECTS for value in VALUES[dialect]]
+)
+def test_a_value_is_the_same_with_and_without_a_worker(
+    dialect: str, value: str, pairs: dict[str, Pair]
+) -> None:
     here, there = (database.run(f"SELECT {value} AS v") for database in pairs[dialect])
     assert exact(there.rows) == exact(here.rows)
     assert (there.columns, there.types, there.sql) == (here.columns, here.types, here.sql)
 
 
 def test_bytes_that_are_no_utf_8_are_the_same_with_and_without_a_worker(tmp_path: Path) -> None:
-    place = url(make(tmp_path, "sqlite", "CREATE TABLE t (x TEXT); INSERT INTO t VALUES (CAST(x'41ff42' AS TEXT)), (CAST(x'' AS TEXT))"))
-    with Database.open(place, isolation="none") as here, Database.open(place, isolation="process") as there:
-        assert exact(there.run("SELECT x FROM t").rows) == exact(here.run("SELECT x FROM t").rows) == exact([("A\ufffdB",), ("",)])
+    place = url(
+        make(
+            tmp_path,
+            "sqlite",
+            "CREATE TABLE t (x TEXT); INSERT INTO t VALUES (CAST(x'41ff42' AS TEXT)), (CAST(x'' AS"
+            " TEXT))",
+        )
+    )
+    with (
+        Database.open(place, isolation="none") as here,
+        Database.open(place, isolation="process") as there,
+    ):
+        assert (
+            exact(there.run("SELECT x FROM t").rows)
+            == exact(here.run("SELECT x FROM t").rows)
+            == exact([("A\ufffdB",), ("",)])
+        )

@@ -1,4 +1,6 @@
-"""Workers: they start and end with their caller, are killed when late, are replaced when lost, and errors and values pass unchanged."""
+"""Workers: they start and end with their caller, are killed when late, are replaced when lost, and
+errors and values pass unchanged.
+"""
 
 import gc
 import os
@@ -76,7 +78,11 @@ def busy(database: Database) -> int:
     at_work: list[int] = []
 
     def one() -> bool:
-        at_work[:] = [worker.process.pid for worker in workers_of(database)._workers if worker.busy and worker.greeted]
+        at_work[:] = [
+            worker.process.pid
+            for worker in workers_of(database)._workers
+            if worker.busy and worker.greeted
+        ]
         return bool(at_work)
 
     wait_for(one)
@@ -96,14 +102,22 @@ def kill(some: set[int]) -> None:
     for pid in some:
         os.kill(pid, signal.SIGKILL)
     for pid in some:
-        with suppress(ChildProcessError):  # a zombie's threads may still hold its pipes: this waits for all of them
+        with suppress(ChildProcessError):
+            # A zombie's threads may still hold its pipes: this waits for all of them.
             os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
 
 class Asking:
     """A query in a thread, and what became of it."""
 
-    def __init__(self, database: Database, sql: str, *, seconds: float | None = None, cancel: Cancel | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        sql: str,
+        *,
+        seconds: float | None = None,
+        cancel: Cancel | None = None,
+    ) -> None:
         self.error: LongtableError | None = None
         self._arguments = (database, sql, seconds, cancel)
         self._thread = threading.Thread(target=self._ask)
@@ -122,7 +136,7 @@ class Asking:
         return self.error
 
 
-# -- start and end --------------------------------------------------------------------------------------------------
+# -- start and end ---------------------------------------------------------------------------------
 
 
 def test_open_waits_for_no_worker_and_close_leaves_none(path: Path) -> None:
@@ -213,16 +227,28 @@ def test_a_forked_process_starts_its_own_workers_and_leaves_its_parents_alone(pa
 
 
 def test_workers_sleep_when_idle_and_wake_up_with_the_next_call(path: Path) -> None:
-    with closing(Workers(database={"url": url(path)}, memory_bytes=10**9, idle_seconds=0.3)) as workers:
+    with closing(
+        Workers(database={"url": url(path)}, memory_bytes=10**9, idle_seconds=0.3)
+    ) as workers:
         workers.call("text", None, "check", {"sql": "SELECT 1"}, seconds=SECONDS)
         before = [worker.process for worker in workers._workers]
-        wait_for(lambda: not workers._workers and all(process.poll() is not None for process in before))
+        wait_for(
+            lambda: not workers._workers and all(process.poll() is not None for process in before)
+        )
         assert workers.call("text", None, "check", {"sql": "SELECT 1"}, seconds=SECONDS).allowed
 
 
 @linux
-def test_a_call_that_gets_no_thread_is_a_typed_error_and_the_next_call_tries_again(path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", NO_THREAD, url(path)], capture_output=True, text=True, timeout=20, check=False)
+def test_a_call_that_gets_no_thread_is_a_typed_error_and_the_next_call_tries_again(
+    path: Path,
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", NO_THREAD, url(path)],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -234,7 +260,7 @@ def test_a_database_that_is_dropped_ends_its_workers(path: Path) -> None:
     wait_for(lambda: not any(map(alive, before)))
 
 
-# -- late, cancelled, lost ------------------------------------------------------------------------------------------
+# -- late, cancelled, lost -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dialect", ["sqlite", "duckdb"])
@@ -249,14 +275,18 @@ def test_a_late_query_is_interrupted_and_its_worker_stays(dialect: str, tmp_path
 
 
 @linux
-def test_a_worker_that_does_not_react_is_killed_and_a_spare_takes_its_place(database: Database) -> None:
+def test_a_worker_that_does_not_react_is_killed_and_a_spare_takes_its_place(
+    database: Database,
+) -> None:
     database.catalog()
     wait_for(lambda: len(pids(database)) == 2)
     time.sleep(0.5)  # the spare is up
     for stop, error in (("late", QueryTimeoutError), ("cancelled", QueryCancelledError)):
         wait_for(lambda: len(pids(database)) >= 2)
         before, cancel = pids(database), Cancel()
-        asking = Asking(database, HEAVY["sqlite"], seconds=0.5 if stop == "late" else None, cancel=cancel)
+        asking = Asking(
+            database, HEAVY["sqlite"], seconds=0.5 if stop == "late" else None, cancel=cancel
+        )
         stuck = busy(database)
         os.kill(stuck, signal.SIGSTOP)
         began = time.monotonic()
@@ -266,11 +296,16 @@ def test_a_worker_that_does_not_react_is_killed_and_a_spare_takes_its_place(data
         assert KILL_AFTER_SECONDS <= time.monotonic() - began < 3
         assert not alive(stuck)
         assert database.run("SELECT count(*) FROM people").rows == [(4,)]
-        assert any(worker.used > began and worker.process.pid in before for worker in workers_of(database)._workers)
+        assert any(
+            worker.used > began and worker.process.pid in before
+            for worker in workers_of(database)._workers
+        )
 
 
 @linux
-def test_a_worker_that_is_lost_is_the_error_of_its_query_alone(database: Database, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_worker_that_is_lost_is_the_error_of_its_query_alone(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
     database.catalog()
     wait_for(lambda: len(pids(database)) == 2)
     one = Asking(database, HEAVY["sqlite"])
@@ -288,7 +323,12 @@ def test_a_worker_without_memory_for_a_thread_is_replaced(database: Database) ->
     import resource
 
     database.catalog()
-    wait_for(lambda: len(pids(database)) == 2 and all(worker.ready for worker in workers_of(database)._workers))
+    wait_for(
+        lambda: (
+            len(pids(database)) == 2
+            and all(worker.ready for worker in workers_of(database)._workers)
+        )
+    )
     before = pids(database)
     for pid in before:
         resource.prlimit(pid, resource.RLIMIT_DATA, (1, resource.RLIM_INFINITY))
@@ -303,7 +343,12 @@ def test_a_worker_without_memory_for_a_thread_is_replaced(database: Database) ->
 @linux
 def test_a_worker_that_dies_between_two_queries_fails_none(database: Database) -> None:
     database.catalog()
-    wait_for(lambda: len(pids(database)) == 2 and all(worker.ready for worker in workers_of(database)._workers))
+    wait_for(
+        lambda: (
+            len(pids(database)) == 2
+            and all(worker.ready for worker in workers_of(database)._workers)
+        )
+    )
     kill(pids(database))  # one greeted, the other with its greeting unread
     assert database.run("SELECT count(*) FROM people").rows == [(4,)]
 
@@ -316,7 +361,8 @@ def test_a_schema_that_changes_is_seen_by_every_worker(path: Path) -> None:
         assert database.refresh().find("later") is not None
         slow = Asking(database, "SELECT count(*) FROM numbers a, numbers b, numbers c", seconds=1)
         busy(database)
-        assert database.run("SELECT count(*) FROM later").rows == [(0,)]  # by another worker than the one that was asked
+        # By another worker than the one that was asked.
+        assert database.run("SELECT count(*) FROM later").rows == [(0,)]
         slow.end()
 
 
@@ -338,7 +384,7 @@ def test_a_duckdb_file_that_changed_while_no_worker_held_it_is_read_anew(tmp_pat
         assert database.refresh().find("later") is not None
 
 
-# -- what a worker is given -----------------------------------------------------------------------------------------
+# -- what a worker is given ------------------------------------------------------------------------
 
 
 @linux
@@ -357,11 +403,17 @@ def test_a_worker_inherits_no_descriptor(path: Path) -> None:
 
 
 @linux
-def test_a_worker_sees_no_key_and_has_a_bound_on_its_memory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_sees_no_key_and_has_a_bound_on_its_memory(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-for-workers")
-    with Database.open(url(path), isolation="process", limits=QueryLimits(memory_bytes=100_000_000)) as database:
+    with Database.open(
+        url(path), isolation="process", limits=QueryLimits(memory_bytes=100_000_000)
+    ) as database:
         database.catalog()
-        for pid in [worker.process.pid for worker in workers_of(database)._workers if worker.greeted]:
+        for pid in [
+            worker.process.pid for worker in workers_of(database)._workers if worker.greeted
+        ]:
             assert b"sk-not-for-workers" not in Path(f"/proc/{pid}/environ").read_bytes()
             limits = Path(f"/proc/{pid}/limits").read_text().splitlines()
             [most] = [int(line.split()[3]) for line in limits if line.startswith("Max data size")]
@@ -381,35 +433,56 @@ for executable, frozen in ((None, False), ("", False), ("/usr/bin/uwsgi", False)
 
 
 def test_without_a_python_to_start_the_error_says_what_to_do(path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", NO_PYTHON, url(path)], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", NO_PYTHON, url(path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert (done.stdout.split(), done.stderr) == (["True"] * 4, "")
 
 
-def test_a_python_that_does_not_start_is_an_error_of_the_first_call(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_python_that_does_not_start_is_an_error_of_the_first_call(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     broken = tmp_path / "python3"
     broken.write_text("#!/bin/sh\necho no library >&2\nexit 1\n")
     broken.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(broken))
-    with Database.open(url(path), isolation="process") as database, pytest.raises(DatabaseUnavailableError, match="no library"):
+    with (
+        Database.open(url(path), isolation="process") as database,
+        pytest.raises(DatabaseUnavailableError, match="no library"),
+    ):
         database.catalog()
 
 
-def test_a_python_that_never_gets_ready_is_an_error_too(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_python_that_never_gets_ready_is_an_error_too(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stuck = tmp_path / "python3"
     stuck.write_text("#!/bin/sh\nexec sleep 60\n")
     stuck.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(stuck))
     monkeypatch.setattr(worker_pool, "START_SECONDS", 0.3)
-    with Database.open(url(path), isolation="process") as database, pytest.raises(DatabaseUnavailableError, match="not ready within"):
+    with (
+        Database.open(url(path), isolation="process") as database,
+        pytest.raises(DatabaseUnavailableError, match="not ready within"),
+    ):
         database.catalog()
 
 
-def test_a_python_that_ends_without_a_word_is_told_by_its_status(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_python_that_ends_without_a_word_is_told_by_its_status(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     silent = tmp_path / "python3"
     silent.write_text("#!/bin/sh\nexit 3\n")
     silent.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(silent))
-    with Database.open(url(path), isolation="process") as database, pytest.raises(DatabaseUnavailableError, match=r"ended \(status 3\)"):
+    with (
+        Database.open(url(path), isolation="process") as database,
+        pytest.raises(DatabaseUnavailableError, match=r"ended \(status 3\)"),
+    ):
         database.catalog()
 
 
@@ -447,7 +520,9 @@ time.sleep(60)
 
 
 @linux
-def test_files_that_a_killed_process_loaded_are_swept_and_no_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_a_killed_process_loaded_are_swept_and_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "cities.csv").write_text("id,name\n1,Bern\n", encoding="utf-8")
     (folders := tmp_path / "temp").mkdir()
     monkeypatch.setenv("TMPDIR", str(folders))
@@ -475,13 +550,44 @@ def test_files_that_a_killed_process_loaded_are_swept_and_no_others(tmp_path: Pa
     assert list(folders.glob(f"{LOADED}*")) == [folders / f"{LOADED}new"]
 
 
-# -- what passes ----------------------------------------------------------------------------------------------------
+# -- what passes -----------------------------------------------------------------------------------
 
 VALUES = [
-    *(None, True, 0, -1, 2**63, -(2**127), 1.5, -0.0, float("inf"), "", "东京 🛫\x00", b"\xff\x00", [1, [2]], {"a": {"b": None}}),
-    *(Decimal("1.50"), Decimal("NaN"), date(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999_999), clock(10, 0, 0, 1)),
-    *(datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 1, tzinfo=timezone(timedelta(hours=2))), clock(1, tzinfo=UTC)),
-    *(timedelta(days=-1, microseconds=5), UUID(int=7), (1, ("a",)), {1: "x", (2, "b"): [date(2024, 1, 1)]}, frozenset({"a"})),
+    *(
+        None,
+        True,
+        0,
+        -1,
+        2**63,
+        -(2**127),
+        1.5,
+        -0.0,
+        float("inf"),
+        "",
+        "东京 🛫\x00",
+        b"\xff\x00",
+        [1, [2]],
+        {"a": {"b": None}},
+    ),
+    *(
+        Decimal("1.50"),
+        Decimal("NaN"),
+        date(1, 1, 1),
+        datetime(9999, 12, 31, 23, 59, 59, 999_999),
+        clock(10, 0, 0, 1),
+    ),
+    *(
+        datetime(2024, 1, 1, tzinfo=UTC),
+        datetime(2024, 1, 1, tzinfo=timezone(timedelta(hours=2))),
+        clock(1, tzinfo=UTC),
+    ),
+    *(
+        timedelta(days=-1, microseconds=5),
+        UUID(int=7),
+        (1, ("a",)),
+        {1: "x", (2, "b"): [date(2024, 1, 1)]},
+        frozenset({"a"}),
+    ),
 ]
 
 
@@ -494,8 +600,15 @@ def test_a_value_passes_with_its_type(value: object) -> None:
 
 def test_a_catalogue_and_a_policy_pass_whole() -> None:
     table = Table("t", "table", (Column("x", "INT", masked=True),), ("x",), comment="它")
-    catalog = Catalog((table,), frozenset({"main"}), hidden_columns={("main", "t"): frozenset({"y"})}, view_sql={("main", "v"): "SELECT 1"})
-    policy = TablePolicy(denied=frozenset({"Vault"}), places={("denied", "vault"): "policy.toml, line 4"})
+    catalog = Catalog(
+        (table,),
+        frozenset({"main"}),
+        hidden_columns={("main", "t"): frozenset({"y"})},
+        view_sql={("main", "v"): "SELECT 1"},
+    )
+    policy = TablePolicy(
+        denied=frozenset({"Vault"}), places={("denied", "vault"): "policy.toml, line 4"}
+    )
     for value in (catalog, policy):
         assert vars(decode(encode(value))) == vars(value)
 
@@ -503,7 +616,9 @@ def test_a_catalogue_and_a_policy_pass_whole() -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        UnknownTableError("no such table", rule="table", hint="nearest: t", line=2, column=7, nearest=("t", "u")),
+        UnknownTableError(
+            "no such table", rule="table", hint="nearest: t", line=2, column=7, nearest=("t", "u")
+        ),
         QueryTimeoutError(limit_s=0.5),
         DatabaseUnavailableError("locked"),
         QueryCancelledError(),
@@ -525,7 +640,9 @@ def test_what_is_not_on_the_list_does_not_pass() -> None:
     with pytest.raises(TypeError, match="Path"):
         encode([Path("x")])
     with pytest.raises(ValueError, match="ext_hook"):
-        decode(encode(QueryCancelledError()).replace(b"QueryCancelledError", b"NotOfTheListError__"))
+        decode(
+            encode(QueryCancelledError()).replace(b"QueryCancelledError", b"NotOfTheListError__")
+        )
 
 
 def test_half_a_surrogate_pair_is_refused(database: Database) -> None:
@@ -537,10 +654,20 @@ def test_half_a_surrogate_pair_is_refused(database: Database) -> None:
 def test_errors_of_a_worker_are_those_of_this_process(path: Path) -> None:
     said = []
     for isolation in ("none", "process"):
-        with Database.open(url(path), isolation=isolation, policy=TablePolicy(denied=frozenset({"vault"}))) as database:
-            for sql in ("SELECT * FROM vault", "SELECT nam FROM people", "SELECT (", "DELETE FROM people", "SELECT abs('x', 1)"):
+        with Database.open(
+            url(path), isolation=isolation, policy=TablePolicy(denied=frozenset({"vault"}))
+        ) as database:
+            for sql in (
+                "SELECT * FROM vault",
+                "SELECT nam FROM people",
+                "SELECT (",
+                "DELETE FROM people",
+                "SELECT abs('x', 1)",
+            ):
                 with pytest.raises(DatabaseError) as caught:
                     database.run(sql)
-                said.append((isolation, sql, type(caught.value), str(caught.value), vars(caught.value)))
+                said.append(
+                    (isolation, sql, type(caught.value), str(caught.value), vars(caught.value))
+                )
     half = len(said) // 2
     assert [one[1:] for one in said[:half]] == [one[1:] for one in said[half:]]

@@ -1,4 +1,5 @@
-"""What a chart is made of: the columns of a result and their kinds, and a spec that is plain bounded JSON.
+"""What a chart is made of: the columns of a result and their kinds, and a spec that is plain
+bounded JSON.
 
 A spec holds no data, no address and no expression, and is valid by Vega-Lite's schema.
 """
@@ -43,7 +44,9 @@ class ChartSpecError(DatabaseError):
 
 @dataclass(frozen=True)
 class Field:
-    """One column of a result: its name, kind, and number of different values (as far as scanned)."""
+    """One column of a result: its name, kind, and number of different values (as far as
+    scanned).
+    """
 
     name: str
     kind: Kind
@@ -53,36 +56,54 @@ class Field:
 
     @property
     def path(self) -> str:
-        """Return the name as Vega-Lite must be given it: points and brackets would be taken for a path."""
+        """Return the name as Vega-Lite must be given it: points and brackets would be taken for a
+        path.
+        """
         return SPECIAL.sub(r"\\\1", self.name)
 
 
-def fields_of(columns: Sequence[str], types: Sequence[str], rows: Sequence[Sequence[object]]) -> dict[str, Field]:
-    """Return the columns by name; of equal names the first, and none whose name an object in a browser is ruled by."""
+def fields_of(
+    columns: Sequence[str], types: Sequence[str], rows: Sequence[Sequence[object]]
+) -> dict[str, Field]:
+    """Return the columns by name; of equal names the first, and none whose name an object in a
+    browser is ruled by.
+    """
     found: dict[str, Field] = {}
     for place, name in enumerate(columns):
         if name in found or name in FORBIDDEN_NAMES:
             continue
-        cells = [row[place] for row in rows[:SCANNED_ROWS] if place < len(row) and row[place] is not None]
+        cells = [
+            row[place] for row in rows[:SCANNED_ROWS] if place < len(row) and row[place] is not None
+        ]
         kind = _kind(cells) if cells else _declared(types[place] if place < len(types) else "")
-        whole = kind == "number" and all(number == int(number) for cell in cells if (number := _finite(cell)) is not None)
+        whole = kind == "number" and all(
+            number == int(number) for cell in cells if (number := _finite(cell)) is not None
+        )
         found[name] = Field(name, kind, len({str(cell) for cell in cells}), whole)
     return found
 
 
 def find(fields: dict[str, Field], name: str, *, place: str) -> Field:
-    """Return the column a spec names, escaped or not; raises `ChartSpecError` with the nearest names."""
+    """Return the column a spec names, escaped or not; raises `ChartSpecError` with the nearest
+    names.
+    """
     if name in fields:
         return fields[name]
     plain = re.sub(r"\\(.)", r"\1", name)
     if plain in fields:
         return fields[plain]
     close = nearest(name, fields) or list(fields)[:10]
-    raise ChartSpecError(f"the result has no column {name[:60]!r}", place=place, hint=f"its columns: {', '.join(close)}")
+    raise ChartSpecError(
+        f"the result has no column {name[:60]!r}",
+        place=place,
+        hint=f"its columns: {', '.join(close)}",
+    )
 
 
 def chart_value(cell: object, kind: Kind) -> Json:
-    """Return a cell as a chart can use it: numbers kept as text become numbers, what is not finite is left out."""
+    """Return a cell as a chart can use it: numbers kept as text become numbers, what is not finite
+    is left out.
+    """
     if kind == "number":
         return _finite(cell)
     value = json_value(cell)
@@ -90,7 +111,9 @@ def chart_value(cell: object, kind: Kind) -> Json:
 
 
 def moment(value: Json) -> Json:
-    """Return a date as a moment of the reader's own day: a browser takes 2024-01-01 for midnight in Greenwich."""
+    """Return a date as a moment of the reader's own day: a browser takes 2024-01-01 for midnight in
+    Greenwich.
+    """
     if not isinstance(value, str):
         return value
     whole = value + "-01" if len(value) == 7 else value
@@ -102,7 +125,9 @@ def _finite(cell: object) -> float | int | None:
         return None
     if isinstance(cell, int):
         return cell if abs(cell) < 2**53 else float(cell) if abs(cell) < 10**300 else None
-    if isinstance(cell, float | Decimal) or (isinstance(cell, str) and _NUMBER.fullmatch(cell.strip())):
+    if isinstance(cell, float | Decimal) or (
+        isinstance(cell, str) and _NUMBER.fullmatch(cell.strip())
+    ):
         number = float(cell)
         return number if number - number == 0 else None
     return None
@@ -111,13 +136,18 @@ def _finite(cell: object) -> float | int | None:
 def _kind(cells: Sequence[object]) -> Kind:
     if all(isinstance(cell, bool) for cell in cells):
         return "truth"
-    if all(isinstance(cell, date | datetime) or (isinstance(cell, str) and _ISO.fullmatch(cell)) for cell in cells):
+    if all(
+        isinstance(cell, date | datetime) or (isinstance(cell, str) and _ISO.fullmatch(cell))
+        for cell in cells
+    ):
         return "time"
     return "number" if all(map(_is_number, cells)) else "text"
 
 
 def _is_number(cell: object) -> bool:
-    """Return whether a cell is a number, also as text: some engines return exact decimals so. A leading zero makes it a code."""
+    """Return whether a cell is a number, also as text: some engines return exact decimals so. A
+    leading zero makes it a code.
+    """
     if isinstance(cell, str):
         return bool(_NUMBER.fullmatch(cell)) and not re.match(r"[-+]?0\d", cell)
     return isinstance(cell, int | float | Decimal) and not isinstance(cell, bool)
@@ -157,18 +187,27 @@ _MOST = {"width": MAX_PIXELS, "height": MAX_PIXELS, "step": 200, "maxbins": 200,
 
 
 def plain_copy(spec: Mapping[str, object]) -> Spec:
-    """Return a deep copy as plain JSON, its size and depth bounded before anything else looks at it."""
+    """Return a deep copy as plain JSON, its size and depth bounded before anything else looks at
+    it.
+    """
     if not isinstance(spec, Mapping):
         raise ChartSpecError("the spec is not a JSON object", hint="send one Vega-Lite spec")
     try:
         text = json.dumps(spec, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise ChartSpecError(f"the spec is not JSON ({clip(str(error), 80)})", hint="send one Vega-Lite spec") from error
+        raise ChartSpecError(
+            f"the spec is not JSON ({clip(str(error), 80)})", hint="send one Vega-Lite spec"
+        ) from error
     if len(text) > MAX_SPEC_CHARS:
-        raise ChartSpecError(f"the spec has more than {MAX_SPEC_CHARS:,} characters", hint="leave data out: it comes by its handle")
+        raise ChartSpecError(
+            f"the spec has more than {MAX_SPEC_CHARS:,} characters",
+            hint="leave data out: it comes by its handle",
+        )
     brackets = ((char in "{[") - (char in "]}") for char in _QUOTED.sub("", text))
     if max(accumulate(brackets)) > MAX_DEPTH:
-        raise ChartSpecError(f"the spec is nested more than {MAX_DEPTH} deep", hint="draw it in a simpler way")
+        raise ChartSpecError(
+            f"the spec is nested more than {MAX_DEPTH} deep", hint="draw it in a simpler way"
+        )
     copied: Spec = json.loads(text)
     return copied
 
@@ -176,8 +215,13 @@ def plain_copy(spec: Mapping[str, object]) -> Spec:
 def drop_data(tree: Spec) -> None:
     """Remove `data` that is only a name; refuse any other."""
     data = tree.get("data")
-    if "data" in tree and not (data is None or (isinstance(data, dict) and set(data) == {"name"} and isinstance(data["name"], str))):
-        raise ChartSpecError("data comes by its handle only", place="data", hint="leave `data` out of the spec")
+    if "data" in tree and not (
+        data is None
+        or (isinstance(data, dict) and set(data) == {"name"} and isinstance(data["name"], str))
+    ):
+        raise ChartSpecError(
+            "data comes by its handle only", place="data", hint="leave `data` out of the spec"
+        )
     tree.pop("data", None)
 
 
@@ -198,17 +242,39 @@ def check_value(place: str, key: str, value: Json) -> None:
     if key in FORBIDDEN_NAMES:
         raise ChartSpecError(f"{key!r} is not allowed", place=shown, hint="leave it out")
     if key in _REASONS:
-        hint = "leave it out; compute it in the SQL instead" if "expressions" in _REASONS[key] else "leave it out"
+        hint = (
+            "leave it out; compute it in the SQL instead"
+            if "expressions" in _REASONS[key]
+            else "leave it out"
+        )
         raise ChartSpecError(_REASONS[key], place=shown, hint=hint)
-    parts = value if key in ("and", "or") and isinstance(value, list) else [value] if key in ("filter", "test", "not") else []
+    parts = (
+        value
+        if key in ("and", "or") and isinstance(value, list)
+        else [value]
+        if key in ("filter", "test", "not")
+        else []
+    )
     if not all(isinstance(part, dict) for part in parts):
-        raise ChartSpecError("expressions are not run", place=shown, hint='write {"field": "n", "gt": 5}, or filter in the SQL')
+        raise ChartSpecError(
+            "expressions are not run",
+            place=shown,
+            hint='write {"field": "n", "gt": 5}, or filter in the SQL',
+        )
     if key in _MOST and isinstance(value, int | float) and not 0 <= value <= _MOST[key]:
-        raise ChartSpecError(f"{key} is {value:g}", place=shown, hint=f"it must be from 0 to {_MOST[key]:,}")
+        raise ChartSpecError(
+            f"{key} is {value:g}", place=shown, hint=f"it must be from 0 to {_MOST[key]:,}"
+        )
     if key in ("tickCount", "bins", "keyvals", "nice") and isinstance(value, dict):
-        raise ChartSpecError(f"{key} as an object is not supported", place=shown, hint="leave it out or give a number")
+        raise ChartSpecError(
+            f"{key} as an object is not supported",
+            place=shown,
+            hint="leave it out or give a number",
+        )
     if key == "bin" and isinstance(value, dict) and set(value) - {"maxbins", "nice"}:
-        raise ChartSpecError("of bin only maxbins is supported", place=shown, hint='write {"maxbins": 20} or true')
+        raise ChartSpecError(
+            "of bin only maxbins is supported", place=shown, hint='write {"maxbins": 20} or true'
+        )
     if (
         isinstance(value, str)
         and re.search(r"://|url\s*\(|javascript:", value, re.IGNORECASE)
@@ -218,13 +284,22 @@ def check_value(place: str, key: str, value: Json) -> None:
 
 
 def validate(tree: Spec) -> None:
-    """Validate the spec by altair's copy of the Vega-Lite schema, if the extra `charts` is installed."""
+    """Validate the spec by altair's copy of the Vega-Lite schema, if the extra `charts` is
+    installed.
+    """
     try:
         import altair
         from jsonschema.exceptions import ValidationError  # type: ignore[import-untyped]  # altair's own dependency
     except ImportError:
-        return  # text is drawn from what is checked above; a picture is drawn only where this check is made, too
-    names = {"layer": "LayerChart", "hconcat": "HConcatChart", "vconcat": "VConcatChart", "concat": "ConcatChart"}
+        # Text is drawn from what is checked above; a picture is drawn only where this check is
+        # made, too.
+        return
+    names = {
+        "layer": "LayerChart",
+        "hconcat": "HConcatChart",
+        "vconcat": "VConcatChart",
+        "concat": "ConcatChart",
+    }
     names |= {"repeat": "RepeatChart", "facet": "FacetChart"}
     kind = getattr(altair, next((name for key, name in names.items() if key in tree), "Chart"))
     # The schema wants data; the rows come at drawing.
@@ -233,5 +308,7 @@ def validate(tree: Spec) -> None:
     except ValidationError as error:
         place = ".".join(map(str, error.absolute_path))
         raise ChartSpecError(
-            f"the spec is not valid Vega-Lite: {clip(error.message.splitlines()[0], 160)}", place=clip(place, 80), hint="mend this part"
+            f"the spec is not valid Vega-Lite: {clip(error.message.splitlines()[0], 160)}",
+            place=clip(place, 80),
+            hint="mend this part",
         ) from error

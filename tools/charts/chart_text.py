@@ -1,4 +1,6 @@
-"""Draw a checked chart with characters: bars with their labels, a grid of points for two numbers."""
+"""Draw a checked chart with characters: bars with their labels, a grid of points for two
+numbers.
+"""
 
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,9 +29,15 @@ def render_text(spec: Spec, rows: Sequence[Mapping[str, Json]], width: int = 80)
     """Return lines of at most `width` cells; views of a larger chart follow one another."""
     width = max(30, width)
     title = spec.get("title")
-    heading = [clip(clean(title).replace("\n", " "), width)] if isinstance(title, str) and title else []
+    heading = (
+        [clip(clean(title).replace("\n", " "), width)] if isinstance(title, str) and title else []
+    )
     blocks = [block for view in _single_views(spec) if (block := _view(view, rows, width))]
-    return "\n".join([*heading, *"\n\n".join(blocks).split("\n")]) if blocks else "\n".join([*heading, "(no text form of this chart)"])
+    return (
+        "\n".join([*heading, *"\n\n".join(blocks).split("\n")])
+        if blocks
+        else "\n".join([*heading, "(no text form of this chart)"])
+    )
 
 
 def _single_views(node: Spec) -> Iterable[Spec]:
@@ -39,7 +47,10 @@ def _single_views(node: Spec) -> Iterable[Spec]:
                 if isinstance(view, dict):
                     shared = node.get("encoding")
                     own = view.get("encoding")
-                    both = {**(shared if isinstance(shared, dict) else {}), **(own if isinstance(own, dict) else {})}
+                    both = {
+                        **(shared if isinstance(shared, dict) else {}),
+                        **(own if isinstance(own, dict) else {}),
+                    }
                     yield from _single_views({**view, "encoding": both} if key == "layer" else view)
             return
     if isinstance(inner_spec := node.get("spec"), dict):
@@ -55,10 +66,17 @@ def _view(view: Spec, rows: Sequence[Mapping[str, Json]], width: int) -> str:
     rows = _folded(view, rows)
     channels = {name: value for name, value in encoding.items() if isinstance(value, dict)}
     measure = next(
-        (channels[name] for name in ("theta", "y", "x", "size", "color") if name in channels and _is_measure(channels[name])), None
+        (
+            channels[name]
+            for name in ("theta", "y", "x", "size", "color")
+            if name in channels and _is_measure(channels[name])
+        ),
+        None,
     )
     others = [
-        channels[name] for name in ("x", "y", "row", "column", "facet", "color", "detail") if channels.get(name) not in (None, measure)
+        channels[name]
+        for name in ("x", "y", "row", "column", "facet", "color", "detail")
+        if channels.get(name) not in (None, measure)
     ]
     numbers = [one for one in others if _is_measure(one) and not one.get("bin")]
     if measure is None:
@@ -68,11 +86,18 @@ def _view(view: Spec, rows: Sequence[Mapping[str, Json]], width: int) -> str:
     mark = view.get("mark")
     if (mark.get("type") if isinstance(mark, dict) else mark) == "boxplot":
         measure = {**measure, "aggregate": "median"}
-    return _bars(rows, [one for one in others if "field" in one and not (_is_measure(one) and not one.get("bin"))], measure, width)
+    return _bars(
+        rows,
+        [one for one in others if "field" in one and not (_is_measure(one) and not one.get("bin"))],
+        measure,
+        width,
+    )
 
 
 def _is_measure(channel: Spec) -> bool:
-    return "aggregate" in channel or (channel.get("type") == "quantitative" and not channel.get("bin"))
+    return "aggregate" in channel or (
+        channel.get("type") == "quantitative" and not channel.get("bin")
+    )
 
 
 def _folded(view: Spec, rows: Sequence[Mapping[str, Json]]) -> Sequence[Mapping[str, Json]]:
@@ -80,16 +105,28 @@ def _folded(view: Spec, rows: Sequence[Mapping[str, Json]]) -> Sequence[Mapping[
     for step in steps if isinstance(steps, list) else []:
         if isinstance(step, dict) and isinstance(names := step.get("fold"), list):
             made = step.get("as")
-            key, value = (str(made[0]), str(made[1])) if isinstance(made, list) and len(made) == 2 else ("key", "value")
-            rows = [{**row, key: _plain(str(name)), value: row.get(_plain(str(name)))} for row in rows for name in names]
+            key, value = (
+                (str(made[0]), str(made[1]))
+                if isinstance(made, list) and len(made) == 2
+                else ("key", "value")
+            )
+            rows = [
+                {**row, key: _plain(str(name)), value: row.get(_plain(str(name)))}
+                for row in rows
+                for name in names
+            ]
     return rows
 
 
 def _plain(path: str) -> str:
-    return "".join(char for at, char in enumerate(path) if char != "\\" or path[at - 1 : at] == "\\")
+    return "".join(
+        char for at, char in enumerate(path) if char != "\\" or path[at - 1 : at] == "\\"
+    )
 
 
-def _bars(rows: Sequence[Mapping[str, Json]], keys: Sequence[Spec], measure: Spec, width: int) -> str:
+def _bars(
+    rows: Sequence[Mapping[str, Json]], keys: Sequence[Spec], measure: Spec, width: int
+) -> str:
     groups: dict[str, list[float]] = {}
     seen: set[tuple[str, Json]] = set()
     kind = str(measure.get("aggregate", "sum"))
@@ -99,14 +136,20 @@ def _bars(rows: Sequence[Mapping[str, Json]], keys: Sequence[Spec], measure: Spe
     for row in rows:
         label = " · ".join(_label(row, key, rows) for key in keys)
         numbers, value = groups.setdefault(label, []), row.get(field)
-        if kind == "count" or (kind == "distinct" and value is not None and (label, value) not in seen):
+        if kind == "count" or (
+            kind == "distinct" and value is not None and (label, value) not in seen
+        ):
             seen.add((label, value))
             numbers.append(1.0)
         elif kind == "distinct":
             continue
-        elif isinstance(value, int | float):  # NULL is no number: it neither adds to a sum nor lowers a mean
+        elif isinstance(value, int | float):
+            # NULL is no number: it neither adds to a sum nor lowers a mean
             numbers.append(float(value))
-    totals = [(label, TOTALS[kind](numbers) if numbers or kind == "distinct" else None) for label, numbers in groups.items()]
+    totals = [
+        (label, TOTALS[kind](numbers) if numbers or kind == "distinct" else None)
+        for label, numbers in groups.items()
+    ]
     if any(key.get("sort") in ("-x", "-y") for key in keys):
         totals.sort(key=lambda item: (item[1] is None, -(item[1] or 0.0)))
     elif any(key.get("type") in ("temporal", "quantitative") for key in keys):
@@ -114,11 +157,15 @@ def _bars(rows: Sequence[Mapping[str, Json]], keys: Sequence[Spec], measure: Spe
     shown = totals[:MAX_LINES]
     names = max((_cells(label) for label, _ in shown), default=0)
     names = min(names, width // 3)
-    written = ["–" if value is None else f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}" for _, value in shown]
+    written = [
+        "–" if value is None else f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}"
+        for _, value in shown
+    ]
     room = max(5, width - names - max(map(len, written), default=0) - 3)
     most = max((abs(value or 0.0) for _, value in shown), default=0.0) or 1.0
     lines = [
-        f"{_fit(label, names)} {_bar(abs(value or 0.0) / most, room, negative=(value or 0.0) < 0)} {text}"
+        f"{_fit(label, names)} {_bar(abs(value or 0.0) / most, room, negative=(value or 0.0) < 0)}"
+        f" {text}"
         for (label, value), text in zip(shown, written, strict=True)
     ]
     if len(totals) > len(shown):
@@ -158,10 +205,17 @@ def _bar(share: float, room: int, *, negative: bool) -> str:
 
 def _grid(rows: Sequence[Mapping[str, Json]], across: Spec, up: Spec, width: int) -> str:
     names = _plain(str(across.get("field"))), _plain(str(up.get("field")))
-    points = [(x, y) for row in rows if isinstance(x := row.get(names[0]), int | float) and isinstance(y := row.get(names[1]), int | float)]
+    points = [
+        (x, y)
+        for row in rows
+        if isinstance(x := row.get(names[0]), int | float)
+        and isinstance(y := row.get(names[1]), int | float)
+    ]
     if not points:
         return ""
-    low_x, high_x, low_y, high_y = (choose(point[axis] for point in points) for axis in (0, 1) for choose in (min, max))
+    low_x, high_x, low_y, high_y = (
+        choose(point[axis] for point in points) for axis in (0, 1) for choose in (min, max)
+    )
     top, bottom = f"{high_y:,.6g}", f"{low_y:,.6g}"
     margin = max(len(top), len(bottom))
     room = width - margin - 2
@@ -171,11 +225,16 @@ def _grid(rows: Sequence[Mapping[str, Json]], across: Spec, up: Spec, width: int
         line = round((high_y - y) / ((high_y - low_y) or 1) * (GRID_LINES - 1))
         cells[line][column] = "●" if cells[line][column] == " " else "█"
     margins = [top, *[""] * (GRID_LINES - 2), bottom]
-    lines = [f"{text:>{margin}} │{''.join(line)}".rstrip() for text, line in zip(margins, cells, strict=True)]
+    lines = [
+        f"{text:>{margin}} │{''.join(line)}".rstrip()
+        for text, line in zip(margins, cells, strict=True)
+    ]
     left, right = f"{low_x:,.6g}", f"{high_x:,.6g}"
     gap = max(1, room - len(left) - len(right))
     heading, floor = clip(f"{names[1]} against {names[0]}", width), f"{' ' * margin} └{'─' * room}"
-    return "\n".join([heading, *lines, floor[:width], f"{' ' * margin}  {left}{' ' * gap}{right}"[:width]])
+    return "\n".join(
+        [heading, *lines, floor[:width], f"{' ' * margin}  {left}{' ' * gap}{right}"[:width]]
+    )
 
 
 def _cells(text: str) -> int:

@@ -1,4 +1,5 @@
-"""show_chart: draw a stored result from a Vega-Lite spec, or from a wish in words; the thread keeps spec and handle.
+"""show_chart: draw a stored result from a Vega-Lite spec, or from a wish in words; the thread keeps
+spec and handle.
 
 Drawing as SVG, PNG or a page fetches nothing; fonts are the system's.
 """
@@ -51,20 +52,38 @@ MOST_MEASURES = 6
 MOST_BARS = 60
 
 
-def default_spec(wish: str, columns: Sequence[str], types: Sequence[str], rows: Sequence[Sequence[object]]) -> Spec:
-    """Return a spec that `check_spec` accepts; raises `ChartSpecError` when the result has nothing to draw."""
+def default_spec(
+    wish: str, columns: Sequence[str], types: Sequence[str], rows: Sequence[Sequence[object]]
+) -> Spec:
+    """Return a spec that `check_spec` accepts; raises `ChartSpecError` when the result has nothing
+    to draw.
+    """
     fields = list(fields_of(columns, types, rows).values())
     if not rows or not fields:
-        raise ChartSpecError("the result has no rows" if fields else "the result has no columns", hint="run another query")
+        raise ChartSpecError(
+            "the result has no rows" if fields else "the result has no columns",
+            hint="run another query",
+        )
     text = wish.casefold()
     mark = next((name for name, pattern in _MARKS if re.search(pattern, text)), "")
     measures, groups = _parts(text, fields)
     if not measures and not groups:
-        raise ChartSpecError("the result has no column to draw", hint="select a number with a name or a date")
+        raise ChartSpecError(
+            "the result has no column to draw", hint="select a number with a name or a date"
+        )
     mark = mark or _fitting(measures, groups, len(rows))
     if mark == "histogram" and measures:
-        return _with_title({"mark": "bar", "encoding": {"x": _channel(measures[0], bin=True), "y": {"aggregate": "count"}}}, wish)
-    if mark in ("point", "boxplot", "heatmap") and (spec := _special(mark, measures, groups)) is not None:
+        return _with_title(
+            {
+                "mark": "bar",
+                "encoding": {"x": _channel(measures[0], bin=True), "y": {"aggregate": "count"}},
+            },
+            wish,
+        )
+    if (
+        mark in ("point", "boxplot", "heatmap")
+        and (spec := _special(mark, measures, groups)) is not None
+    ):
         return _with_title(spec, wish)
     if mark == "arc":
         return _with_title(_pie(measures, groups, rows, columns), wish)
@@ -75,7 +94,11 @@ def default_spec(wish: str, columns: Sequence[str], types: Sequence[str], rows: 
 
 def _parts(text: str, fields: Sequence[Field]) -> tuple[list[Field], list[Field]]:
     """Return what is measured and what by, each with what the wish names first."""
-    numbers = [field for field in fields if field.kind == "number" and not (field.whole and _LABEL.search(field.name))]
+    numbers = [
+        field
+        for field in fields
+        if field.kind == "number" and not (field.whole and _LABEL.search(field.name))
+    ]
     others = [field for field in fields if field.kind != "number" or _PERIOD.search(field.name)]
     by = re.split(r"\bby\b|\bper\b|\bover\b|\bfor each\b|\bagainst\b", text, maxsplit=1)[1:]
     chinese = re.findall(r"[按每各以](.{1,12})", text)
@@ -84,30 +107,48 @@ def _parts(text: str, fields: Sequence[Field]) -> tuple[list[Field], list[Field]
 
     def worth(field: Field) -> float:
         is_time = field.kind == "time"
-        return 3.5 if in_units and is_time else 2 * _named(grouped_by, field) + _named(text, field) + 0.5 * is_time
+        return (
+            3.5
+            if in_units and is_time
+            else 2 * _named(grouped_by, field) + _named(text, field) + 0.5 * is_time
+        )
 
     groups = sorted(others, key=worth, reverse=True)
     numeric_by = [field for field in numbers if _named(grouped_by, field) and field not in groups]
     groups = [*numeric_by, *groups]
-    measures = [field for field in numbers if field not in groups[:1] and not (_PERIOD.search(field.name) and field.whole)]
+    measures = [
+        field
+        for field in numbers
+        if field not in groups[:1] and not (_PERIOD.search(field.name) and field.whole)
+    ]
     named = [field for field in measures if _named(text, field)]
     return named or measures, groups
 
 
 def _named(text: str, field: Field) -> bool:
-    words = [word for word in re.split(r"[\W_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", field.name).casefold()) if len(word) > 1]
+    words = [
+        word
+        for word in re.split(r"[\W_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", field.name).casefold())
+        if len(word) > 1
+    ]
     return field.name.casefold() in text or any(word.rstrip("s") in text for word in words)
 
 
 def _asks_for_units(text: str, fields: Sequence[Field]) -> bool:
-    """Return whether "by month" means the column that holds times: unless there is one that is called so."""
+    """Return whether "by month" means the column that holds times: unless there is one that is
+    called so.
+    """
     spoken = any(re.search(words, text) for _, words, _ in _UNITS)
-    return spoken and not any(_PERIOD.search(field.name) and _named(text, field) for field in fields)
+    return spoken and not any(
+        _PERIOD.search(field.name) and _named(text, field) for field in fields
+    )
 
 
 def _fitting(measures: Sequence[Field], groups: Sequence[Field], count: int) -> str:
     if groups and measures:
-        ordered = groups[0].kind == "time" or (groups[0].kind == "number" and _PERIOD.search(groups[0].name))
+        ordered = groups[0].kind == "time" or (
+            groups[0].kind == "number" and _PERIOD.search(groups[0].name)
+        )
         return "line" if ordered and count > 2 else "bar"
     if len(measures) > 1:
         return "point"
@@ -115,7 +156,9 @@ def _fitting(measures: Sequence[Field], groups: Sequence[Field], count: int) -> 
 
 
 def _channel(field: Field, **more: Json) -> dict[str, Json]:
-    kind = {"number": "quantitative", "time": "temporal", "truth": "nominal", "text": "nominal"}[field.kind]
+    kind = {"number": "quantitative", "time": "temporal", "truth": "nominal", "text": "nominal"}[
+        field.kind
+    ]
     title: dict[str, Json] = {"title": field.name} if field.path != field.name else {}
     return {"field": field.path, "type": kind, **title, **more}
 
@@ -127,46 +170,92 @@ def _special(mark: str, measures: Sequence[Field], groups: Sequence[Field]) -> S
             encoding["color"] = _channel(groups[0])
         return {"mark": "point", "encoding": encoding}
     if mark == "boxplot" and measures:
-        side: Spec = {"x": _channel(groups[0], type="nominal")} if groups and groups[0].kind == "text" else {}
+        side: Spec = (
+            {"x": _channel(groups[0], type="nominal")}
+            if groups and groups[0].kind == "text"
+            else {}
+        )
         return {"mark": "boxplot", "encoding": {**side, "y": _channel(measures[0])}}
     if mark == "heatmap" and len(groups) > 1 and measures:
-        sides: Spec = {"x": _channel(groups[0], type="ordinal"), "y": _channel(groups[1], type="ordinal")}
-        return {"mark": "rect", "encoding": {**sides, "color": _channel(measures[0], aggregate="sum")}}
+        sides: Spec = {
+            "x": _channel(groups[0], type="ordinal"),
+            "y": _channel(groups[1], type="ordinal"),
+        }
+        return {
+            "mark": "rect",
+            "encoding": {**sides, "color": _channel(measures[0], aggregate="sum")},
+        }
     return None
 
 
-def _pie(measures: Sequence[Field], groups: Sequence[Field], rows: Sequence[Sequence[object]], columns: Sequence[str]) -> Spec:
+def _pie(
+    measures: Sequence[Field],
+    groups: Sequence[Field],
+    rows: Sequence[Sequence[object]],
+    columns: Sequence[str],
+) -> Spec:
     if not groups:
         raise ChartSpecError("a pie needs a column of names", hint="select a name with each number")
-    group = next((other for other in groups if other.kind == "text" and other.distinct <= MOST_SLICES), groups[0])
+    group = next(
+        (other for other in groups if other.kind == "text" and other.distinct <= MOST_SLICES),
+        groups[0],
+    )
     if group.distinct > MOST_SLICES:
-        return _along("bar", "", measures, groups, rows, columns)  # more slices than an eye can tell apart
+        # More slices than an eye can tell apart.
+        return _along("bar", "", measures, groups, rows, columns)
     count: Spec = {"aggregate": "count", "type": "quantitative"}
-    encoding: Spec = {"theta": _channel(measures[0], aggregate="sum") if measures else count, "color": _channel(group, type="nominal")}
+    encoding: Spec = {
+        "theta": _channel(measures[0], aggregate="sum") if measures else count,
+        "color": _channel(group, type="nominal"),
+    }
     return {"mark": "arc", "encoding": encoding}
 
 
 def _along(
-    mark: str, text: str, measures: Sequence[Field], groups: Sequence[Field], rows: Sequence[Sequence[object]], columns: Sequence[str]
+    mark: str,
+    text: str,
+    measures: Sequence[Field],
+    groups: Sequence[Field],
+    rows: Sequence[Sequence[object]],
+    columns: Sequence[str],
 ) -> Spec:
-    """Draw measures along the first group; the second one, or the measures themselves, are the colours."""
+    """Draw measures along the first group; the second one, or the measures themselves, are the
+    colours.
+    """
     if not groups:
         if len(measures) > 1 and mark != "bar":
-            return {"mark": mark, "encoding": {"x": _channel(measures[0]), "y": _channel(measures[1])}}
-        return {"mark": "bar", "encoding": {"x": _channel(measures[0], bin=True), "y": {"aggregate": "count"}}}
+            return {
+                "mark": mark,
+                "encoding": {"x": _channel(measures[0]), "y": _channel(measures[1])},
+            }
+        return {
+            "mark": "bar",
+            "encoding": {"x": _channel(measures[0], bin=True), "y": {"aggregate": "count"}},
+        }
     group = groups[0]
     along = _channel(group)
     unit = _unit(text, group, rows, columns)
     if unit:
         along["timeUnit"] = unit
-    elif group.kind == "number" or (group.kind == "time" and mark == "bar" and group.distinct <= MOST_BARS):
+    elif group.kind == "number" or (
+        group.kind == "time" and mark == "bar" and group.distinct <= MOST_BARS
+    ):
         along["type"] = "ordinal"
-    series = next((other for other in groups[1:] if other.kind in ("text", "truth") and 1 < other.distinct <= MOST_SERIES), None)
+    series = next(
+        (
+            other
+            for other in groups[1:]
+            if other.kind in ("text", "truth") and 1 < other.distinct <= MOST_SERIES
+        ),
+        None,
+    )
     height: dict[str, Json] = {"aggregate": "count", "type": "quantitative"}
     spec: Spec = {}
     colour: Spec = {}
     if len(measures) > 1 and series is None and mark != "bar":
-        spec["transform"] = [{"fold": [field.path for field in measures[:MOST_MEASURES]], "as": ["measure", "value"]}]
+        spec["transform"] = [
+            {"fold": [field.path for field in measures[:MOST_MEASURES]], "as": ["measure", "value"]}
+        ]
         height = {"field": "value", "type": "quantitative", "aggregate": "sum"}
         colour = {"color": {"field": "measure", "type": "nominal"}}
     elif measures:
@@ -175,8 +264,14 @@ def _along(
         colour = {"color": _channel(series)}
     if mark == "bar" and group.kind == "text":
         # Names are read from left to right: bars lie, the longest on top.
-        return {**spec, "mark": "bar", "encoding": {"y": {**along, "sort": "-x"}, "x": height, **colour}}
-    marked: Json = {"type": mark, "point": True} if mark == "line" and group.distinct <= 60 else mark
+        return {
+            **spec,
+            "mark": "bar",
+            "encoding": {"y": {**along, "sort": "-x"}, "x": height, **colour},
+        }
+    marked: Json = (
+        {"type": mark, "point": True} if mark == "line" and group.distinct <= 60 else mark
+    )
     return {**spec, "mark": marked, "encoding": {"x": along, "y": height, **colour}}
 
 
@@ -184,8 +279,22 @@ def _unit(text: str, group: Field, rows: Sequence[Sequence[object]], columns: Se
     """Return the time unit the wish names, where the dates are finer than it."""
     if group.kind != "time":
         return ""
-    sample = next((str(row[columns.index(group.name)]) for row in rows if row[columns.index(group.name)] is not None), "")
-    return next((unit for unit, words, finer in _UNITS if re.search(words, text) and re.search(finer, sample)), "")
+    sample = next(
+        (
+            str(row[columns.index(group.name)])
+            for row in rows
+            if row[columns.index(group.name)] is not None
+        ),
+        "",
+    )
+    return next(
+        (
+            unit
+            for unit, words, finer in _UNITS
+            if re.search(words, text) and re.search(finer, sample)
+        ),
+        "",
+    )
 
 
 def _with_title(spec: Spec, wish: str) -> Spec:
@@ -202,7 +311,9 @@ MAX_SIDE = 6_000
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart that can be drawn: the spec without data, its rows, and what was left out or added up. Notebooks show it as it is."""
+    """A chart that can be drawn: the spec without data, its rows, and what was left out or added
+    up. Notebooks show it as it is.
+    """
 
     handle: str
     spec: Spec
@@ -219,12 +330,16 @@ class Chart:
             svg = cast(str, _converter().vegalite_to_svg(self._with_data(), allowed_base_urls=[]))
         except ValueError as error:
             raise ChartSpecError(
-                f"the chart cannot be drawn ({str(error).strip().splitlines()[0][:160]})", hint="draw it in a simpler way"
+                f"the chart cannot be drawn ({str(error).strip().splitlines()[0][:160]})",
+                hint="draw it in a simpler way",
             ) from error
         sides = re.match(r'<svg[^>]*? width="([\d.]+)" height="([\d.]+)"', svg)
         if sides is None or max(float(sides[1]), float(sides[2])) > MAX_SIDE:
             size = f"{float(sides[1]):,.0f} x {float(sides[2]):,.0f}" if sides else "not finite"
-            raise ChartSpecError(f"the chart would be {size} pixels", hint=f"at most {MAX_SIDE:,} a side: fewer categories or small charts")
+            raise ChartSpecError(
+                f"the chart would be {size} pixels",
+                hint=f"at most {MAX_SIDE:,} a side: fewer categories or small charts",
+            )
         return svg
 
     def png(self, *, scale: float = 2.0) -> bytes:
@@ -236,13 +351,23 @@ class Chart:
         vega = _converter().javascript_bundle("window.vegaEmbed = vegaEmbed;")
         # `<` is written so that no cell can end the script.
         text = json.dumps(self._with_data(), ensure_ascii=False)
-        text = text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-        options = '{"actions":false,"renderer":"svg","loader":{"load":() => Promise.reject(new Error("nothing is loaded"))}}'
-        policy = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:"
+        text = (
+            text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+        )
+        options = (
+            '{"actions":false,"renderer":"svg","loader":{"load":() => Promise.reject(new'
+            ' Error("nothing is loaded"))}}'
+        )
+        policy = (
+            "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src"
+            " 'unsafe-inline'; img-src data:"
+        )
         return (
-            f'<!DOCTYPE html>\n<html><head><meta charset="UTF-8"><meta http-equiv="Content-Security-Policy" content="{policy}">'
-            f'<title>Chart</title></head><body><div id="chart"></div>\n<script type="module">{vega}\n'
-            f'vegaEmbed("#chart", {text}, {options});</script></body></html>\n'
+            '<!DOCTYPE html>\n<html><head><meta charset="UTF-8"><meta'
+            ' http-equiv="Content-Security-Policy"'
+            f' content="{policy}"><title>Chart</title></head><body><div id="chart"></div>\n<script'
+            f' type="module">{vega}\nvegaEmbed("#chart", {text},'
+            f" {options});</script></body></html>\n"
         )
 
     def _with_data(self) -> dict[str, object]:
@@ -261,31 +386,66 @@ class ShowChart(BaseModel):
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     handle: str = Argument(description="Handle of the result, such as r3.")
-    wish: str = Argument(default="", description='What to draw, in words: "line by month". Enough for most charts.')
-    spec: dict[str, Any] | None = Argument(default=None, description="Instead: a Vega-Lite spec without data, fields named as the columns.")
+    wish: str = Argument(
+        default="", description='What to draw, in words: "line by month". Enough for most charts.'
+    )
+    spec: dict[str, Any] | None = Argument(
+        default=None,
+        description="Instead: a Vega-Lite spec without data, fields named as the columns.",
+    )
     results: Annotated[ThreadResults | None, InjectedToolArg] = None
 
 
-def chart_of(handle: str, result: QueryResult, *, spec: Mapping[str, object] | None = None, wish: str = "") -> Chart:
-    """Return a result as a chart: by a spec, or by a default one from its shape and a wish. Raises `ChartSpecError`."""
-    drawn: Mapping[str, object] = spec or default_spec(wish, result.columns, result.types, result.rows)
+def chart_of(
+    handle: str, result: QueryResult, *, spec: Mapping[str, object] | None = None, wish: str = ""
+) -> Chart:
+    """Return a result as a chart: by a spec, or by a default one from its shape and a wish. Raises
+    `ChartSpecError`.
+    """
+    drawn: Mapping[str, object] = spec or default_spec(
+        wish, result.columns, result.types, result.rows
+    )
     checked = check_spec(drawn, result.columns, result.types, result.rows)
     if (size := len(dumps(checked.spec))) > MOST_SPEC_CHARS:
-        raise ChartSpecError(f"the spec has {size:,} characters", hint=f"at most {MOST_SPEC_CHARS:,} are kept: draw it in a simpler way")
+        raise ChartSpecError(
+            f"the spec has {size:,} characters",
+            hint=f"at most {MOST_SPEC_CHARS:,} are kept: draw it in a simpler way",
+        )
     return Chart(handle, checked.spec, checked.rows, checked.notes)
 
 
 def chart_tool() -> BaseTool:
-    """Return show_chart; a call's "args" must be given `results`, a `ThreadResults`, before it is invoked. Its artifact is a `Chart`."""
+    """Return show_chart; a call's "args" must be given `results`, a `ThreadResults`, before it is
+    invoked. Its artifact is a `Chart`.
+    """
 
-    def show(handle: str, wish: str = "", spec: dict[str, Any] | None = None, results: ThreadResults | None = None) -> tuple[str, Chart]:
+    def show(
+        handle: str,
+        wish: str = "",
+        spec: dict[str, Any] | None = None,
+        results: ThreadResults | None = None,
+    ) -> tuple[str, Chart]:
         if results is None:
-            raise FetchRefusedError("no results are kept in this run: it has no thread, and nothing to draw")
-        if spec and not draws_pictures():  # clients may draw the spec of the event: send none that was not checked
-            raise ChartSpecError("a spec of your own cannot be checked here", hint='say in `wish` what to draw, as in "line by month"')
+            raise FetchRefusedError(
+                "no results are kept in this run: it has no thread, and nothing to draw"
+            )
+        if spec and not draws_pictures():
+            # Clients may draw the spec of the event: send none that was not checked.
+            raise ChartSpecError(
+                "a spec of your own cannot be checked here",
+                hint='say in `wish` what to draw, as in "line by month"',
+            )
         meta = results.store.meta(results.thread_id, handle)
-        chart = chart_of(meta.handle, results.store.get(results.thread_id, meta.handle), spec=spec, wish=wish)
-        answer = {"shown": True, "handle": chart.handle, "points": len(chart.rows), "notes": list(chart.notes), "spec": chart.spec}
+        chart = chart_of(
+            meta.handle, results.store.get(results.thread_id, meta.handle), spec=spec, wish=wish
+        )
+        answer = {
+            "shown": True,
+            "handle": chart.handle,
+            "points": len(chart.rows),
+            "notes": list(chart.notes),
+            "spec": chart.spec,
+        }
         return dumps(answer), chart
 
     return StructuredTool.from_function(
@@ -310,20 +470,40 @@ def _converter() -> ModuleType:
 
 
 SVG = "http://www.w3.org/2000/svg"
-_SHAPES = ("svg", "g", "path", "text", "tspan", "rect", "line", "circle", "ellipse", "polygon", "polyline", "title", "desc")
+_SHAPES = (
+    "svg",
+    "g",
+    "path",
+    "text",
+    "tspan",
+    "rect",
+    "line",
+    "circle",
+    "ellipse",
+    "polygon",
+    "polyline",
+    "title",
+    "desc",
+)
 _FILLS = ("defs", "clipPath", "linearGradient", "radialGradient", "stop")
 ELEMENTS = frozenset(f"{{{SVG}}}{name}" for name in (*_SHAPES, *_FILLS))
 _LOCAL = re.compile(r"url\((['\"]?)#([^)'\"]+)\1\)")
 
 
 def embedded_svg(svg: str, prefix: str) -> str | None:
-    """Return an SVG drawing as one line of markup, its ids made of a prefix; None where it holds what runs, links or loads."""
+    """Return an SVG drawing as one line of markup, its ids made of a prefix; None where it holds
+    what runs, links or loads.
+    """
     ElementTree.register_namespace("", SVG)
     try:
         root = ElementTree.fromstring(svg)
     except ElementTree.ParseError:
         return None
-    ids = {str(element.get("id")): f"{prefix}-{n}" for n, element in enumerate(root.iter()) if element.get("id")}
+    ids = {
+        str(element.get("id")): f"{prefix}-{n}"
+        for n, element in enumerate(root.iter())
+        if element.get("id")
+    }
     for element in root.iter():
         if element.tag not in ELEMENTS:
             return None
@@ -339,7 +519,9 @@ def embedded_svg(svg: str, prefix: str) -> str | None:
 
 
 def _attribute(name: str, value: str, ids: Mapping[str, str]) -> str | None:
-    """Return an attribute as it may stand, None where it may not: `{` begins the name of a link's, or of another namespace's."""
+    """Return an attribute as it may stand, None where it may not: `{` begins the name of a link's,
+    or of another namespace's.
+    """
     if name.startswith("{") or name.lower().startswith("on") or name.lower() in {"href", "src"}:
         return None
     if name == "id":

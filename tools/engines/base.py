@@ -36,13 +36,23 @@ class QueryLimits:
     bytes: int = 8_000_000
     """Size of the result."""
     memory_bytes: int = 1_000_000_000
-    """Memory of the engine, where the engine can be held to it (DuckDB: all queries of one `Database` together)."""
+    """Memory of the engine, where the engine can be held to it (DuckDB: all queries of one
+    `Database` together).
+    """
     temp_bytes: int = 1_000_000_000
-    """Temporary space on disk, where the engine can be held to it (PostgreSQL). DuckDB has none, SQLite's ends with `seconds`."""
+    """Temporary space on disk, where the engine can be held to it (PostgreSQL). DuckDB has none,
+    SQLite's ends with `seconds`.
+    """
 
     def __post_init__(self) -> None:
-        if isinstance(self.seconds, bool) or not isinstance(self.seconds, int | float) or not 0 < self.seconds <= 86_400:
-            raise ConfigError(f"QueryLimits.seconds must be over 0 and at most 86400, found {self.seconds!r}")
+        if (
+            isinstance(self.seconds, bool)
+            or not isinstance(self.seconds, int | float)
+            or not 0 < self.seconds <= 86_400
+        ):
+            raise ConfigError(
+                f"QueryLimits.seconds must be over 0 and at most 86400, found {self.seconds!r}"
+            )
         _check_least(self, rows=1, bytes=1_000, memory_bytes=16_000_000, temp_bytes=1_000_000)
 
 
@@ -66,7 +76,10 @@ def _check_least(limits: QueryLimits | FileLimits, **least: int) -> None:
     for name, low in least.items():
         value = getattr(limits, name)
         if isinstance(value, bool) or not isinstance(value, int) or value < low:
-            raise ConfigError(f"{type(limits).__name__}.{name} must be a whole number of at least {low}, found {value!r}")
+            raise ConfigError(
+                f"{type(limits).__name__}.{name} must be a whole number of at least {low}, found"
+                f" {value!r}"
+            )
 
 
 BATCH_ROWS = 64
@@ -85,13 +98,17 @@ class Fetched:
     rows: list[Row]
 
 
-LOAD_SENTENCES: Mapping[str, Mapping[str, str]] = tomllib.loads((Path(__file__).parent / "load_notes.toml").read_text(encoding="utf-8"))
+LOAD_SENTENCES: Mapping[str, Mapping[str, str]] = tomllib.loads(
+    (Path(__file__).parent / "load_notes.toml").read_text(encoding="utf-8")
+)
 """What a note about a loaded file says, by its code and language."""
 
 
 @dataclass(frozen=True)
 class LoadNote:
-    """What was guessed when a file was loaded, of a table or one column. `count` is in lines or files, `value` an example."""
+    """What was guessed when a file was loaded, of a table or one column. `count` is in lines or
+    files, `value` an example.
+    """
 
     code: str
     file: str
@@ -106,24 +123,34 @@ class LoadNote:
 
 
 class FailedAtError(QueryFailedError):
-    """A query failed at a character of the text that ran, from 0, or near a word; `tools.hints` says where that is as asked."""
+    """A query failed at a character of the text that ran, from 0, or near a word; `tools.hints`
+    says where that is as asked.
+    """
 
     code = QueryFailedError.code
 
-    def __init__(self, reason: str, *, problem: Problem, offset: int | None = None, word: str = "") -> None:
+    def __init__(
+        self, reason: str, *, problem: Problem, offset: int | None = None, word: str = ""
+    ) -> None:
         super().__init__(reason, problem=problem)
         self.offset, self.word = offset, word
 
 
 def refusal(readable: str) -> QueryRefusedError:
-    """Return the error of a statement that an engine refused; it names nothing that the catalogue does not show."""
-    return QueryRefusedError("the database refused the statement", rule="engine", hint=f"only {readable} can be read")
+    """Return the error of a statement that an engine refused; it names nothing that the catalogue
+    does not show.
+    """
+    return QueryRefusedError(
+        "the database refused the statement", rule="engine", hint=f"only {readable} can be read"
+    )
 
 
 class Session(Protocol):
     """One connection, for one query at a time."""
 
-    def fetch(self, sql: str, params: Sequence[object] = (), *, limits: QueryLimits, stop: Stop) -> Fetched: ...
+    def fetch(
+        self, sql: str, params: Sequence[object] = (), *, limits: QueryLimits, stop: Stop
+    ) -> Fetched: ...
     def plan(self, sql: str, *, limits: QueryLimits, stop: Stop) -> Plan: ...
     def interrupt(self) -> None: ...
 
@@ -138,21 +165,33 @@ class Engine(Protocol):
         ...
 
     def schema_version(self) -> object:
-        """Return a value that is another once the schema may have changed; cheap, for it is asked for each turn."""
+        """Return a value that is another once the schema may have changed; cheap, for it is asked
+        for each turn.
+        """
         ...
 
     def guard(self, catalog: Catalog, reflected: Reflected) -> None:
-        """Remember what may be read; called before the first walled session, and when the schema has changed."""
+        """Remember what may be read; called before the first walled session, and when the schema
+        has changed.
+        """
         ...
 
     def session(self, stop: Stop, /, *, walled: bool) -> AbstractContextManager[Session]:
-        """Open a read-only session, behind the engine's wall for SQL that a model wrote; wait no longer than `stop` says."""
+        """Open a read-only session, behind the engine's wall for SQL that a model wrote; wait no
+        longer than `stop` says.
+        """
         ...
 
     def close(self) -> None: ...
 
 
-def collect(fetchmany: Callable[[int], Sequence[Row]], *, limits: QueryLimits, stop: Stop, batch: int = BATCH_ROWS) -> list[Row]:
+def collect(
+    fetchmany: Callable[[int], Sequence[Row]],
+    *,
+    limits: QueryLimits,
+    stop: Stop,
+    batch: int = BATCH_ROWS,
+) -> list[Row]:
     """Fetch all rows in small batches, and give up at the first limit passed."""
     rows: list[Row] = []
     size = 0
@@ -184,47 +223,69 @@ SIGNATURES = {"sqlite": (0, b"SQLite format 3\x00"), "duckdb": (8, b"DUCK")}
 
 
 def check_path(path: Path) -> None:
-    """Raise `DatabaseUnavailableError` unless `path` is a file that can be read; it is not opened."""
+    """Raise `DatabaseUnavailableError` unless `path` is a file that can be read; it is not
+    opened.
+    """
     try:
         if not path.exists():
-            raise DatabaseUnavailableError(f"there is no database file {str(path)!r}: check the path in the URL")
+            raise DatabaseUnavailableError(
+                f"there is no database file {str(path)!r}: check the path in the URL"
+            )
         if not path.is_file():
-            raise DatabaseUnavailableError(f"{str(path)!r} is not a file: the URL must name a database file")
+            raise DatabaseUnavailableError(
+                f"{str(path)!r} is not a file: the URL must name a database file"
+            )
         if not path.stat().st_size:
             raise DatabaseUnavailableError(f"{str(path)!r} is empty, not a database")
         if not os.access(path, os.R_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
-        raise DatabaseUnavailableError(f"the database file {str(path)!r} cannot be read: {error.strerror}") from error
+        raise DatabaseUnavailableError(
+            f"the database file {str(path)!r} cannot be read: {error.strerror}"
+        ) from error
 
 
 def check_file(path: Path, *, dialect: str) -> None:
-    """Raise `DatabaseUnavailableError` unless `path` is a file that begins as this engine's do; nothing is created."""
+    """Raise `DatabaseUnavailableError` unless `path` is a file that begins as this engine's do;
+    nothing is created.
+    """
     check_path(path)
     try:
         head = _head(path)
     except (OSError, sqlite3.Error) as error:
-        raise DatabaseUnavailableError(f"the database file {str(path)!r} cannot be read: {error}") from error
-    kinds = [kind for kind, (offset, magic) in SIGNATURES.items() if head[offset:].startswith(magic)]
+        raise DatabaseUnavailableError(
+            f"the database file {str(path)!r} cannot be read: {error}"
+        ) from error
+    kinds = [
+        kind for kind, (offset, magic) in SIGNATURES.items() if head[offset:].startswith(magic)
+    ]
     if head and dialect not in kinds:
-        hint = f"it is a {kinds[0]} database, open it as {kinds[0]}:///..." if kinds else "check the path in the URL"
+        hint = (
+            f"it is a {kinds[0]} database, open it as {kinds[0]}:///..."
+            if kinds
+            else "check the path in the URL"
+        )
         raise DatabaseUnavailableError(f"{str(path)!r} is not a {dialect} database: {hint}")
 
 
 def file_uri(path: Path, options: str) -> str:
-    """Return the URI by which SQLite opens a file for reading, with further options: `&immutable=1`."""
+    """Return the URI by which SQLite opens a file for reading, with further options:
+    `&immutable=1`.
+    """
     return f"file:{quote(str(path.absolute()))}?mode=ro{options}"
 
 
 def _head(path: Path) -> bytes:
-    """Return a file's first bytes without opening it; nothing where the system does not list a process's descriptors.
+    """Return a file's first bytes without opening it; nothing where the system does not list a
+    process's descriptors.
 
-    The first close of any descriptor drops every POSIX lock that the process holds on the file, a caller's own too. So the bytes
-    are read through a descriptor that is already open: whoever holds a lock has one. If none is open, there is no lock to lose, and
-    SQLite opens the file; unlike other libraries it keeps its own connections' locks on close.
+    The first close of any descriptor drops every POSIX lock that the process holds on the file, a
+    caller's own too. So the bytes are read through a descriptor that is already open: whoever holds
+    a lock has one. If none is open, there is no lock to lose, and SQLite opens the file; unlike
+    other libraries it keeps its own connections' locks on close.
 
-    One limit: where the system does not list descriptors, SQLite opens the file in any case. A second copy of SQLite in the
-    process (apsw, DuckDB's sqlite extension) then loses its locks.
+    One limit: where the system does not list descriptors, SQLite opens the file in any case. A
+    second copy of SQLite in the process (apsw, DuckDB's sqlite extension) then loses its locks.
     """
     if head := _head_of_open(path):
         return head

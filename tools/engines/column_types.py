@@ -1,7 +1,8 @@
 """Decide from the texts of a column what its values are: numbers, dates, truth values or text.
 
-A decision is made from some of the values. It holds a pattern that every value of the column must match; the caller looks for
-values that do not, and asks again with them. So all rows count, though few are looked at here.
+A decision is made from some of the values. It holds a pattern that every value of the column must
+match; the caller looks for values that do not, and asks again with them. So all rows count, though
+few are looked at here.
 """
 
 import re
@@ -13,11 +14,14 @@ Style = Literal["point", "comma"]
 """The sign before the decimals."""
 
 _MISSING_WORDS = (
-    "na n/a #n/a #nv #null! #div/0! #wert! #value! #ref! #bezug! #name? #num! #zahl! #null #spill! #calc! #getting_data"
-    " null nan none nil - -- – — . .. ... … ? k.a. s.o. (null) \\n 无 00.00.0000 0000-00-00 00/00/0000"
+    "na n/a #n/a #nv #null! #div/0! #wert! #value! #ref! #bezug! #name? #num! #zahl! #null #spill!"
+    " #calc! #getting_data null nan none nil - -- – — . .. ... … ? k.a. s.o. (null) \\n 无"
+    " 00.00.0000 0000-00-00 00/00/0000"
 )
 MISSING = frozenset(_MISSING_WORDS.split())
-"""Words for a missing value, in small letters; they count only in a column that is of another type without them."""
+"""Words for a missing value, in small letters; they count only in a column that is of another type
+without them.
+"""
 
 _TEXT_NAME = re.compile(
     r"(?i)(?:^|\b|_)(version|revision|phone|tele(f|ph)on\w*|tel|fax|mobile?|handy|iban|ean|gtin|isbn|plz|zip)(?:\b|_|$)|版本|电话|手机|邮编"
@@ -27,11 +31,15 @@ _UNIT = f"(?:%|{_MONEY})"
 _SEPARATORS = " \u00a0\u202f\u2009'\u2019"
 _SPACE = f"[{_SEPARATORS[:4]}]?"
 MOST_DIGITS = 15
-"""Digits before the decimals that a DOUBLE holds, whatever they are. A column of whole numbers is a BIGINT, which holds 18."""
+"""Digits before the decimals that a DOUBLE holds, whatever they are. A column of whole numbers is a
+BIGINT, which holds 18.
+"""
 
 
 def _number(style: str, unit: str, *, often: str = "?") -> str:
-    """Return the pattern of a number: a sign, brackets or a minus at the end, and a unit before or after it."""
+    """Return the pattern of a number: a sign, brackets or a minus at the end, and a unit before or
+    after it.
+    """
     thousands, decimal = (",", r"\.") if style == "point" else (r"\.", ",")
     grouped = rf"[1-9]\d{{0,2}}(?:[{thousands}{_SEPARATORS}]\d{{3}}){{1,{MOST_DIGITS // 3 - 1}}}"
     body = rf"(?:(?:0|[1-9]\d{{0,{MOST_DIGITS - 1}}}|{grouped})(?:{decimal}\d*)?|{decimal}\d+)(?:[eE][-+]?[0-2]?\d?\d)?"
@@ -57,7 +65,17 @@ _PARTS = {
     "%p": "[AaPp][Mm]",
 }
 _DATES = (
-    *("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y年%m月%d日", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y"),
+    *(
+        "%Y-%m-%d",
+        "%Y/%m/%d",
+        "%Y.%m.%d",
+        "%Y年%m月%d日",
+        "%d.%m.%Y",
+        "%d/%m/%Y",
+        "%m/%d/%Y",
+        "%d-%m-%Y",
+        "%m-%d-%Y",
+    ),
     *("%d-%b-%Y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y"),
     *("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%y", "%m-%d-%y", "%d-%b-%y", "%d %b %y"),
 )
@@ -67,7 +85,8 @@ _PLAIN = {
     r"(?i:true|false)": ("BOOLEAN", "TRY_CAST({v} AS BOOLEAN)"),
     r"-?(?:0|[1-9]\d{0,17})": ("BIGINT", "TRY_CAST({v} AS BIGINT)"),
     r"\d\d:\d\d(?::\d\d(?:\.\d+)?)?": ("TIME", "TRY_CAST({v} AS TIME)"),
-    r"\d{4}-\d\d-\d\d 00:00:00": ("DATE", "TRY_CAST({v} AS TIMESTAMP)::DATE"),  # a sheet has no date without a time
+    # A sheet has no date without a time.
+    r"\d{4}-\d\d-\d\d 00:00:00": ("DATE", "TRY_CAST({v} AS TIMESTAMP)::DATE"),
     _ISO: ("TIMESTAMP", "TRY_CAST({v} AS TIMESTAMP)"),
     _ISO + r" ?(?:Z|[-+]\d\d(?::?\d\d)?)": ("TIMESTAMPTZ", "TRY_CAST({v} AS TIMESTAMPTZ)"),
 }
@@ -83,7 +102,9 @@ _FORMS = {date + time: _pattern(date + time) for date in _DATES for time in _TIM
 
 @dataclass(frozen=True)
 class Reading:
-    """How a column is read. `sql` converts `{v}`; every value that is not missing matches `pattern`."""
+    """How a column is read. `sql` converts `{v}`; every value that is not missing matches
+    `pattern`.
+    """
 
     type: str
     pattern: str = ""
@@ -98,21 +119,38 @@ TEXT = "VARCHAR"
 
 
 def read_as(values: Iterable[str], name: str, *, style: Style | None) -> Reading:
-    """Return how to read a column with these values, none of them empty; `style` as other columns of the file show it."""
+    """Return how to read a column with these values, none of them empty; `style` as other columns
+    of the file show it.
+    """
     missing = frozenset(value for value in values if value.lower() in MISSING)
     known = sorted(set(values) - missing)
     if not known or (_TEXT_NAME.search(name) and not any(map(_ROUNDED.fullmatch, known))):
         return Reading(TEXT)
     plain = (Reading(kind, form, sql) for form, (kind, sql) in _PLAIN.items() if _all(form, known))
-    reading = next(plain, None) or _number_reading(known, style) or _date_reading(known, style) or Reading(TEXT)
+    reading = (
+        next(plain, None)
+        or _number_reading(known, style)
+        or _date_reading(known, style)
+        or Reading(TEXT)
+    )
     if not reading.notes and reading.type == TEXT and _all(r"[-+\d.,eE' ]+", known):
-        return Reading(TEXT, notes=tuple(("long_numbers", value) for value in known if sum(map(str.isdigit, value)) > MOST_DIGITS)[:1])
+        return Reading(
+            TEXT,
+            notes=tuple(
+                ("long_numbers", value)
+                for value in known
+                if sum(map(str.isdigit, value)) > MOST_DIGITS
+            )[:1],
+        )
     return reading if reading.type == TEXT else replace(reading, missing=missing)
 
 
 def looks_typed(value: str) -> bool:
     """Return whether a value is a number, a date or a time in one of the forms known here."""
-    return bool((reading := read_as([value], "", style=None)).notes) or reading.type not in (TEXT, "BOOLEAN")
+    return bool((reading := read_as([value], "", style=None)).notes) or reading.type not in (
+        TEXT,
+        "BOOLEAN",
+    )
 
 
 def _all(pattern: str, values: Iterable[str]) -> bool:
@@ -132,7 +170,9 @@ def _number_reading(values: Sequence[str], style: Style | None) -> Reading | Non
     if style is None and sign == ",":
         return Reading(TEXT, pattern, notes=(("ambiguous_number", example),))
     note = ("read_thousands" if (sign == ".") == (style == "comma") else "read_decimals", example)
-    return _converted(values, style or "point", note, pattern=pattern if _all(pattern, values) else "")
+    return _converted(
+        values, style or "point", note, pattern=pattern if _all(pattern, values) else ""
+    )
 
 
 def _decimal_reading(values: Sequence[str], style: Style) -> Reading:
@@ -140,33 +180,59 @@ def _decimal_reading(values: Sequence[str], style: Style) -> Reading:
     shortest = style == "point" and _all(_SHORTEST, values)
     scales = {len(value.partition(".")[2]) for value in values}
     if bare and not shortest and len(scales) > 1:
-        # Programs write all decimals of a column, or none that say nothing: 1.9 beside 1.10 is a version.
-        return Reading(TEXT, notes=(("uneven_decimals", next(value for value in values if value.endswith("0"))),))
-    return _converted(values, style, plain=_SHORTEST if shortest else rf"-?\d{{0,{MOST_DIGITS}}}\.\d{{{max(scales)}}}" if bare else "")
+        # Programs write all decimals of a column, or none that say nothing: 1.9 beside 1.10 is a
+        # version.
+        return Reading(
+            TEXT,
+            notes=(("uneven_decimals", next(value for value in values if value.endswith("0"))),),
+        )
+    return _converted(
+        values,
+        style,
+        plain=(
+            _SHORTEST
+            if shortest
+            else rf"-?\d{{0,{MOST_DIGITS}}}\.\d{{{max(scales)}}}"
+            if bare
+            else ""
+        ),
+    )
 
 
-def _converted(values: Sequence[str], style: Style, *notes: tuple[str, str], plain: str = "", pattern: str = "") -> Reading:
+def _converted(
+    values: Sequence[str], style: Style, *notes: tuple[str, str], plain: str = "", pattern: str = ""
+) -> Reading:
     units = {found[0] if (found := re.search(_UNIT, value)) else "" for value in values}
     if len(units - {""}) > 1 or units == {"", "%"}:
         return Reading(TEXT, notes=(("mixed_units", ", ".join(sorted(units - {""}))),))
     unit = max(units)
     said = [
         *notes,
-        *[("percent" if unit == "%" else "currency", value) for value in values if unit and unit in value][:1],
+        *[
+            ("percent" if unit == "%" else "currency", value)
+            for value in values
+            if unit and unit in value
+        ][:1],
         *[("rounded", value) for value in values if _ROUNDED.fullmatch(value)][:1],
-        *[("long_decimals", value) for value in values if sum(map(str.isdigit, value)) > 19 and "e" not in value.lower()][:1],
+        *[
+            ("long_decimals", value)
+            for value in values
+            if sum(map(str.isdigit, value)) > 19 and "e" not in value.lower()
+        ][:1],
     ]
     if plain:
         return Reading("DOUBLE", plain, "TRY_CAST({v} AS DOUBLE)", notes=tuple(said))
     pattern = pattern or _number(style, re.escape(unit), often="{1}" if unit == "%" else "?")
     decimal = "." if style == "point" else ","
     bare = rf"regexp_replace(regexp_replace({{v}}, '{_MONEY}', ''), '[^0-9eE+{decimal}-]', '', 'g')"
-    number = f"trim(regexp_replace(replace({bare}, '{decimal}', '.'), '([^eE]|^)-', '\\1', 'g'), '+')"
+    number = (
+        f"trim(regexp_replace(replace({bare}, '{decimal}', '.'), '([^eE]|^)-', '\\1', 'g'), '+')"
+    )
     negative = "regexp_matches({v}, '^[^0-9]*[-−(]|-$')"
     # Excel's form for accounts writes zero as a dash beside the currency.
     sql = (
-        f"CASE WHEN NOT regexp_matches({{v}}, '[0-9]') THEN 0.0 WHEN {negative} THEN -TRY_CAST({number} AS DOUBLE)"
-        f" ELSE TRY_CAST({number} AS DOUBLE) END"
+        f"CASE WHEN NOT regexp_matches({{v}}, '[0-9]') THEN 0.0 WHEN {negative} THEN"
+        f" -TRY_CAST({number} AS DOUBLE) ELSE TRY_CAST({number} AS DOUBLE) END"
     )
     said += [("dash_is_zero", value) for value in values if not re.search(r"\d", value)][:1]
     shown = style if not notes and any(sign in value for value in values for sign in ".,") else None
@@ -185,4 +251,6 @@ def _date_reading(values: Sequence[str], style: Style | None) -> Reading | None:
         notes.append(("day_first" if form.startswith("%d") else "month_first", values[0]))
     notes += [("short_years", values[0])] * ("%y" in form)
     kind = "TIMESTAMP" if "%M" in form else "DATE"
-    return Reading(kind, pattern, f"CAST(try_strptime({{v}}, '{form}') AS {kind})", notes=tuple(notes))
+    return Reading(
+        kind, pattern, f"CAST(try_strptime({{v}}, '{form}') AS {kind})", notes=tuple(notes)
+    )

@@ -1,7 +1,9 @@
-"""DuckDB behind its own wall: an empty instance, the file attached read-only, nothing outside, the settings locked.
+"""DuckDB behind its own wall: an empty instance, the file attached read-only, nothing outside, the
+settings locked.
 
-Attached rather than opened: a file opened in one process with two configurations is an error, so a caller who has the
-file open for reading, or a second `Database` with other limits, would get in the way.
+Attached rather than opened: a file opened in one process with two configurations is an error, so a
+caller who has the file open for reading, or a second `Database` with other limits, would get in the
+way.
 """
 
 import json
@@ -24,8 +26,24 @@ from longtable.base.errors import (
     QueryMemoryError,
     QueryRefusedError,
 )
-from longtable.tools.catalog import Catalog, Column, ForeignKey, Reflected, Table, fold, quoted, read_by_views
-from longtable.tools.engines.base import FailedAtError, Fetched, QueryLimits, check_file, collect, refusal
+from longtable.tools.catalog import (
+    Catalog,
+    Column,
+    ForeignKey,
+    Reflected,
+    Table,
+    fold,
+    quoted,
+    read_by_views,
+)
+from longtable.tools.engines.base import (
+    FailedAtError,
+    Fetched,
+    QueryLimits,
+    check_file,
+    collect,
+    refusal,
+)
 from longtable.tools.parquet import close_wall, empty_instance, path_literal
 from longtable.tools.query_runner import Stop, StoppedError
 from longtable.tools.sql.parsing import first_line, statement
@@ -39,7 +57,9 @@ class DuckdbEngine:
 
     dialect = "duckdb"
 
-    def __init__(self, open_root: Callable[[], duckdb.DuckDBPyConnection], *, alias: str, memory_bytes: int) -> None:
+    def __init__(
+        self, open_root: Callable[[], duckdb.DuckDBPyConnection], *, alias: str, memory_bytes: int
+    ) -> None:
         self._open_root, self._alias, self._memory_bytes = open_root, alias, memory_bytes
         self._root = open_root()
         self._times_opened = 1
@@ -66,23 +86,35 @@ class DuckdbEngine:
             return reflect(cursor, name=self._alias)
 
     def schema_version(self) -> object:
-        """Return how often it was opened, and which file that was: while it is attached for reading, nobody changes it."""
+        """Return how often it was opened, and which file that was: while it is attached for
+        reading, nobody changes it.
+        """
         return self._times_opened, *self._file
 
     def guard(self, catalog: Catalog, reflected: Reflected) -> None:
         """Remember the names that DuckDB may find in a statement, including those inside views."""
         own = {fold(table.bare_name) for table in catalog.tables}
         self._readable = frozenset(own | read_by_views(reflected, catalog))
-        self._closed_columns = {fold(f"{schema}.{table}"): names for (schema, table), names in catalog.hidden_columns.items()}
+        self._closed_columns = {
+            fold(f"{schema}.{table}"): names
+            for (schema, table), names in catalog.hidden_columns.items()
+        }
 
     @contextmanager
     def session(self, _stop: Stop, *, walled: bool) -> Iterator["DuckdbSession"]:
         """Open a session for one SELECT; a walled one reads the readable tables only."""
         if walled and self._readable is None:
-            raise RuntimeError("DuckdbEngine.guard must be called before a walled session is opened")
+            raise RuntimeError(
+                "DuckdbEngine.guard must be called before a walled session is opened"
+            )
         readable = self._readable if walled else None
         with self._cursor() as cursor:
-            yield DuckdbSession(cursor, memory_bytes=self._memory_bytes, readable=readable, closed=self._closed_columns)
+            yield DuckdbSession(
+                cursor,
+                memory_bytes=self._memory_bytes,
+                readable=readable,
+                closed=self._closed_columns,
+            )
 
     def close(self) -> None:
         """Close the instance; when a cursor is still at work, the last one to end does."""
@@ -99,8 +131,9 @@ class DuckdbEngine:
             try:
                 cursor = self._new_cursor()
             except duckdb.FatalException:
-                # After an INTERNAL error while a query runs, DuckDB takes no more statements in this instance. It is not
-                # closed here, for that would close the cursors that are still at work: it ends with the last of them.
+                # After an INTERNAL error while a query runs, DuckDB takes no more statements in
+                # this instance. It is not closed here, for that would close the cursors that are
+                # still at work: it ends with the last of them.
                 self._root = self._open_root()
                 self._times_opened += 1
                 cursor = self._new_cursor()
@@ -128,7 +161,9 @@ def _attached(path: Path, *, alias: str, memory_bytes: int) -> duckdb.DuckDBPyCo
     except BaseException as error:
         root.close()
         if isinstance(error, duckdb.Error):
-            raise DatabaseUnavailableError(f"the DuckDB database {str(path)!r} cannot be opened: {first_line(error)}") from error
+            raise DatabaseUnavailableError(
+                f"the DuckDB database {str(path)!r} cannot be opened: {first_line(error)}"
+            ) from error
         raise
     return root
 
@@ -144,25 +179,38 @@ class DuckdbSession:
         readable: frozenset[str] | None,
         closed: Mapping[str, frozenset[str]] | None = None,
     ) -> None:
-        self.cursor, self._memory_bytes, self._readable, self._closed = cursor, memory_bytes, readable, closed or {}
+        self.cursor, self._memory_bytes, self._readable, self._closed = (
+            cursor,
+            memory_bytes,
+            readable,
+            closed or {},
+        )
 
-    def fetch(self, sql: str, params: Sequence[object] = (), *, limits: QueryLimits, stop: Stop) -> Fetched:
+    def fetch(
+        self, sql: str, params: Sequence[object] = (), *, limits: QueryLimits, stop: Stop
+    ) -> Fetched:
         """Run one SELECT and fetch all its rows as they stream."""
         try:
             if self._readable is not None:
                 self._check(sql, self._readable)
-            # What was loaded into memory could be written to but for this; a file was attached for reading anyway.
+            # What was loaded into memory could be written to but for this; a file was attached for
+            # reading anyway.
             self.cursor.execute("BEGIN TRANSACTION READ ONLY")
             try:
                 self.cursor.execute(sql, list(params))
                 entries = self.cursor.description or []
                 rows = collect(self.cursor.fetchmany, limits=limits, stop=stop)
             finally:
-                with suppress(duckdb.FatalException):  # it would hide the INTERNAL error that it comes from
+                with suppress(duckdb.FatalException):
+                    # It would hide the INTERNAL error that it comes from.
                     self.cursor.execute("ROLLBACK")
         except (duckdb.Error, MemoryError) as error:
             raise self._translate(error, sql) from error
-        return Fetched(tuple(str(entry[0]) for entry in entries), tuple(str(entry[1]) for entry in entries), rows)
+        return Fetched(
+            tuple(str(entry[0]) for entry in entries),
+            tuple(str(entry[1]) for entry in entries),
+            rows,
+        )
 
     def plan(self, sql: str, *, limits: QueryLimits, stop: Stop) -> Plan:  # noqa: ARG002  # what Session asks for
         """Return what DuckDB would do for one SELECT, without running it."""
@@ -170,21 +218,30 @@ class DuckdbSession:
             if self._readable is not None:
                 self._check(sql, self._readable)
             explained = self._plan(sql)
-            tables = self.cursor.execute("SELECT database_name, schema_name, table_name, estimated_size FROM duckdb_tables()").fetchall()
+            tables = self.cursor.execute(
+                "SELECT database_name, schema_name, table_name, estimated_size FROM duckdb_tables()"
+            ).fetchall()
         except (duckdb.Error, MemoryError) as error:
             raise self._translate(error, sql) from error
-        return read_plan(explained, {f"{database}.{schema}.{table}": size for database, schema, table, size in tables})
+        return read_plan(
+            explained,
+            {f"{database}.{schema}.{table}": size for database, schema, table, size in tables},
+        )
 
     def interrupt(self) -> None:
         """Stop the statement that runs; without effect when none does."""
         self.cursor.interrupt()
 
     def _check(self, sql: str, readable: frozenset[str]) -> None:
-        """Check DuckDB's own reading of the text: one SELECT over readable tables; it looks inside views and macros."""
+        """Check DuckDB's own reading of the text: one SELECT over readable tables; it looks inside
+        views and macros.
+        """
         kinds = [statement.type for statement in self.cursor.extract_statements(sql)]
         if kinds != [duckdb.StatementType.SELECT]:
             names = ", ".join(kind.name for kind in kinds) or "nothing"
-            raise QueryRefusedError(f"DuckDB reads the text as {names}", rule="engine", hint="send exactly one SELECT")
+            raise QueryRefusedError(
+                f"DuckDB reads the text as {names}", rule="engine", hint="send exactly one SELECT"
+            )
         if not all(_readable(name, readable) for name in self._tables_read(sql)):
             raise refusal("the tables of the catalogue")
         if self._closed and any(
@@ -201,8 +258,13 @@ class DuckdbSession:
         try:
             return [f".{_bare(name)}" for name in self.cursor.get_table_names(sql, qualified=True)]
         except duckdb.BinderException:
-            # get_table_names binds without the catalogue, so that NATURAL JOIN and COLUMNS('...') fail in it: ask the plan.
-            return [f".{fold(table)}" for node in _nodes(self._plan(sql)) if (table := _extra(node, "Table"))]
+            # get_table_names binds without the catalogue, so that NATURAL JOIN and COLUMNS('...')
+            # fail in it: ask the plan.
+            return [
+                f".{fold(table)}"
+                for node in _nodes(self._plan(sql))
+                if (table := _extra(node, "Table"))
+            ]
 
     def _translate(self, error: Exception, sql: str) -> LongtableError | StoppedError:
         make = next((make for kind, make in _ERRORS if isinstance(error, kind)), None)
@@ -215,23 +277,43 @@ _ERRORS: tuple[tuple[type[Exception], Callable[[str, int], LongtableError | Stop
     (duckdb.OutOfMemoryException, lambda _, memory_bytes: QueryMemoryError(limit=memory_bytes)),
     (MemoryError, lambda _, memory_bytes: QueryMemoryError(limit=memory_bytes)),
     (duckdb.PermissionException, lambda *_: refusal("its own tables")),
-    (duckdb.InternalException, lambda line, _: QueryFailedError(f"{_FAULT}: {line}", hint="write the query another way")),
+    (
+        duckdb.InternalException,
+        lambda line, _: QueryFailedError(f"{_FAULT}: {line}", hint="write the query another way"),
+    ),
     # Another query, at the same time, met a fault.
-    (duckdb.FatalException, lambda *_: DatabaseUnavailableError("DuckDB has to be started anew after a fault of its own: ask again")),
-    (duckdb.IOException, lambda line, _: DatabaseUnavailableError(f"the DuckDB database cannot be read: {line}")),
+    (
+        duckdb.FatalException,
+        lambda *_: DatabaseUnavailableError(
+            "DuckDB has to be started anew after a fault of its own: ask again"
+        ),
+    ),
+    (
+        duckdb.IOException,
+        lambda line, _: DatabaseUnavailableError(f"the DuckDB database cannot be read: {line}"),
+    ),
 )
-"""The error made of the first line of DuckDB's message and of the memory limit; the first whose class fits."""
+"""The error made of the first line of DuckDB's message and of the memory limit; the first whose
+class fits.
+"""
 
 
 @contextmanager
-def session_over_files(files: Mapping[Table, Path], *, limits: QueryLimits) -> Iterator[DuckdbSession]:
-    """Open a session of an instance that holds a view of each Parquet file and may open no other file."""
+def session_over_files(
+    files: Mapping[Table, Path], *, limits: QueryLimits
+) -> Iterator[DuckdbSession]:
+    """Open a session of an instance that holds a view of each Parquet file and may open no other
+    file.
+    """
     connection = empty_instance(memory_bytes=limits.memory_bytes)
     try:
         for table, path in files.items():
             # The columns by name: `*` would let the file's path be asked for.
             names = ", ".join(quoted(column.name) for column in table.columns)
-            connection.execute(f"CREATE VIEW {quoted(table.name)} AS SELECT {names} FROM read_parquet({path_literal(path)})")
+            connection.execute(
+                f"CREATE VIEW {quoted(table.name)} AS SELECT {names} FROM"
+                f" read_parquet({path_literal(path)})"
+            )
         connection.execute(f"SET allowed_paths = [{', '.join(map(path_literal, files.values()))}]")
         close_wall(connection)
     except duckdb.Error as error:
@@ -239,7 +321,11 @@ def session_over_files(files: Mapping[Table, Path], *, limits: QueryLimits) -> I
         reason = re.sub(r"'[^']*/", "'", first_line(error))
         raise DatabaseUnavailableError(f"the kept results cannot be read: {reason}") from error
     try:
-        yield DuckdbSession(connection, memory_bytes=limits.memory_bytes, readable=frozenset(table.name for table in files))
+        yield DuckdbSession(
+            connection,
+            memory_bytes=limits.memory_bytes,
+            readable=frozenset(table.name for table in files),
+        )
     finally:
         connection.close()
 
@@ -249,11 +335,16 @@ def _readable(name: str, readable: frozenset[str]) -> bool:
 
 
 def _columns_of_plan(plan: object) -> Iterator[tuple[str, set[str]]]:
-    """Yield the folded name of each table a plan scans, and the columns read of it: those that the planner left out are not read."""
+    """Yield the folded name of each table a plan scans, and the columns read of it: those that the
+    planner left out are not read.
+    """
     for node in _nodes(plan):
         if table := _extra(node, "Table"):
             projections = node["extra_info"].get("Projections", [])
-            names = {str(name) for name in (projections if isinstance(projections, list) else [projections])}
+            names = {
+                str(name)
+                for name in (projections if isinstance(projections, list) else [projections])
+            }
             filters = re.findall(r'"((?:[^"]|"")+)"|(\w+)', _extra(node, "Filters"))
             yield fold(table), names | {quote or word for quote, word in filters}
 
@@ -277,13 +368,17 @@ def _extra(node: Node, key: str) -> str:
 
 
 def _bare(name: str) -> str:
-    """Return the folded last part of a name as `get_table_names` writes it: `main."my table" AS t`."""
+    """Return the folded last part of a name as `get_table_names` writes it:
+    `main."my table" AS t`.
+    """
     table = statement(f"SELECT 1 FROM {name}", "duckdb").find(exp.Table)
     return fold(table.name) if table is not None else name
 
 
 def _failed(error: Exception, sql: str) -> FailedAtError:
-    """Keep the message's first line and the place it points at; what lies between may name tables nobody may see."""
+    """Keep the message's first line and the place it points at; what lies between may name tables
+    nobody may see.
+    """
     text = str(error)
     first = re.split(r"\s*Did you mean|\s*Candidate", text.strip().split("\n", 1)[0])[0]
     place = re.search(r"LINE (\d+): (.*)\n( *)\^", text)
@@ -293,22 +388,41 @@ def _failed(error: Exception, sql: str) -> FailedAtError:
         near = place[2][max(0, len(place[3]) - label) :].rstrip(".")
         line = sql.split("\n")[int(place[1]) - 1] if int(place[1]) <= sql.count("\n") + 1 else ""
         # A long line is shown in part, between dots: what stands at the mark is looked for instead.
-        at = max(0, len(place[3]) - label) if line.startswith(place[2]) else line.find(near) if line.count(near) == 1 else -1
-        offset = at + sum(len(part) + 1 for part in sql.split("\n")[: int(place[1]) - 1]) if at >= 0 else None
+        at = (
+            max(0, len(place[3]) - label)
+            if line.startswith(place[2])
+            else line.find(near)
+            if line.count(near) == 1
+            else -1
+        )
+        offset = (
+            at + sum(len(part) + 1 for part in sql.split("\n")[: int(place[1]) - 1])
+            if at >= 0
+            else None
+        )
     return FailedAtError(first, problem=_problem(error, first), offset=offset)
 
 
-_TYPES = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.TypeMismatchException, duckdb.InvalidTypeException)
+_TYPES = (
+    duckdb.ConversionException,
+    duckdb.OutOfRangeException,
+    duckdb.TypeMismatchException,
+    duckdb.InvalidTypeException,
+)
 
 
 def _problem(error: Exception, text: str) -> Problem:
     if isinstance(error, duckdb.ParserException | duckdb.SyntaxException):
         return "syntax"
-    if isinstance(error, _TYPES) or re.search(r"No function matches|Cannot (compare|mix|cast)|explicit type cast|Could not convert", text):
+    if isinstance(error, _TYPES) or re.search(
+        r"No function matches|Cannot (compare|mix|cast)|explicit type cast|Could not convert", text
+    ):
         return "type"
     if re.search(r"[Aa]mbiguous", text):
         return "ambiguous"
-    if isinstance(error, duckdb.CatalogException) or re.search(r"not found|does not (have|exist)", text):
+    if isinstance(error, duckdb.CatalogException) or re.search(
+        r"not found|does not (have|exist)", text
+    ):
         return "unknown_name"
     return "other"
 
@@ -341,14 +455,18 @@ def reflect(cursor: duckdb.DuckDBPyConnection, *, name: str) -> Reflected:
 
     columns: dict[tuple[str, str], list[Column]] = {}
     for schema, table, column, kind, nullable, comment in rows(COLUMNS, name):
-        columns.setdefault((schema, table), []).append(Column(column, kind, nullable=bool(nullable), comment=comment or None))
+        columns.setdefault((schema, table), []).append(
+            Column(column, kind, nullable=bool(nullable), comment=comment or None)
+        )
     primary: dict[tuple[str, str], tuple[str, ...]] = {}
     foreign: dict[tuple[str, str], list[ForeignKey]] = {}
     for schema, table, kind, names, target, target_names in rows(KEYS, name):
         if kind == "PRIMARY KEY":
             primary[schema, table] = tuple(names)
         else:
-            foreign.setdefault((schema, table), []).append(ForeignKey(tuple(names), _shown(schema, target), tuple(target_names)))
+            foreign.setdefault((schema, table), []).append(
+                ForeignKey(tuple(names), _shown(schema, target), tuple(target_names))
+            )
     tables, views = [], {}
     for schema, table, kind, comment, sql, _ in rows(TABLES, name):
         key = (schema, table)
@@ -368,7 +486,9 @@ def reflect(cursor: duckdb.DuckDBPyConnection, *, name: str) -> Reflected:
         if kind == "view":
             views[key] = sql or ""
     functions = frozenset(fold(row[0]) for row in rows(FUNCTIONS))
-    return Reflected(tuple(tables), views, database_names=frozenset({fold(name)}), own_functions=functions)
+    return Reflected(
+        tuple(tables), views, database_names=frozenset({fold(name)}), own_functions=functions
+    )
 
 
 def _shown(schema: str, table: str) -> str:
@@ -379,10 +499,19 @@ EACH_WITH_EACH = ("CROSS_PRODUCT", "NESTED_LOOP_JOIN", "BLOCKWISE_NL_JOIN", "POS
 
 
 def read_plan(explained: object, sizes: Mapping[str, int]) -> Plan:
-    """Return the plan; `explained` is the JSON of EXPLAIN, `sizes` the rows of tables by `database.schema.name`."""
+    """Return the plan; `explained` is the JSON of EXPLAIN, `sizes` the rows of tables by
+    `database.schema.name`.
+    """
     nodes = list(_nodes(explained))
-    pairs = max((product(map(_rows, node["children"])) for node in nodes if _name(node) in EACH_WITH_EACH), default=0.0)
-    scans = [Scan(table.rpartition(".")[2], float(sizes.get(table, _rows(node)))) for node in nodes if (table := _extra(node, "Table"))]
+    pairs = max(
+        (product(map(_rows, node["children"])) for node in nodes if _name(node) in EACH_WITH_EACH),
+        default=0.0,
+    )
+    scans = [
+        Scan(table.rpartition(".")[2], float(sizes.get(table, _rows(node))))
+        for node in nodes
+        if (table := _extra(node, "Table"))
+    ]
     return Plan(scans=tuple(scans), pairs=pairs, step_rows=max(map(_rows, nodes), default=0.0))
 
 

@@ -1,7 +1,8 @@
-"""CSV, Parquet, JSON and Excel files as one database: loaded into a DuckDB file of ours, which is then opened like any other.
+"""CSV, Parquet, JSON and Excel files as one database: loaded into a DuckDB file of ours, which is
+then opened like any other.
 
-Text files and sheets are rows of texts at first. Their table is found in them, then each column's type is decided from all of
-its values (`column_types`). Whatever was guessed is noted.
+Text files and sheets are rows of texts at first. Their table is found in them, then each column's
+type is decided from all of its values (`column_types`). Whatever was guessed is noted.
 """
 
 import csv
@@ -52,7 +53,8 @@ _RULER = re.compile(r"[-=_+|*]*[-=_]{3}[-=_+|*]*")
 """A cell of a line for the eye between the rows of a list."""
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _TOTAL = re.compile(
-    r"(?i)\W*(?:(?:(?:grand |sub[- ]?|sous-)?totals?(?: général)?|(?:gesamt|zwischen)?summe|(?:ins)?gesamt|sums?|somme"
+    r"(?i)\W*(?:(?:(?:grand |sub[- ]?|sous-)?totals?(?:"
+    r" général)?|(?:gesamt|zwischen)?summe|(?:ins)?gesamt|sums?|somme"
     r"|合计|总计|小计|总额|共计)\b|\*)\W*"
 )
 """How the first cell of a row of totals begins. Nothing follows, or it may be a name: Total SE."""
@@ -72,21 +74,30 @@ class _Loading:
     sources: dict[str, str] = field(default_factory=dict)
     notes: list[LoadNote] = field(default_factory=list)
 
-    def note(self, code: str, table: str, *, count: int = 0, column: str = "", value: str = "") -> None:
+    def note(
+        self, code: str, table: str, *, count: int = 0, column: str = "", value: str = ""
+    ) -> None:
         if count or column:
-            self.notes.append(LoadNote(code, self.sources[table], count, table, column, clip(value, NOTE_CHARS)))
+            self.notes.append(
+                LoadNote(code, self.sources[table], count, table, column, clip(value, NOTE_CHARS))
+            )
 
 
 def load_files(path: Path, target: Path, *, files: FileLimits) -> tuple[LoadNote, ...]:
-    """Load a file, or all data files of a folder, into tables of the new file `target`; return what was guessed.
+    """Load a file, or all data files of a folder, into tables of the new file `target`; return what
+    was guessed.
 
     Raises `DatabaseUnavailableError` naming the file at fault.
     """
     sources = _data_files(path, files)
     home = path if path.is_dir() else path.parent
-    with empty_instance(memory_bytes=files.memory_bytes) as root, tempfile.TemporaryDirectory(prefix="longtable-") as scratch:
+    with (
+        empty_instance(memory_bytes=files.memory_bytes) as root,
+        tempfile.TemporaryDirectory(prefix="longtable-") as scratch,
+    ):
         root.execute(
-            f"ATTACH {path_literal(target)} AS files; ATTACH {path_literal(Path(scratch) / 'scratch.duckdb')} AS scratch; USE files"
+            f"ATTACH {path_literal(target)} AS files; ATTACH"
+            f" {path_literal(Path(scratch) / 'scratch.duckdb')} AS scratch; USE files"
         )
         loading = _Loading(root, Path(scratch), files)
         for group in _groups(sources, home):
@@ -94,14 +105,20 @@ def load_files(path: Path, target: Path, *, files: FileLimits) -> tuple[LoadNote
             if loaded and (len({file for file, _ in loaded}) > 1 or _hive(group[0], home)):
                 _join(loading, loaded, home)
         if not loading.sources:
-            raise DatabaseUnavailableError(f"the file {sources[0].name!r} cannot be loaded: it is empty")
+            raise DatabaseUnavailableError(
+                f"the file {sources[0].name!r} cannot be loaded: it is empty"
+            )
         comments = {(table, ""): [f"from {source}"] for table, source in loading.sources.items()}
         for note in loading.notes:
             table = note.table or next(iter(loading.sources))
             where = "" if note.file == loading.sources[table] else f"{note.file}: "
             comments.setdefault((table, note.column), []).append(where + note.text())
         for (table, column), texts in comments.items():
-            kind, name = ("COLUMN", f"{quoted(table)}.{quoted(column)}") if column else ("TABLE", quoted(table))
+            kind, name = (
+                ("COLUMN", f"{quoted(table)}.{quoted(column)}")
+                if column
+                else ("TABLE", quoted(table))
+            )
             root.execute(f"COMMENT ON {kind} {name} IS {_text('; '.join(dict.fromkeys(texts)))}")
         return tuple(loading.notes)
 
@@ -109,27 +126,43 @@ def load_files(path: Path, target: Path, *, files: FileLimits) -> tuple[LoadNote
 def _data_files(path: Path, limits: FileLimits) -> list[Path]:
     try:
         if not path.exists():
-            raise DatabaseUnavailableError(f"there is no file or folder {str(path)!r}: check the path in the URL")
+            raise DatabaseUnavailableError(
+                f"there is no file or folder {str(path)!r}: check the path in the URL"
+            )
         found = list(itertools.islice(_inside(path), limits.files + 1)) if path.is_dir() else [path]
         size = sum(file.stat().st_size for file in found)
     except OSError as error:
         raise DatabaseUnavailableError(f"{str(path)!r} cannot be read: {error.strerror}") from error
     if not found:
-        raise DatabaseUnavailableError(f"{str(path)!r} holds no data file: known are {', '.join(sorted(DATA_ENDINGS))}")
+        raise DatabaseUnavailableError(
+            f"{str(path)!r} holds no data file: known are {', '.join(sorted(DATA_ENDINGS))}"
+        )
     if len(found) > limits.files:
-        raise DatabaseUnavailableError(f"{str(path)!r} holds over {limits.files:,} data files, FileLimits.files allows {limits.files:,}")
+        raise DatabaseUnavailableError(
+            f"{str(path)!r} holds over {limits.files:,} data files, FileLimits.files allows"
+            f" {limits.files:,}"
+        )
     if size > limits.bytes:
-        raise DatabaseUnavailableError(f"the data files of {str(path)!r} have {size:,} bytes, FileLimits.bytes allows {limits.bytes:,}")
+        raise DatabaseUnavailableError(
+            f"the data files of {str(path)!r} have {size:,} bytes, FileLimits.bytes allows"
+            f" {limits.bytes:,}"
+        )
     return found
 
 
 def _inside(path: Path) -> Iterator[Path]:
-    """Yield the data files of a folder and its sub-folders; `.txt` may be anything, and is loaded by its own name only."""
+    """Yield the data files of a folder and its sub-folders; `.txt` may be anything, and is loaded
+    by its own name only.
+    """
     for folder, folders, names in os.walk(path):
         deeper = folders if len(Path(folder).relative_to(path).parts) < MOST_DEPTH else []
         folders[:] = sorted(name for name in deeper if not name.startswith("."))
         known = [Path(folder, name) for name in sorted(names) if not name.startswith((".", "~$"))]
-        yield from (file for file in known if file.suffix.lower() in DATA_ENDINGS - {".txt"} and file.is_file())
+        yield from (
+            file
+            for file in known
+            if file.suffix.lower() in DATA_ENDINGS - {".txt"} and file.is_file()
+        )
 
 
 def _hive(file: Path, home: Path) -> dict[str, str]:
@@ -138,25 +171,48 @@ def _hive(file: Path, home: Path) -> dict[str, str]:
 
 
 def _groups(sources: Sequence[Path], home: Path) -> list[list[Path]]:
-    """Return the files that may be one table: names that differ by digits alone, or folders of the form `year=2023`."""
+    """Return the files that may be one table: names that differ by digits alone, or folders of the
+    form `year=2023`.
+    """
     groups: dict[object, list[Path]] = {}
     for file in sources:
         parent = tuple(part for part in file.parts[:-1] if "=" not in part)
-        groups.setdefault((parent, tuple(_hive(file, home)) or re.sub(r"\d+", "#", file.stem), file.suffix.lower()), []).append(file)
+        groups.setdefault(
+            (
+                parent,
+                tuple(_hive(file, home)) or re.sub(r"\d+", "#", file.stem),
+                file.suffix.lower(),
+            ),
+            [],
+        ).append(file)
     return list(groups.values())
 
 
 def _join(loading: _Loading, loaded: Sequence[tuple[Path, str]], home: Path) -> None:
-    """Make one table of those with the same columns, with columns that say which file a row is from."""
-    shapes = [loading.root.execute(f"SELECT column_name, column_type FROM (DESCRIBE {quoted(table)})").fetchall() for _, table in loaded]
+    """Make one table of those with the same columns, with columns that say which file a row is
+    from.
+    """
+    shapes = [
+        loading.root.execute(
+            f"SELECT column_name, column_type FROM (DESCRIBE {quoted(table)})"
+        ).fetchall()
+        for _, table in loaded
+    ]
     # A column of amounts without decimals in one year is the same column.
     if len({str(shape).replace("'BIGINT'", "'DOUBLE'") for shape in shapes}) > 1:
         return
     hive = _hive(loaded[0][0], home)
     marks = [_hive(file, home) for file, _ in loaded]
     if len(set(map(str, marks))) < len(marks):
-        marks = [{**mark, "file": loading.sources[table]} for mark, (_, table) in zip(marks, loaded, strict=True)]
-    differing = [digits for digits in zip(*(re.findall(r"\d+", file.stem) for file, _ in loaded), strict=False) if len(set(digits)) > 1]
+        marks = [
+            {**mark, "file": loading.sources[table]}
+            for mark, (_, table) in zip(marks, loaded, strict=True)
+        ]
+    differing = [
+        digits
+        for digits in zip(*(re.findall(r"\d+", file.stem) for file, _ in loaded), strict=False)
+        if len(set(digits)) > 1
+    ]
     if (
         len(differing) == 1
         and all(map(_YEAR.fullmatch, differing[0]))
@@ -165,22 +221,43 @@ def _join(loading: _Loading, loaded: Sequence[tuple[Path, str]], home: Path) -> 
         marks = [{**mark, "year": year} for mark, year in zip(marks, differing[0], strict=True)]
     added = column_names([*(str(name) for name, _ in shapes[0]), *marks[0]])[len(shapes[0]) :]
     casts = [
-        f"::{'BIGINT' if all(re.fullmatch(r'0|[1-9][0-9]{0,17}', mark[key]) for mark in marks) else TEXT} AS {quoted(new)}"
+        f"::{'BIGINT' if all(re.fullmatch(r'0|[1-9][0-9]{0,17}', mark[key]) for mark in marks) else TEXT}"
+        f" AS {quoted(new)}"
         for new, key in zip(added, marks[0], strict=True)
     ]
     selects = [
-        f"SELECT *, {', '.join(map(str.__add__, map(_text, mark.values()), casts))} FROM {quoted(table)}"
+        f"SELECT *, {', '.join(map(str.__add__, map(_text, mark.values()), casts))} FROM"
+        f" {quoted(table)}"
         for mark, (_, table) in zip(marks, loaded, strict=True)
     ]
-    parts = [*loaded[0][0].relative_to(home).parts[:-1], "" if hive else re.sub(r"\d+", " ", loaded[0][0].stem).strip(" _-.()")]
-    name = _table_name("_".join(part for part in parts if part and "=" not in part) or home.name, loading.names)
+    parts = [
+        *loaded[0][0].relative_to(home).parts[:-1],
+        "" if hive else re.sub(r"\d+", " ", loaded[0][0].stem).strip(" _-.()"),
+    ]
+    name = _table_name(
+        "_".join(part for part in parts if part and "=" not in part) or home.name, loading.names
+    )
     loading.root.execute(f"CREATE TABLE {quoted(name)} AS {' UNION ALL '.join(selects)}")
     loading.sources[name] = home.name
-    loading.note("files_joined", name, count=len(loaded), value=", ".join(loading.sources[table] for _, table in loaded))
-    loading.notes += [LoadNote("from_file_name", home.name, table=name, column=column) for column in added]
+    loading.note(
+        "files_joined",
+        name,
+        count=len(loaded),
+        value=", ".join(loading.sources[table] for _, table in loaded),
+    )
+    loading.notes += [
+        LoadNote("from_file_name", home.name, table=name, column=column) for column in added
+    ]
     loading.root.execute("; ".join(f"DROP TABLE {quoted(table)}" for _, table in loaded))
-    loading.sources = {table: source for table, source in loading.sources.items() if all(table != part for _, part in loaded)}
-    loading.notes[:] = [note if note.table in loading.sources else replace(note, table=name) for note in loading.notes]
+    loading.sources = {
+        table: source
+        for table, source in loading.sources.items()
+        if all(table != part for _, part in loaded)
+    }
+    loading.notes[:] = [
+        note if note.table in loading.sources else replace(note, table=name)
+        for note in loading.notes
+    ]
 
 
 def _load(loading: _Loading, file: Path, home: Path) -> list[str]:
@@ -200,11 +277,20 @@ def _load(loading: _Loading, file: Path, home: Path) -> list[str]:
         for title, rows, texts, notes in (
             _sheets(loading, file)
             if ending == ".xlsx"
-            else [("", _text_rows(file, encoding := _encoding(file)), None, [("encoding", len(encoding), encoding)])]
+            else [
+                (
+                    "",
+                    _text_rows(file, encoding := _encoding(file)),
+                    None,
+                    [("encoding", len(encoding), encoding)],
+                )
+            ]
         ):
             names, guesses, body, cells = _find_table(rows)
             if title and cells == 1:
-                loading.notes.append(LoadNote("sheet_left_out", file.name, 1, value=f"{title} ({_words(names)})"))
+                loading.notes.append(
+                    LoadNote("sheet_left_out", file.name, 1, value=f"{title} ({_words(names)})")
+                )
             elif names:
                 table = _table_name("_".join(filter(None, [base, title])), loading.names)
                 tables.append(table)
@@ -214,11 +300,13 @@ def _load(loading: _Loading, file: Path, home: Path) -> list[str]:
                 _make_table(loading, table, names, body, texts=texts)
     except (duckdb.OutOfMemoryException, MemoryError) as error:
         raise DatabaseUnavailableError(
-            f"{file.name!r} does not fit into the {loading.limits.memory_bytes:,} bytes that FileLimits.memory_bytes allows:"
-            " load fewer or smaller files"
+            f"{file.name!r} does not fit into the {loading.limits.memory_bytes:,} bytes that"
+            " FileLimits.memory_bytes allows: load fewer or smaller files"
         ) from error
     except (duckdb.Error, UnicodeError, csv.Error) as error:
-        raise DatabaseUnavailableError(f"the file {file.name!r} cannot be loaded: {clip(first_line(error), 300)}") from error
+        raise DatabaseUnavailableError(
+            f"the file {file.name!r} cannot be loaded: {clip(first_line(error), 300)}"
+        ) from error
     loading.notes += [] if tables else [LoadNote("empty_file", file.name, 1)]
     return tables
 
@@ -229,7 +317,9 @@ def _text(text: str) -> str:
 
 def _table_name(text: str, names: set[str]) -> str:
     """Return a name that is not used yet and needs no quotes for its signs."""
-    return free_name(re.sub(r"^(?=\d)", "t_", re.sub(r"\W+", "_", text).strip("_") or "data"), names, start=2)
+    return free_name(
+        re.sub(r"^(?=\d)", "t_", re.sub(r"\W+", "_", text).strip("_") or "data"), names, start=2
+    )
 
 
 def _encoding(file: Path) -> str:
@@ -237,7 +327,9 @@ def _encoding(file: Path) -> str:
     with file.open("rb") as stream:
         head = stream.read(1_000_000)
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or 4 * head.count(b"\0") > len(head):
-        return "UTF-16-BE" if head.startswith(b"\0") else "UTF-16" if head[0] > 0xF0 else "UTF-16-LE"
+        return (
+            "UTF-16-BE" if head.startswith(b"\0") else "UTF-16" if head[0] > 0xF0 else "UTF-16-LE"
+        )
     with suppress(UnicodeError), file.open(encoding="utf-8") as text:
         while text.read(1_000_000):
             pass
@@ -246,68 +338,109 @@ def _encoding(file: Path) -> str:
     if signs.count("\ufffd") <= 3 * sum("\x7f" < sign < "\ufffd" for sign in signs):
         return "UTF-8 with wrong bytes"
     # Most signs of a Chinese text are from the first level of GB 2312, two high bytes each.
-    pairs = [pair for pair in re.findall(rb"[\xa1-\xfe]{2}", head) if pair[0] <= 0xA3 or 0xB0 <= pair[0] <= 0xD7]
-    return "GB18030" if 4 * len(pairs) >= len(re.findall(rb"[\x80-\xff]", head)) > 0 else "Windows-1252"
+    pairs = [
+        pair
+        for pair in re.findall(rb"[\xa1-\xfe]{2}", head)
+        if pair[0] <= 0xA3 or 0xB0 <= pair[0] <= 0xD7
+    ]
+    return (
+        "GB18030"
+        if 4 * len(pairs) >= len(re.findall(rb"[\x80-\xff]", head)) > 0
+        else "Windows-1252"
+    )
 
 
 def _text_rows(file: Path, encoding: str) -> Iterator[Row]:
     """Yield the rows of a text file."""
-    codec = {"Windows-1252": "cp1252", "UTF-8 with wrong bytes": "utf-8-sig"}.get(encoding, encoding or "utf-8-sig")
+    codec = {"Windows-1252": "cp1252", "UTF-8 with wrong bytes": "utf-8-sig"}.get(
+        encoding, encoding or "utf-8-sig"
+    )
     with file.open(encoding=codec, errors="replace", newline="") as text:
         head = text.read(HEAD_CHARS).splitlines(keepends=True)
         text.seek(0)
         csv.field_size_limit(MOST_LINE)
         rows = _closed(_reader(head[:1000], file.suffix.lower())(itertools.chain(text, [END_MARK])))
         # Codes are written so to keep their zeros: ="007".
-        yield from ([re.sub(r'^="(.*)"$', r"\1", cell) for cell in row] for row in rows) if any('="' in line for line in head) else rows
+        yield from (
+            ([re.sub(r'^="(.*)"$', r"\1", cell) for cell in row] for row in rows)
+            if any('="' in line for line in head)
+            else rows
+        )
 
 
 def _closed(rows: Iterable[Row]) -> Iterator[Row]:
-    """Yield the rows above the mark that was put at the end; raise `csv.Error` where a quote that is not closed swallowed it."""
+    """Yield the rows above the mark that was put at the end; raise `csv.Error` where a quote that
+    is not closed swallowed it.
+    """
     for row in rows:
         if row[-1:] != [END_MARK] and row and row[-1].endswith(END_MARK):
             raise csv.Error(
-                f"the quote before {clip(row[-1].splitlines()[0], 40)!r} is never closed, so all lines after it would be one cell:"
-                " close it, or write it twice"
+                f"the quote before {clip(row[-1].splitlines()[0], 40)!r} is never closed, so all"
+                " lines after it would be one cell: close it, or write it twice"
             )
         if row != [END_MARK]:
             yield row
 
 
 def _reader(lines: Sequence[str], ending: str) -> Callable[[Iterable[str]], Iterator[Row]]:
-    """Return what parts lines into fields: at the sign at which most of these lines part into the same number."""
+    """Return what parts lines into fields: at the sign at which most of these lines part into the
+    same number.
+    """
     text = "".join(lines)
-    # R puts a backslash before a quote where others write the quote twice. One before the end of a field is a path's: "C:\".
+    # R puts a backslash before a quote where others write the quote twice. One before the end of a
+    # field is a path's: "C:\".
     escape = bool(re.search(r'\\"[^,;\t|"\s]', text)) and not re.search(r'\w""\w', text)
     named = re.match(r'(?i)"?sep=(.)"?\s*$', lines[0] if lines else "")
     best: tuple[float, int] = (0.0, 0)
     reader = partial(_parted, sign=",", escape=escape)
     for sign in named[1] if named else "\t" if ending == ".tsv" else ",;\t| ":
         # Programs that write tabs between copied cells quote nothing.
-        bare = sign == "\t" and re.search(r'(?m)(?:^|\t)"(?:[^"\t\n]*"[^"\t\r\n]|[^"\t]*\t[^"]*$)', text)
-        tried = partial(_parted, sign=sign, escape=escape, quoting=csv.QUOTE_NONE if bare else csv.QUOTE_MINIMAL)
+        bare = sign == "\t" and re.search(
+            r'(?m)(?:^|\t)"(?:[^"\t\n]*"[^"\t\r\n]|[^"\t]*\t[^"]*$)', text
+        )
+        tried = partial(
+            _parted, sign=sign, escape=escape, quoting=csv.QUOTE_NONE if bare else csv.QUOTE_MINIMAL
+        )
         widths = Counter(len(row) for row in tried(lines) if any(map(str.strip, row)))
-        width, count = max(widths.items(), key=lambda item: (item[0] * item[1] * (item[0] > 1), item[0]), default=(1, 0))
+        width, count = max(
+            widths.items(),
+            key=lambda item: (item[0] * item[1] * (item[0] > 1), item[0]),
+            default=(1, 0),
+        )
         score = (count / max(widths.total(), 1) * min(width, 4) * (width > 1), width)
         # A space parts words, too: it counts only where nothing else does, and for all lines.
         if score > best and (
             sign != " "
-            or (best[0] <= 1 and count > 1 and count >= 0.9 * (widths.total() - 1) and not all(map(looks_typed, map(str.strip, lines[1:]))))
+            or (
+                best[0] <= 1
+                and count > 1
+                and count >= 0.9 * (widths.total() - 1)
+                and not all(map(looks_typed, map(str.strip, lines[1:])))
+            )
         ):
             best, reader = score, tried
     return (lambda lines: itertools.islice(reader(lines), 1, None)) if named else reader
 
 
-def _parted(lines: Iterable[str], *, sign: str, escape: bool, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL) -> Iterator[Row]:
-    return csv.reader((line.replace('\\"', '""') for line in lines) if escape else lines, delimiter=sign, quoting=quoting)
+def _parted(
+    lines: Iterable[str], *, sign: str, escape: bool, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
+) -> Iterator[Row]:
+    return csv.reader(
+        (line.replace('\\"', '""') for line in lines) if escape else lines,
+        delimiter=sign,
+        quoting=quoting,
+    )
 
 
 def _find_table(rows: Iterable[Row]) -> tuple[Row, Notes, Iterator[Row], int]:
     """Return the names of a table, what was guessed, its rows, and how many cells were seen.
 
-    It begins at the first row that fills most of its columns. There are no names where there is no cell.
+    It begins at the first row that fills most of its columns. There are no names where there is no
+    cell.
     """
-    stripped = itertools.dropwhile(lambda row: not any(row), (list(map(str.strip, row)) for row in rows))
+    stripped = itertools.dropwhile(
+        lambda row: not any(row), (list(map(str.strip, row)) for row in rows)
+    )
     read = list(itertools.islice(stripped, FIRST_ROWS))
     places = [place for place, row in enumerate(read) if any(row) and not _is_ruler(row)]
     if not places:
@@ -319,7 +452,10 @@ def _find_table(rows: Iterable[Row]) -> tuple[Row, Notes, Iterator[Row], int]:
     body = head[first + 1 : first + HEAD_ROWS]
     for upper in (first - 1, first):
         over, under = head[upper], head[min(upper + 1, len(head) - 1)]
-        gaps = any(low and not top and any(over[:place]) for place, (top, low) in enumerate(zip(over, under, strict=True)))
+        gaps = any(
+            low and not top and any(over[:place])
+            for place, (top, low) in enumerate(zip(over, under, strict=True))
+        )
         columns = _columns(under, head[upper + 2 : upper + HEAD_ROWS])
         if (
             upper >= 0
@@ -329,12 +465,19 @@ def _find_table(rows: Iterable[Row]) -> tuple[Row, Notes, Iterator[Row], int]:
             and not any(map(looks_typed, under))
             and any(name and cells and all(map(looks_typed, cells)) for name, cells in columns)
         ):
-            labels = itertools.accumulate(zip(over, under, strict=True), lambda last, cell: (cell[0] or (cell[1] and last[0]), cell[1]))
+            labels = itertools.accumulate(
+                zip(over, under, strict=True),
+                lambda last, cell: (cell[0] or (cell[1] and last[0]), cell[1]),
+            )
             names = [" ".join(filter(None, label)) for label in labels]
             first, start, notes = upper, places[upper + 1] + 1, [("header_joined", 2, "")]
             break
     else:
-        names, start, notes = [" ".join(name.split()) for name in read[places[first]]], places[first] + 1, []
+        names, start, notes = (
+            [" ".join(name.split()) for name in read[places[first]]],
+            places[first] + 1,
+            [],
+        )
         if not _is_header(head[first], body):
             names, start, notes = [""] * width, places[first], [("no_names", 1, "")]
         # R writes no name above the names of rows.
@@ -354,23 +497,41 @@ def _words(row: Row) -> str:
 
 
 def _is_ruler(row: Row) -> bool:
-    """Return whether a row is a line for the eye, such as `-----`: no cell of it holds anything else."""
+    """Return whether a row is a line for the eye, such as `-----`: no cell of it holds anything
+    else.
+    """
     return any(row) and all(map(_RULER.fullmatch, filter(None, row)))
 
 
 def _is_header(head: Row, body: Sequence[Row]) -> bool:
-    """Return whether a row holds names: no column is of numbers or dates from this row on, years as names set aside."""
-    typed = [(name, cells) for name, cells in _columns(head, body) if (cells or not body) and all(map(looks_typed, [name, *cells]))]
-    return all(body and _YEAR.fullmatch(name) and not all(map(_YEAR.fullmatch, cells)) for name, cells in typed)
+    """Return whether a row holds names: no column is of numbers or dates from this row on, years as
+    names set aside.
+    """
+    typed = [
+        (name, cells)
+        for name, cells in _columns(head, body)
+        if (cells or not body) and all(map(looks_typed, [name, *cells]))
+    ]
+    return all(
+        body and _YEAR.fullmatch(name) and not all(map(_YEAR.fullmatch, cells))
+        for name, cells in typed
+    )
 
 
 def _columns(head: Row, body: Sequence[Row]) -> list[tuple[str, list[str]]]:
     """Return each column's name and its cells that are not missing."""
-    return [(name, [cell for cell in cells if cell and cell.lower() not in MISSING]) for name, *cells in zip(head, *body, strict=False)]
+    return [
+        (name, [cell for cell in cells if cell and cell.lower() not in MISSING])
+        for name, *cells in zip(head, *body, strict=False)
+    ]
 
 
-def _make_table(loading: _Loading, table: str, header: Row, rows: Iterator[Row], *, texts: set[int] | None) -> None:
-    """Write the rows for DuckDB, decide the types of the columns, and make the table; `texts` as `_sheets` has them."""
+def _make_table(
+    loading: _Loading, table: str, header: Row, rows: Iterator[Row], *, texts: set[int] | None
+) -> None:
+    """Write the rows for DuckDB, decide the types of the columns, and make the table; `texts` as
+    `_sheets` has them.
+    """
     part = loading.scratch / "rows.csv"
     width = widest = len(header)
     counts, examples = Counter[str](), dict[str, str]()
@@ -394,8 +555,9 @@ def _make_table(loading: _Loading, table: str, header: Row, rows: Iterator[Row],
                 blank += code != "rulers" or width > 1
     headers = {f"c{place}": name for place, name in enumerate(header + [""] * (widest - width))}
     loading.root.execute(
-        f"CREATE OR REPLACE TABLE scratch.body AS FROM read_csv({path_literal(part)}, auto_detect=false, header=false,"
-        f" delim=',', quote='\"', escape='\"', null_padding={widest > width}, parallel={widest == width},"
+        f"CREATE OR REPLACE TABLE scratch.body AS FROM read_csv({path_literal(part)},"
+        " auto_detect=false, header=false, delim=',', quote='\"', escape='\"',"
+        f" null_padding={widest > width}, parallel={widest == width},"
         f" max_line_size={8 * MOST_LINE}, columns={dict.fromkeys(headers, TEXT)})"
     )
     [(end,)] = loading.root.execute("SELECT count(*) FROM scratch.body").fetchall()
@@ -409,10 +571,19 @@ def _make_table(loading: _Loading, table: str, header: Row, rows: Iterator[Row],
     total = _TOTAL.match(next(filter(None, last[0]), "")) if last and end > 1 else None
     if total:
         adds, whole = _adds_up(loading, end, headers, style), total.end() == len(total.string)
-        loading.note("total_left_out" if adds and whole else "total_rows", table, count=int(adds or whole), value=_words(last[0]))
+        loading.note(
+            "total_left_out" if adds and whole else "total_rows",
+            table,
+            count=int(adds or whole),
+            value=_words(last[0]),
+        )
         end -= adds and whole
     body = f"FROM scratch.body WHERE rowid < {end}"
-    used = [name for name, new in headers.items() if new or loading.root.execute(f"SELECT count({name}) {body}").fetchall() != [(0,)]]
+    used = [
+        name
+        for name, new in headers.items()
+        if new or loading.root.execute(f"SELECT count({name}) {body}").fetchall() != [(0,)]
+    ]
     names = dict(zip(used, column_names([headers[name] for name in used]), strict=True))
     readings = _readings(loading, body, headers, style)
     words = frozenset(word for reading in readings.values() for word in reading.missing)
@@ -424,60 +595,104 @@ def _make_table(loading: _Loading, table: str, header: Row, rows: Iterator[Row],
         for code, value in [*readings[name].notes, *known]:
             loading.note(code, table, column=new, value=value)
     loading.note("missing", table, count=len(words), value=", ".join(sorted(words)))
-    chosen = ", ".join(f"{_value(name, readings[name], words)} AS {quoted(new)}" for name, new in names.items())
+    chosen = ", ".join(
+        f"{_value(name, readings[name], words)} AS {quoted(new)}" for name, new in names.items()
+    )
     loading.root.execute(f"CREATE TABLE {quoted(table)} AS SELECT {chosen} {body} ORDER BY rowid")
 
 
 def _lines_below(
-    loading: _Loading, tail: Sequence[tuple[int, Row]], typical: int, end: int, headers: dict[str, str], style: Style | None
+    loading: _Loading,
+    tail: Sequence[tuple[int, Row]],
+    typical: int,
+    end: int,
+    headers: dict[str, str],
+    style: Style | None,
 ) -> list[Row]:
-    """Return the last lines that are no rows: few cells, and a first one that does not fit its column or stands below a blank line.
+    """Return the last lines that are no rows: few cells, and a first one that does not fit its
+    column or stands below a blank line.
 
-    `tail` has the last rows, each with the number of blank lines above it; `typical` is how many cells a row has.
+    `tail` has the last rows, each with the number of blank lines above it; `typical` is how many
+    cells a row has.
     """
     most = max(1, typical // 4) if typical > 2 else -1
     few = list(itertools.takewhile(lambda item: sum(map(bool, item[1])) <= most, reversed(tail)))
-    readings = _readings(loading, f"FROM scratch.body WHERE rowid < {end - len(few)}", headers, style) if few else {}
+    readings = (
+        _readings(loading, f"FROM scratch.body WHERE rowid < {end - len(few)}", headers, style)
+        if few
+        else {}
+    )
     for left, (blank, row) in zip(range(len(few), 0, -1), reversed(few), strict=True):
         place, cell = next((place, cell) for place, cell in enumerate(row) if cell)
         reading = readings[f"c{place}"]
-        odd = reading.type != TEXT and cell.lower() not in MISSING and not re.fullmatch(reading.pattern, cell)
+        odd = (
+            reading.type != TEXT
+            and cell.lower() not in MISSING
+            and not re.fullmatch(reading.pattern, cell)
+        )
         if (blank or odd) and not _TOTAL.fullmatch(cell):
             return [row for _, row in tail][-left:] if left <= MOST_TAIL else []
     return []
 
 
 def _adds_up(loading: _Loading, end: int, headers: dict[str, str], style: Style | None) -> bool:
-    """Return whether the figures of the last row, and there are some, are the sums of those above it."""
+    """Return whether the figures of the last row, and there are some, are the sums of those above
+    it.
+    """
     above = f"FROM scratch.body WHERE rowid < {end - 1}"
     numbers = [
         _value(name, reading, frozenset())
         for name, reading in _readings(loading, above, headers, style).items()
         if reading.type in ("BIGINT", "DOUBLE")
     ]
-    sums = [f"CASE WHEN {n} <> 0 THEN abs({n} - coalesce((SELECT sum({n}) {above}), 0)) <= 0.005 * abs({n}) END" for n in numbers]
-    figures = loading.root.execute(f"SELECT NULL, {', '.join(sums) or 'NULL'} FROM scratch.body WHERE rowid = {end - 1}").fetchall()[0]
+    sums = [
+        f"CASE WHEN {n} <> 0 THEN abs({n} - coalesce((SELECT sum({n}) {above}), 0)) <= 0.005 *"
+        f" abs({n}) END"
+        for n in numbers
+    ]
+    figures = loading.root.execute(
+        f"SELECT NULL, {', '.join(sums) or 'NULL'} FROM scratch.body WHERE rowid = {end - 1}"
+    ).fetchall()[0]
     return True in figures and False not in figures
 
 
-def _readings(loading: _Loading, body: str, names: dict[str, str], style: Style | None) -> dict[str, Reading]:
-    """Return how to read each column: decided from some values, and again with each value that does not fit."""
+def _readings(
+    loading: _Loading, body: str, names: dict[str, str], style: Style | None
+) -> dict[str, Reading]:
+    """Return how to read each column: decided from some values, and again with each value that does
+    not fit.
+    """
     values = {
-        name: {str(cell) for (cell,) in loading.root.execute(f"SELECT {name} {body} AND {name} IS NOT NULL LIMIT 200").fetchall()}
+        name: {
+            str(cell)
+            for (cell,) in loading.root.execute(
+                f"SELECT {name} {body} AND {name} IS NOT NULL LIMIT 200"
+            ).fetchall()
+        }
         for name in names
     }
     readings: dict[str, Reading] = {}
     unsure, fixed = set(names), style
     for _ in range(12):
         readings |= {name: read_as(values[name], names[name], style=style) for name in unsure}
-        misfits = {name: _misfit(name, readings[name]) for name in names if name in unsure and readings[name].pattern}
+        misfits = {
+            name: _misfit(name, readings[name])
+            for name in names
+            if name in unsure and readings[name].pattern
+        }
         counts = loading.root.execute(
-            f"SELECT count(*), {', '.join(f'count(*) FILTER ({misfit})' for misfit in misfits.values())} {body}"
+            "SELECT count(*),"
+            f" {', '.join(f'count(*) FILTER ({misfit})' for misfit in misfits.values())} {body}"
         ).fetchall()[0][1:]
         unsure = {name for name, count in zip(misfits, counts, strict=False) if count}
         values |= {
-            name: values[name].union(
-                str(cell) for (cell,) in loading.root.execute(f"SELECT DISTINCT {name} {body} AND {misfits[name]} LIMIT 200").fetchall()
+            name: (
+                values[name].union(
+                    str(cell)
+                    for (cell,) in loading.root.execute(
+                        f"SELECT DISTINCT {name} {body} AND {misfits[name]} LIMIT 200"
+                    ).fetchall()
+                )
             )
             for name in unsure
         }
@@ -494,63 +709,104 @@ def _misfit(name: str, reading: Reading) -> str:
     """Return SQL that is true where a value is not of the form that its column is read as."""
     converted = "" if reading.type == TEXT else f" AND ({reading.sql.format(v=name)}) IS NOT NULL"
     known = _value(name, Reading(TEXT), reading.missing)
-    return f"{known} IS NOT NULL AND NOT (regexp_full_match({name}, {_text(reading.pattern)}){converted})"
+    return (
+        f"{known} IS NOT NULL AND NOT (regexp_full_match({name},"
+        f" {_text(reading.pattern)}){converted})"
+    )
 
 
 def _value(name: str, reading: Reading, words: frozenset[str]) -> str:
-    """Return SQL for the value of a column as it is read; in a column of text, `words` are missing, too."""
+    """Return SQL for the value of a column as it is read; in a column of text, `words` are missing,
+    too.
+    """
     words = words if reading.type == TEXT else reading.missing
     value = reading.sql.format(v=name)
-    return f"CASE WHEN {name} NOT IN ({', '.join(map(_text, sorted(words)))}) THEN {value} END" if words else value
+    return (
+        f"CASE WHEN {name} NOT IN ({', '.join(map(_text, sorted(words)))}) THEN {value} END"
+        if words
+        else value
+    )
 
 
 def _sheets(loading: _Loading, file: Path) -> Iterator[tuple[str, Iterator[Row], set[int], Notes]]:
-    """Yield the title of each visible sheet (none where it is alone), its rows, the columns with numbers stored as text, and notes."""
+    """Yield the title of each visible sheet (none where it is alone), its rows, the columns with
+    numbers stored as text, and notes.
+    """
     try:
         import openpyxl
     except ImportError as error:
         raise MissingExtraError("an Excel file cannot be read", "excel") from error
     try:
-        if (size := sum(part.file_size for part in ZipFile(file).infolist())) > loading.limits.memory_bytes:
+        if (
+            size := sum(part.file_size for part in ZipFile(file).infolist())
+        ) > loading.limits.memory_bytes:
             raise DatabaseUnavailableError(
-                f"{file.name!r} has {size:,} bytes when unpacked, FileLimits.memory_bytes allows {loading.limits.memory_bytes:,}"
+                f"{file.name!r} has {size:,} bytes when unpacked, FileLimits.memory_bytes allows"
+                f" {loading.limits.memory_bytes:,}"
             )
         with closing(openpyxl.load_workbook(file, read_only=True, data_only=True)) as book:
-            visible: list[Any] = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"] or book.worksheets
+            visible: list[Any] = [
+                sheet for sheet in book.worksheets if sheet.sheet_state == "visible"
+            ] or book.worksheets
             loading.notes += [
-                LoadNote("hidden_sheet", file.name, 1, value=sheet.title) for sheet in book.worksheets if sheet not in visible
+                LoadNote("hidden_sheet", file.name, 1, value=sheet.title)
+                for sheet in book.worksheets
+                if sheet not in visible
             ]
             for sheet in visible:
                 texts = set[int]()
-                sheet.reset_dimensions()  # some programs write a wrong size, and rows outside it would be lost
+                # Some programs write a wrong size, and rows outside it would be lost.
+                sheet.reset_dimensions()
                 rows = _sheet_rows(sheet.iter_rows(values_only=True), file, loading.limits, texts)
-                yield sheet.title if len(visible) > 1 else "", rows, texts, _merged_and_unsaved(sheet._get_source())
+                yield (
+                    sheet.title if len(visible) > 1 else "",
+                    rows,
+                    texts,
+                    _merged_and_unsaved(sheet._get_source()),
+                )
     except (BadZipFile, KeyError, ValueError, SyntaxError, OSError) as error:
         raise DatabaseUnavailableError(
-            f"the file {file.name!r} cannot be loaded: it is no .xlsx workbook, or has a password ({first_line(error)})"
+            f"the file {file.name!r} cannot be loaded: it is no .xlsx workbook, or has a password"
+            f" ({first_line(error)})"
         ) from error
 
 
 def _merged_and_unsaved(source: IO[bytes]) -> Notes:
-    """Return notes on the XML of a sheet: cells merged over rows, and formulas whose values the program did not save."""
+    """Return notes on the XML of a sheet: cells merged over rows, and formulas whose values the
+    program did not save.
+    """
     unsaved, cells, rest = list[str](), [b""], b""
     for part in itertools.chain(iter(partial(source.read, 1 << 22), b""), [b"<c "]):
         *cells, rest = (rest[-(1 << 22) :] + part).split(b"<c ")
         unsaved += [
-            cell.split(b'"')[1].decode() for cell in cells if re.search(rb"<f[ />]", cell) and not re.search(rb'<v>[^<]|t="str"', cell)
+            cell.split(b'"')[1].decode()
+            for cell in cells
+            if re.search(rb"<f[ />]", cell) and not re.search(rb'<v>[^<]|t="str"', cell)
         ]
     merged = re.finditer(rb'(?<=mergeCell ref=")(?![A-Z]+(\d+):[A-Z]+\1")[^"]+', cells[-1])
     return [
         (code, len(cells), ", ".join(cells))
-        for code, cells in (("unsaved_formulas", unsaved), ("merged_cells", [area[0].decode() for area in merged]))
+        for code, cells in (
+            ("unsaved_formulas", unsaved),
+            ("merged_cells", [area[0].decode() for area in merged]),
+        )
     ]
 
 
-def _sheet_rows(rows: Iterable[Sequence[object]], file: Path, limits: FileLimits, texts: set[int]) -> Iterator[Row]:
+def _sheet_rows(
+    rows: Iterable[Sequence[object]], file: Path, limits: FileLimits, texts: set[int]
+) -> Iterator[Row]:
     for count, row in enumerate(rows):
         if count > limits.sheet_rows:
             raise DatabaseUnavailableError(
-                f"a sheet of {file.name!r} has more than the {limits.sheet_rows:,} rows that FileLimits.sheet_rows allows"
+                f"a sheet of {file.name!r} has more than the {limits.sheet_rows:,} rows that"
+                " FileLimits.sheet_rows allows"
             )
-        texts.update(place for place, cell in enumerate(row) if isinstance(cell, str) and cell[:1].isdigit())
-        yield ["" if cell is None else str(cell) for cell in row] if any(cell not in (None, "") for cell in row) else []
+        texts.update(
+            place for place, cell in enumerate(row) if isinstance(cell, str) and cell[:1].isdigit()
+        )
+        yield (
+            ["" if cell is None else str(cell) for cell in row]
+            if any(cell not in (None, "") for cell in row)
+            else []
+        )

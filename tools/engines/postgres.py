@@ -1,18 +1,23 @@
-"""PostgreSQL behind its own wall: a read-only transaction, one statement, its plan looked at, timeouts, always rolled back.
+"""PostgreSQL behind its own wall: a read-only transaction, one statement, its plan looked at,
+timeouts, always rolled back.
 
 What the wall does for each query, on whatever role the URL names:
 
-- `BEGIN ... READ ONLY` with statement, lock and idle timeouts, a fixed `search_path`, and, where the role may set it, a bound
-  on temporary files; `ROLLBACK` at the end, which also undoes any setting the query changed.
-- The server's own plan (`EXPLAIN`) must read visible tables only and call none of the functions in `postgres_introspection.DENIED`.
-- `DECLARE ... NO SCROLL CURSOR FOR` by the extended protocol: one statement, a query, nothing that writes. Rows come one by one,
-  and a row over the byte limit is stopped in the server.
+- `BEGIN ... READ ONLY` with statement, lock and idle timeouts, a fixed `search_path`, and, where
+  the role may set it, a bound on temporary files; `ROLLBACK` at the end, which also undoes any
+  setting the query changed.
+- The server's own plan (`EXPLAIN`) must read visible tables only and call none of the functions in
+  `postgres_introspection.DENIED`.
+- `DECLARE ... NO SCROLL CURSOR FOR` by the extended protocol: one statement, a query, nothing that
+  writes. Rows come one by one, and a row over the byte limit is stopped in the server.
 - A superuser's queries run as `pg_read_all_data` (PostgreSQL 14 or newer): no files, no programs.
 
-What the role itself should be, since a role is the one wall no text gets around: `LOGIN` without `SUPERUSER`, `SELECT` granted on
-the named tables and nothing else, `REVOKE TEMPORARY ON DATABASE ... FROM PUBLIC`, `ALTER ROLE ... SET
-default_transaction_read_only = on`, and a `temp_file_limit` set for it by an administrator. Without it, denied tables are kept back
-by the AST wall and by the plan alone, and temporary files are bounded by the time limit alone.
+What the role itself should be, since a role is the one wall no text gets around: `LOGIN` without
+`SUPERUSER`, `SELECT` granted on the named tables and nothing else,
+`REVOKE TEMPORARY ON DATABASE ... FROM PUBLIC`,
+`ALTER ROLE ... SET default_transaction_read_only = on`, and a `temp_file_limit` set for it by an
+administrator. Without it, denied tables are kept back by the AST wall and by the plan alone, and
+temporary files are bounded by the time limit alone.
 """
 
 import threading
@@ -59,11 +64,14 @@ from longtable.tools.sql.verdict import Plan as Cost
 BATCH_ROWS = 8  # rows are weighed in small batches: one may be as large as the whole result may be
 
 ROW_TOO_LARGE = "longtable: a row is too large"
-# The whole row is weighed as text, for in a table it may be compressed. OFFSET 0 keeps the planner from moving the test inwards.
+# The whole row is weighed as text, for in a table it may be compressed. OFFSET 0 keeps the planner
+# from moving the test inwards.
 DECLARE = "DECLARE longtable NO SCROLL CURSOR FOR SELECT * FROM (SELECT * FROM ("
 WEIGH = (
-    "\n) AS longtable_query OFFSET 0) AS longtable_row WHERE CASE WHEN octet_length((longtable_row.*)::text) > {most}"
-    " THEN ('" + ROW_TOO_LARGE + "' || octet_length((longtable_row.*)::text))::boolean ELSE true END"
+    "\n) AS longtable_query OFFSET 0) AS longtable_row WHERE CASE WHEN"
+    " octet_length((longtable_row.*)::text) > {most} THEN ('"
+    + ROW_TOO_LARGE
+    + "' || octet_length((longtable_row.*)::text))::boolean ELSE true END"
 )
 
 
@@ -82,32 +90,58 @@ class PostgresEngine:
             self._facts(link.connection)
 
     def reflect(self) -> Reflected:
-        """Read the catalogue from the system tables, in a few queries however many tables there are."""
+        """Read the catalogue from the system tables, in a few queries however many tables there
+        are.
+        """
         stop = self._stop()
-        with self.session(stop, walled=False) as session, translated(limits=self._limits, stopped=stop):
+        with (
+            self.session(stop, walled=False) as session,
+            translated(limits=self._limits, stopped=stop),
+        ):
             return reflect(session.link.connection)
 
     def schema_version(self) -> object:
-        """Return what changes with every change of a table, column, key, comment or grant; not with rows, nor with ANALYZE."""
+        """Return what changes with every change of a table, column, key, comment or grant; not with
+        rows, nor with ANALYZE.
+        """
         stop = self._stop()
-        with self.session(stop, walled=False) as session, translated(limits=self._limits, stopped=stop):
+        with (
+            self.session(stop, walled=False) as session,
+            translated(limits=self._limits, stopped=stop),
+        ):
             return session.link.connection.execute(VERSION).fetchone()
 
     def guard(self, catalog: Catalog, reflected: Reflected) -> None:
-        """Remember the relations a plan may scan: those shown, their partitions, and what the views shown read."""
+        """Remember the relations a plan may scan: those shown, their partitions, and what the views
+        shown read.
+        """
         shown = {(table.schema, table.bare_name) for table in catalog.tables}
         through = read_by_views(reflected, catalog)
-        behind = {(table.schema, table.bare_name) for table in reflected.tables if fold(table.bare_name) in through}
+        behind = {
+            (table.schema, table.bare_name)
+            for table in reflected.tables
+            if fold(table.bare_name) in through
+        }
         parts = {part for key in shown | behind for part in reflected.parts.get(key, ())}
-        texts = [reflected.view_sql.get((table.schema, table.bare_name), "") for table in catalog.tables if table.kind == "view"]
-        system = {("pg_catalog", name) for name in reflected.system_relations if any(mentions(text, name) for text in texts)}
+        texts = [
+            reflected.view_sql.get((table.schema, table.bare_name), "")
+            for table in catalog.tables
+            if table.kind == "view"
+        ]
+        system = {
+            ("pg_catalog", name)
+            for name in reflected.system_relations
+            if any(mentions(text, name) for text in texts)
+        }
         self._readable = frozenset(shown | behind | parts | system)
 
     @contextmanager
     def session(self, stop: Stop, *, walled: bool) -> Iterator["PostgresSession"]:
         """Open a read-only transaction; a walled one is for one SELECT over the readable tables."""
         if walled and self._readable is None:
-            raise RuntimeError("PostgresEngine.guard must be called before a walled session is opened")
+            raise RuntimeError(
+                "PostgresEngine.guard must be called before a walled session is opened"
+            )
         with self._pool.link(stop) as link:
             try:
                 with stop.watch(link):
@@ -151,11 +185,22 @@ class PostgresEngine:
             "cursor_tuple_fraction": 1.0,  # all rows are wanted, not the first
             **facts.settings(temp_bytes=self._limits.temp_bytes, milliseconds=left),
         }
-        lines: list[compose.Composable] = [compose.SQL("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")]
-        lines += [compose.SQL("SET LOCAL {} = {}").format(compose.Identifier(name), value) for name, value in settings.items()]
-        lines.append(compose.SQL("SET LOCAL search_path = {}").format(compose.SQL(", ").join(map(compose.Identifier, facts.search_path))))
+        lines: list[compose.Composable] = [
+            compose.SQL("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        ]
+        lines += [
+            compose.SQL("SET LOCAL {} = {}").format(compose.Identifier(name), value)
+            for name, value in settings.items()
+        ]
+        lines.append(
+            compose.SQL("SET LOCAL search_path = {}").format(
+                compose.SQL(", ").join(map(compose.Identifier, facts.search_path))
+            )
+        )
         if facts.reads_as:
-            lines.append(compose.SQL("SET LOCAL ROLE {}").format(compose.Identifier(facts.reads_as)))
+            lines.append(
+                compose.SQL("SET LOCAL ROLE {}").format(compose.Identifier(facts.reads_as))
+            )
         connection.execute(compose.SQL("; ").join(lines))
 
     def _facts(self, connection: RawConnection) -> Server:
@@ -172,19 +217,41 @@ class PostgresSession:
     def __init__(self, link: "Link", *, readable: frozenset[tuple[str, str]] | None) -> None:
         self.link, self._readable = link, readable
 
-    def fetch(self, sql: str, params: Sequence[object] = (), *, limits: QueryLimits, stop: Stop) -> Fetched:
+    def fetch(
+        self, sql: str, params: Sequence[object] = (), *, limits: QueryLimits, stop: Stop
+    ) -> Fetched:
         """Run one SELECT and fetch all its rows as they stream."""
         connection = self.link.connection
         self._check(sql, limits, stop)
         with translated(limits=limits, sql=sql, before=len(DECLARE), stopped=stop):
             # binary=True makes it the extended protocol, which takes one statement and no more.
-            connection.execute(DECLARE + sql + WEIGH.format(most=limits.bytes), list(params) or None, binary=True)
+            connection.execute(
+                DECLARE + sql + WEIGH.format(most=limits.bytes), list(params) or None, binary=True
+            )
             cursor = connection.cursor()
-            with closing(cast("Generator[Row, None, None]", cursor.stream(f"FETCH FORWARD {limits.rows + 1} FROM longtable"))) as stream:
-                rows: list[Row] = collect(lambda count: list(islice(stream, count)), limits=limits, stop=stop, batch=BATCH_ROWS)
+            with closing(
+                cast(
+                    "Generator[Row, None, None]",
+                    cursor.stream(f"FETCH FORWARD {limits.rows + 1} FROM longtable"),
+                )
+            ) as stream:
+                rows: list[Row] = collect(
+                    lambda count: list(islice(stream, count)),
+                    limits=limits,
+                    stop=stop,
+                    batch=BATCH_ROWS,
+                )
             # An empty stream tells no columns.
-            columns = cursor.description or connection.execute("FETCH FORWARD 0 FROM longtable").description or []
-            return Fetched(tuple(column.name for column in columns), self._types([column.type_code for column in columns]), rows)
+            columns = (
+                cursor.description
+                or connection.execute("FETCH FORWARD 0 FROM longtable").description
+                or []
+            )
+            return Fetched(
+                tuple(column.name for column in columns),
+                self._types([column.type_code for column in columns]),
+                rows,
+            )
 
     def plan(self, sql: str, *, limits: QueryLimits, stop: Stop) -> Cost:
         """Return what the server would do for one SELECT, without running it."""
@@ -198,23 +265,36 @@ class PostgresSession:
         self.link.interrupt()
 
     def _check(self, sql: str, limits: QueryLimits, stop: Stop) -> None:
-        """Check the server's own plan in a walled session: a query over readable relations that calls no denied function."""
+        """Check the server's own plan in a walled session: a query over readable relations that
+        calls no denied function.
+        """
         if self._readable is None:
             return
         with translated(limits=limits, sql=sql, before=len(EXPLAIN), stopped=stop):
             explained = self.link.connection.execute(EXPLAIN + sql, binary=True).fetchone()
         plan = read_plan(explained[0] if explained else None)
         if plan.writes:
-            raise QueryRefusedError("the database reads the text as writing", rule="engine", hint="send exactly one SELECT")
+            raise QueryRefusedError(
+                "the database reads the text as writing",
+                rule="engine",
+                hint="send exactly one SELECT",
+            )
         if denied := plan.denied_functions:
-            raise QueryRefusedError(f"the function {denied[0]!r} is not allowed", rule="engine", hint="use another function")
+            raise QueryRefusedError(
+                f"the function {denied[0]!r} is not allowed",
+                rule="engine",
+                hint="use another function",
+            )
         if not plan.relations <= self._readable:
             raise refusal("the tables of the catalogue")
 
     def _types(self, oids: list[int]) -> tuple[str, ...]:
         if not oids:
             return ()
-        sql = "SELECT format_type(o, NULL) FROM unnest($1::oid[]) WITH ORDINALITY AS t(o, n) ORDER BY n"
+        sql = (
+            "SELECT format_type(o, NULL) FROM unnest($1::oid[]) WITH ORDINALITY AS t(o, n) ORDER"
+            " BY n"
+        )
         return tuple(str(row[0]) for row in self.link.connection.execute(sql, [oids]).fetchall())
 
 
@@ -224,19 +304,38 @@ CONNECT_SECONDS = 10
 OLDEST_VERSION = 120_000
 
 # A network that went silent must not hold a thread for hours.
-KEEPALIVE: dict[str, str | int] = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
+KEEPALIVE: dict[str, str | int] = {
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
 
 
 def connector(server: str, *, seconds: float) -> Callable[[], RawConnection]:
-    """Return what opens one connection to the server of this URL; raise `ConfigError` for a URL that libpq cannot read."""
+    """Return what opens one connection to the server of this URL; raise `ConfigError` for a URL
+    that libpq cannot read.
+    """
     try:
-        from_url = {key: value for key, value in psycopg.conninfo.conninfo_to_dict(server).items() if value is not None}
+        from_url = {
+            key: value
+            for key, value in psycopg.conninfo.conninfo_to_dict(server).items()
+            if value is not None
+        }
     except psycopg.Error:
-        # What libpq says may quote the password: it is not repeated, nor kept as the cause, which a log would show.
-        raise ConfigError("the PostgreSQL URL cannot be read: check its host, port and parameters") from None
-    settings = KEEPALIVE | {"connect_timeout": CONNECT_SECONDS, "fallback_application_name": "longtable"} | from_url
+        # What libpq says may quote the password: it is not repeated, nor kept as the cause, which a
+        # log would show.
+        raise ConfigError(
+            "the PostgreSQL URL cannot be read: check its host, port and parameters"
+        ) from None
+    settings = (
+        KEEPALIVE
+        | {"connect_timeout": CONNECT_SECONDS, "fallback_application_name": "longtable"}
+        | from_url
+    )
     settings["client_encoding"] = "utf8"
-    # Not for the walled transaction, which says it all again, but for whatever should run outside of one.
+    # Not for the walled transaction, which says it all again, but for whatever should run outside
+    # of one.
     first = f"-c default_transaction_read_only=on -c statement_timeout={round(seconds * 1000) + 1}"
     options = f"{settings.get('options', '')} {first}".strip()
 
@@ -247,14 +346,18 @@ def connector(server: str, *, seconds: float) -> Callable[[], RawConnection]:
             except psycopg.OperationalError as error:
                 if "startup parameter" not in str(error):
                     raise
-                connection = _open(settings)  # a pooler such as PgBouncer, which passes no options on
+                # A pooler such as PgBouncer, which passes no options on.
+                connection = _open(settings)
         except psycopg.Error as error:
-            raise DatabaseUnavailableError(f"the PostgreSQL server cannot be reached: {_what_failed(error)}") from error
+            raise DatabaseUnavailableError(
+                f"the PostgreSQL server cannot be reached: {_what_failed(error)}"
+            ) from error
         version = connection.info.server_version
         if version < OLDEST_VERSION:
             connection.close()
             raise DatabaseUnavailableError(
-                f"the server is PostgreSQL {version // 10_000}: version {OLDEST_VERSION // 10_000} or newer is needed"
+                f"the server is PostgreSQL {version // 10_000}: version {OLDEST_VERSION // 10_000}"
+                " or newer is needed"
             )
         return connection
 
@@ -263,7 +366,9 @@ def connector(server: str, *, seconds: float) -> Callable[[], RawConnection]:
 
 def _open(settings: dict[str, str | int]) -> RawConnection:
     text = psycopg.conninfo.make_conninfo("", **settings)
-    connection: RawConnection = psycopg.connect(text, autocommit=True, prepare_threshold=None, cursor_factory=psycopg.RawCursor)
+    connection: RawConnection = psycopg.connect(
+        text, autocommit=True, prepare_threshold=None, cursor_factory=psycopg.RawCursor
+    )
     register_loaders(connection)
     return connection
 
@@ -293,7 +398,13 @@ class Link:
 class Pool:
     """The connections; safe to share between threads."""
 
-    def __init__(self, connect: Callable[[], RawConnection], *, wait_seconds: float, size: int = MAX_CONNECTIONS) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], RawConnection],
+        *,
+        wait_seconds: float,
+        size: int = MAX_CONNECTIONS,
+    ) -> None:
         self._connect, self._wait_seconds, self._size = connect, wait_seconds, size
         self._changed = threading.Condition()
         self._idle: list[RawConnection] = []
@@ -302,7 +413,9 @@ class Pool:
 
     @contextmanager
     def link(self, stop: Stop) -> Iterator[Link]:
-        """Lend a connection; one that was interrupted, or left in an unknown state, is closed rather than used again."""
+        """Lend a connection; one that was interrupted, or left in an unknown state, is closed
+        rather than used again.
+        """
         link = self._take(stop)
         keep = False
         try:
@@ -374,15 +487,25 @@ _ERRORS: dict[str, Callable[[QueryLimits], DatabaseError]] = {
     "53400": lambda limits: TempSpaceError(limit=limits.temp_bytes),
     "54000": lambda limits: ResultTooLargeError(limit=limits.bytes, what="one value"),
     "55P03": lambda _: DatabaseUnavailableError(_LOCKED),
-    "57014": lambda _: QueryFailedError("the query was cancelled on the server by someone else", hint="ask again"),
+    "57014": lambda _: QueryFailedError(
+        "the query was cancelled on the server by someone else", hint="ask again"
+    ),
 }
 """The errors of some SQLSTATEs."""
 _GONE = ("08", "57P", "58", "XX", "53300", "53100", "25P03", "F0")
 
 
 @contextmanager
-def translated(*, limits: QueryLimits, sql: str = "", before: int = 0, stopped: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Raise typed errors; `before` is the number of characters that stood before `sql` in what the server read."""
+def translated(
+    *,
+    limits: QueryLimits,
+    sql: str = "",
+    before: int = 0,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Iterator[None]:
+    """Raise typed errors; `before` is the number of characters that stood before `sql` in what the
+    server read.
+    """
     try:
         yield
     except psycopg.Error as error:
@@ -391,21 +514,32 @@ def translated(*, limits: QueryLimits, sql: str = "", before: int = 0, stopped: 
         raise ResultTooLargeError(limit=limits.bytes) from error
 
 
-def _translate(error: psycopg.Error, limits: QueryLimits, sql: str, before: int, stopped: bool) -> LongtableError | StoppedError:
-    state, text = error.sqlstate or "", error.diag.message_primary or str(error).strip().split("\n", 1)[0]
+def _translate(
+    error: psycopg.Error, limits: QueryLimits, sql: str, before: int, stopped: bool
+) -> LongtableError | StoppedError:
+    state, text = (
+        error.sqlstate or "",
+        error.diag.message_primary or str(error).strip().split("\n", 1)[0],
+    )
     if state in _STOPPED or (state == "57014" and (stopped or "timeout" in text)):
         return StoppedError()
     if ROW_TOO_LARGE in text:
         return ResultTooLargeError(limit=limits.bytes, what="one row")
     if OVER in text:
-        return QueryRefusedError("a count in the query is too large", rule="growth", hint=text.partition('"')[2].rstrip('"'))
+        return QueryRefusedError(
+            "a count in the query is too large",
+            rule="growth",
+            hint=text.partition('"')[2].rstrip('"'),
+        )
     if make := _ERRORS.get(state):
         return make(limits)
     if state.startswith(_GONE) or (isinstance(error, psycopg.OperationalError) and not state):
         return DatabaseUnavailableError(f"the PostgreSQL server cannot be asked: {text}")
     position = error.diag.statement_position
     at = int(position) - 1 - before if position else -1
-    return FailedAtError(text, problem=_problem(state, text), offset=at if 0 <= at < len(sql) else None)
+    return FailedAtError(
+        text, problem=_problem(state, text), offset=at if 0 <= at < len(sql) else None
+    )
 
 
 _PROBLEMS: dict[str, Problem] = {
@@ -416,5 +550,6 @@ _PROBLEMS: dict[str, Problem] = {
 
 
 def _problem(state: str, text: str) -> Problem:
-    # A function of no arguments that fit is a matter of types; the names that may be called are known to the AST wall.
+    # A function of no arguments that fit is a matter of types; the names that may be called are
+    # known to the AST wall.
     return _PROBLEMS.get(state, "syntax" if "syntax error" in text else "other")

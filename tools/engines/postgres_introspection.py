@@ -21,7 +21,14 @@ RawConnection = psycopg.Connection[tuple[Any, ...]]
 
 _AS_TEXT = [
     *("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange"),
-    *("int4multirange", "int8multirange", "nummultirange", "datemultirange", "tsmultirange", "tstzmultirange"),
+    *(
+        "int4multirange",
+        "int8multirange",
+        "nummultirange",
+        "datemultirange",
+        "tsmultirange",
+        "tstzmultirange",
+    ),
     *("inet", "cidr"),
 ]
 
@@ -55,7 +62,8 @@ class JsonLoader(Loader):
         text = _text(data)
         try:
             return json.loads(text, parse_float=Decimal)
-        except (RecursionError, ValueError):  # ValueError: a whole number of more digits than Python reads
+        except (RecursionError, ValueError):
+            # ValueError: a whole number of more digits than Python reads
             return text
 
 
@@ -133,10 +141,14 @@ TYPES = """
 SELECT n.nspname, t.typname, pg_type_is_visible(t.oid) FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
 WHERE t.typtype IN ('e', 'd') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
 """
-SYSTEM = "SELECT relname FROM pg_class WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind IN ('r', 'v')"
+SYSTEM = (
+    "SELECT relname FROM pg_class WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind IN"
+    " ('r', 'v')"
+)
 NAME = "SELECT current_database()"
 
-# xmin is the transaction that wrote a row last. The catalogue's statistics are overwritten in place, which leaves it as it is.
+# xmin is the transaction that wrote a row last. The catalogue's statistics are overwritten in
+# place, which leaves it as it is.
 VERSION = """
 WITH own AS (SELECT oid FROM pg_namespace WHERE nspname IN ('pg_catalog', 'information_schema') OR nspname ~ '^pg_(toast|temp)')
 SELECT count(*), sum(c.xmin::text::bigint),
@@ -153,7 +165,9 @@ ENUM_CHARS = 400
 
 @dataclass(frozen=True)
 class Server:
-    """What was found out about a server and the role on it, once. `reads_as`: the role that a superuser's queries run under."""
+    """What was found out about a server and the role on it, once. `reads_as`: the role that a
+    superuser's queries run under.
+    """
 
     version: int
     search_path: tuple[str, ...]
@@ -178,17 +192,27 @@ class Server:
 def server_facts(connection: RawConnection) -> Server:
     """Ask the server what it is and what the role may do."""
     optional = ["client_connection_check_interval", "transaction_timeout"]
-    version, path, superuser, has_reader, knows = connection.execute(FACTS, [optional]).fetchall()[0]
+    version, path, superuser, has_reader, knows = connection.execute(FACTS, [optional]).fetchall()[
+        0
+    ]
     may_set = bool(superuser)
     if not may_set and version >= 150_000:
         may_set = bool(connection.execute(MAY_SET).fetchall()[0][0])
     # pg_temp is named last, so that no temporary table takes a table's name.
     search_path = (*path, "pg_temp")
-    return Server(version, search_path, "pg_read_all_data" if superuser and has_reader else "", may_set, frozenset(knows))
+    return Server(
+        version,
+        search_path,
+        "pg_read_all_data" if superuser and has_reader else "",
+        may_set,
+        frozenset(knows),
+    )
 
 
 def reflect(connection: RawConnection) -> Reflected:
-    """Read every table and view that the role may read, of every schema; partitions go by their parent's name."""
+    """Read every table and view that the role may read, of every schema; partitions go by their
+    parent's name.
+    """
 
     def rows(sql: str, *params: object) -> list[Any]:
         return connection.execute(sql, list(params) or None).fetchall()
@@ -205,7 +229,14 @@ def reflect(connection: RawConnection) -> Reflected:
     columns: dict[int, list[Column]] = {}
     for oid, number, name, kind, required, comment, sort, base, labels in rows(COLUMNS, oids):
         names.setdefault(oid, {})[number] = name
-        columns.setdefault(oid, []).append(Column(name, _type(kind, sort, base, labels), nullable=not required, comment=comment or None))
+        columns.setdefault(oid, []).append(
+            Column(
+                name,
+                _type(kind, sort, base, labels),
+                nullable=not required,
+                comment=comment or None,
+            )
+        )
     primary: dict[int, tuple[str, ...]] = {}
     foreign: dict[int, list[ForeignKey]] = {}
     for oid, kind, numbers, target, target_numbers in rows(KEYS, oids):
@@ -235,7 +266,11 @@ def reflect(connection: RawConnection) -> Reflected:
         database_names=frozenset({str(rows(NAME)[0][0])}),
         own_functions=frozenset(fold(row[0]) for row in rows(FUNCTIONS)),
         exact_case=True,
-        own_types=frozenset(shown for schema, name, visible in rows(TYPES) for shown in (f"{schema}.{name}", name)[: 1 + visible]),
+        own_types=frozenset(
+            shown
+            for schema, name, visible in rows(TYPES)
+            for shown in (f"{schema}.{name}", name)[: 1 + visible]
+        ),
         parts={keys[oid]: tuple(dict.fromkeys(_below(oid, parts))) for oid in parts if oid in keys},
         system_relations=frozenset(row[0] for row in rows(SYSTEM)),
     )
@@ -257,7 +292,11 @@ def _type(kind: str, sort: str, base: str | None, labels: list[str] | None) -> s
 
 def _named(names: dict[int, str], numbers: list[int]) -> tuple[str, ...]:
     """Return the columns of these numbers; nothing when the role may not read one of them."""
-    return tuple(names[number] for number in numbers) if all(number in names for number in numbers) else ()
+    return (
+        tuple(names[number] for number in numbers)
+        if all(number in names for number in numbers)
+        else ()
+    )
 
 
 def _parts(rows: list[Any]) -> dict[int, list[Any]]:
@@ -302,12 +341,16 @@ DENIED = re.compile(
 """,
     re.VERBOSE,
 )
-"""Functions that reach beyond their arguments: files, settings, locks, other sessions, SQL in a string, the network."""
+"""Functions that reach beyond their arguments: files, settings, locks, other sessions, SQL in a
+string, the network.
+"""
 
 
 @dataclass
 class Plan:
-    """Schema and name of each relation read, the functions called, and whether anything would be written or locked."""
+    """Schema and name of each relation read, the functions called, and whether anything would be
+    written or locked.
+    """
 
     relations: set[tuple[str, str]] = field(default_factory=set)
     functions: set[str] = field(default_factory=set)
@@ -330,9 +373,15 @@ def read_plan(explained: object) -> Plan:
 def read_cost(explained: object) -> Cost:
     """Read what the server thinks a query would take, from the answer to `EXPLAIN_COSTS`."""
     nodes = list(_nodes(explained))
-    scans = tuple(Scan(str(node["Relation Name"]), _number(node, "Plan Rows")) for node in nodes if node["Node Type"] == "Seq Scan")
+    scans = tuple(
+        Scan(str(node["Relation Name"]), _number(node, "Plan Rows"))
+        for node in nodes
+        if node["Node Type"] == "Seq Scan"
+    )
     rows = max((_number(node, "Plan Rows") for node in nodes), default=0.0)
-    return Cost(scans=scans, step_rows=rows, cost=_number(nodes[0], "Total Cost") if nodes else None)
+    return Cost(
+        scans=scans, step_rows=rows, cost=_number(nodes[0], "Total Cost") if nodes else None
+    )
 
 
 def _number(node: dict[str, object], key: str) -> float:
@@ -359,14 +408,18 @@ def _read(node: dict[str, object], plan: Plan) -> None:
     if isinstance(relation, str):
         plan.relations.add((str(node.get("Schema", "")), relation))
     elif isinstance(joined := node.get("Relations"), str):  # a join that a foreign server does
-        plan.relations |= {(_bare(schema), _bare(name)) for schema, name in _FOREIGN.findall(joined)}
+        plan.relations |= {
+            (_bare(schema), _bare(name)) for schema, name in _FOREIGN.findall(joined)
+        }
     for key in ("Function Name", "Table Function Name"):
         if isinstance(name := node.get(key), str):
             plan.functions.add(name)
     for value in node.values():
         for text in value if isinstance(value, list) else [value]:
             if isinstance(text, str):
-                plan.functions |= {_bare(name) for _, name in _CALL.findall(_STRING.sub("''", text))}
+                plan.functions |= {
+                    _bare(name) for _, name in _CALL.findall(_STRING.sub("''", text))
+                }
 
 
 def _bare(name: str) -> str:

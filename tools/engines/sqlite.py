@@ -1,4 +1,6 @@
-"""SQLite behind its own wall: read-only, capped, an authorizer that names what may be read, a deadline inside."""
+"""SQLite behind its own wall: read-only, capped, an authorizer that names what may be read, a
+deadline inside.
+"""
 
 import re
 import sqlite3
@@ -17,8 +19,24 @@ from longtable.base.errors import (
     ResultTooLargeError,
 )
 from longtable.tools.catalog import Catalog, Reflected, fold, quoted, read_by_views
-from longtable.tools.engines.base import FailedAtError, Fetched, QueryLimits, Row, check_file, collect, file_uri, refusal
-from longtable.tools.engines.sqlite_introspection import aliases, read_plan, reflect, shadow_tables, table_rows, virtual_tables
+from longtable.tools.engines.base import (
+    FailedAtError,
+    Fetched,
+    QueryLimits,
+    Row,
+    check_file,
+    collect,
+    file_uri,
+    refusal,
+)
+from longtable.tools.engines.sqlite_introspection import (
+    aliases,
+    read_plan,
+    reflect,
+    shadow_tables,
+    table_rows,
+    virtual_tables,
+)
 from longtable.tools.query_runner import Stop, StoppedError
 from longtable.tools.sql.allow_lists import SCALAR_FUNCTIONS, TABLE_FUNCTIONS
 from longtable.tools.sql.verdict import Plan
@@ -27,7 +45,8 @@ BUSY_SECONDS = 5.0
 IDLE_CONNECTIONS = 4
 OPCODES_BETWEEN_LOOKS = 5_000
 
-# instr(), replace() and trim() cannot be stopped and take quadratic time in the worst case: 3 s at 1 MB, 200 s at 8 MB.
+# instr(), replace() and trim() cannot be stopped and take quadratic time in the worst case: 3 s at
+# 1 MB, 200 s at 8 MB.
 MAX_VALUE_BYTES = 2_000_000
 CAPS = {
     sqlite3.SQLITE_LIMIT_ATTACHED: 0,
@@ -39,7 +58,17 @@ CAPS = {
 }
 
 # Tables that SQLite's modules offer without being made.
-MODULES = {"dbstat", "fts3tokenize", "fts4aux", "fts5vocab", "bytecode", "tables_used", "completion", "fsdir", "csv"}
+MODULES = {
+    "dbstat",
+    "fts3tokenize",
+    "fts4aux",
+    "fts5vocab",
+    "bytecode",
+    "tables_used",
+    "completion",
+    "fsdir",
+    "csv",
+}
 
 Authorizer = Callable[[int, str | None, str | None, str | None, str | None], int]
 
@@ -57,7 +86,9 @@ class SqliteEngine:
 
     dialect = "sqlite"
 
-    def __init__(self, path: Path, *, limits: QueryLimits, busy_seconds: float = BUSY_SECONDS) -> None:
+    def __init__(
+        self, path: Path, *, limits: QueryLimits, busy_seconds: float = BUSY_SECONDS
+    ) -> None:
         check_file(path, dialect=self.dialect)
         self._path, self._busy_seconds = path, busy_seconds
         self._value_bytes = min(limits.bytes, MAX_VALUE_BYTES)
@@ -66,7 +97,8 @@ class SqliteEngine:
         self._authorizer: Authorizer | None = None
         self._touch: tuple[str, ...] = ()
         self._walls = 0
-        # Inode, time and size of the file when it was last asked whether it is a WAL database, and the answer.
+        # Inode, time and size of the file when it was last asked whether it is a WAL database, and
+        # the answer.
         self._wal_seen: tuple[tuple[int, int, int] | None, bool] = (None, False)
         self._view_sql: Mapping[str, str] = {}
         self._closed = False
@@ -87,9 +119,16 @@ class SqliteEngine:
     def guard(self, catalog: Catalog, reflected: Reflected) -> None:
         """Build the authorizer: what the catalogue shows can be read, nothing else."""
         with self.session(walled=False) as session:
-            virtual = [name for name in virtual_tables(session.connection) if catalog.resolve(name) is not None]
+            virtual = [
+                name
+                for name in virtual_tables(session.connection)
+                if catalog.resolve(name) is not None
+            ]
             shadows = shadow_tables(session.connection, virtual)
-            real = frozenset(fold(str(row[0])) for row in session.connection.execute("SELECT name FROM sqlite_master"))
+            real = frozenset(
+                fold(str(row[0]))
+                for row in session.connection.execute("SELECT name FROM sqlite_master")
+            )
         self._view_sql = {fold(name): text for (_, name), text in reflected.view_sql.items()}
         self._touch = tuple(f"SELECT 1 FROM {quoted(name)} LIMIT 0" for name in virtual)
         self._authorizer = _authorizer(catalog, reflected, shadows=shadows, real=real)
@@ -114,26 +153,41 @@ class SqliteEngine:
     def session(self, _stop: Stop | None = None, *, walled: bool) -> Iterator["SqliteSession"]:
         """Open a read-only session; the authorizer watches a walled one."""
         if walled and self._authorizer is None:
-            raise RuntimeError("SqliteEngine.guard must be called before a walled session is opened")
+            raise RuntimeError(
+                "SqliteEngine.guard must be called before a walled session is opened"
+            )
         walls = self._walls
         connection, version = self._take(walled)
         try:
-            yield SqliteSession(connection, value_bytes=self._value_bytes, view_sql=self._view_sql, rows_of=self._rows_of)
+            yield SqliteSession(
+                connection,
+                value_bytes=self._value_bytes,
+                view_sql=self._view_sql,
+                rows_of=self._rows_of,
+            )
         except BaseException:
             connection.close()
             raise
         with self._lock:
-            keep = not self._closed and len(self._idle[walled]) < IDLE_CONNECTIONS and (walls == self._walls or not walled)
+            keep = (
+                not self._closed
+                and len(self._idle[walled]) < IDLE_CONNECTIONS
+                and (walls == self._walls or not walled)
+            )
             if keep:
                 self._idle[walled].append((connection, version))
         if not keep:
             connection.close()
 
     def _rows_of(self, tables: Iterable[str]) -> float | None:
-        """Return about how many rows the largest of these has, None where none of them is a table."""
+        """Return about how many rows the largest of these has, None where none of them is a
+        table.
+        """
         file_bytes = self._path.stat().st_size
         with self.session(walled=False) as session, _translated(self._value_bytes):
-            sizes = [table_rows(session.connection, table, file_bytes=file_bytes) for table in tables]
+            sizes = [
+                table_rows(session.connection, table, file_bytes=file_bytes) for table in tables
+            ]
         return max((size for size in sizes if size is not None), default=None)
 
     def _take(self, walled: bool) -> tuple[sqlite3.Connection, _Version]:
@@ -153,27 +207,36 @@ class SqliteEngine:
     def _version(self) -> _Version:
         """Return how the file must be opened now.
 
-        A WAL database that nobody has open would get its -wal and -shm files made by a reader, and left there:
-        `immutable` keeps the folder as it is. A connection opened so is not used again once the file has changed.
+        A WAL database that nobody has open would get its -wal and -shm files made by a reader, and
+        left there: `immutable` keeps the folder as it is. A connection opened so is not used again
+        once the file has changed.
         """
         try:
             stat = self._path.stat()
         except OSError as error:
-            raise DatabaseUnavailableError(f"the database file {str(self._path)!r} cannot be read: {error.strerror}") from error
+            raise DatabaseUnavailableError(
+                f"the database file {str(self._path)!r} cannot be read: {error.strerror}"
+            ) from error
         written = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
         if written != self._wal_seen[0]:
-            # Opened without locks, SQLite would delete an empty file's journal, even another process's.
+            # Opened without locks, SQLite would delete an empty file's journal, even another
+            # process's.
             self._wal_seen = written, stat.st_size > 0 and self._uses_wal()
         # SQLite puts the -wal file beside the database itself, not beside a link to it.
         immutable = self._wal_seen[1] and not Path(f"{self._path.resolve()}-wal").exists()
         return _Version(immutable, stat.st_ino, stat.st_mtime_ns if immutable else 0)
 
     def _uses_wal(self) -> bool:
-        """Return whether this is a WAL database: without locks SQLite cannot open one, and says so before it makes a file.
+        """Return whether this is a WAL database: without locks SQLite cannot open one, and says so
+        before it makes a file.
 
-        The file's head tells it, too, but to open and close the file here would drop the locks of a caller's own connection.
+        The file's head tells it, too, but to open and close the file here would drop the locks of a
+        caller's own connection.
         """
-        with _translated(self._value_bytes), closing(sqlite3.connect(file_uri(self._path, "&nolock=1"), uri=True)) as connection:
+        with (
+            _translated(self._value_bytes),
+            closing(sqlite3.connect(file_uri(self._path, "&nolock=1"), uri=True)) as connection,
+        ):
             try:
                 connection.execute("PRAGMA schema_version").fetchone()
             except sqlite3.Error as error:
@@ -183,7 +246,13 @@ class SqliteEngine:
     def _connect(self, walled: bool, version: _Version) -> sqlite3.Connection:
         uri = file_uri(self._path, "&immutable=1" if version.immutable else "")
         with _translated(self._value_bytes):
-            connection = sqlite3.connect(uri, uri=True, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(
+                uri,
+                uri=True,
+                timeout=self._busy_seconds,
+                isolation_level=None,
+                check_same_thread=False,
+            )
             try:
                 self._wall_in(connection, walled)
             except BaseException:
@@ -200,8 +269,13 @@ class SqliteEngine:
             connection.setlimit(limit, value)
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, self._value_bytes)
         if walled:
-            # A virtual table first touched under the authorizer fails with "vtable constructor failed".
-            for sql in ("SELECT 1 FROM json_each('[]')", "SELECT 1 FROM json_tree('[]')", *self._touch):
+            # A virtual table first touched under the authorizer fails with "vtable constructor
+            # failed".
+            for sql in (
+                "SELECT 1 FROM json_each('[]')",
+                "SELECT 1 FROM json_tree('[]')",
+                *self._touch,
+            ):
                 with suppress(sqlite3.Error):
                     connection.execute(sql).fetchall()
             connection.set_authorizer(self._authorizer)
@@ -221,10 +295,19 @@ class SqliteSession:
         view_sql: Mapping[str, str],
         rows_of: Callable[[Iterable[str]], float | None],
     ) -> None:
-        self.connection, self._value_bytes, self._view_sql, self._rows_of = connection, value_bytes, view_sql, rows_of
+        self.connection, self._value_bytes, self._view_sql, self._rows_of = (
+            connection,
+            value_bytes,
+            view_sql,
+            rows_of,
+        )
 
-    def fetch(self, sql: str, params: Sequence[Any] = (), *, limits: QueryLimits, stop: Stop) -> Fetched:
-        """Run one statement and fetch all its rows, the deadline looked at every few thousand steps."""
+    def fetch(
+        self, sql: str, params: Sequence[Any] = (), *, limits: QueryLimits, stop: Stop
+    ) -> Fetched:
+        """Run one statement and fetch all its rows, the deadline looked at every few thousand
+        steps.
+        """
         self.connection.set_progress_handler(lambda: int(stop()), OPCODES_BETWEEN_LOOKS)
         try:
             with _translated(self._value_bytes):
@@ -238,7 +321,10 @@ class SqliteSession:
     def plan(self, sql: str, *, limits: QueryLimits, stop: Stop) -> Plan:  # noqa: ARG002  # what Session asks for
         """Return what SQLite would do for one SELECT, without running it."""
         with _translated(self._value_bytes):
-            steps = [(int(row[0]), int(row[1]), str(row[3])) for row in self.connection.execute(f"EXPLAIN QUERY PLAN {sql}")]
+            steps = [
+                (int(row[0]), int(row[1]), str(row[3]))
+                for row in self.connection.execute(f"EXPLAIN QUERY PLAN {sql}")
+            ]
         named = aliases(sql, self._view_sql)
         return read_plan(steps, lambda name: self._rows_of(named.get(fold(name), {fold(name)})))
 
@@ -260,13 +346,24 @@ def _type_of(rows: list[Row], index: int) -> str:
     return _NAMES[found.pop()] if found else "NULL"
 
 
-def _authorizer(catalog: Catalog, reflected: Reflected, *, shadows: frozenset[str], real: frozenset[str]) -> Authorizer:
+def _authorizer(
+    catalog: Catalog, reflected: Reflected, *, shadows: frozenset[str], real: frozenset[str]
+) -> Authorizer:
     direct = {fold(table.name) for table in catalog.tables} | TABLE_FUNCTIONS["sqlite"] | shadows
     through_views = read_by_views(reflected, catalog)
-    closed = {fold(table): {fold(name) for name in names} for (_, table), names in catalog.hidden_columns.items()}
+    closed = {
+        fold(table): {fold(name) for name in names}
+        for (_, table), names in catalog.hidden_columns.items()
+    }
     functions = SCALAR_FUNCTIONS["sqlite"]
 
-    def authorize(action: int, first: str | None, second: str | None, _database: str | None, source: str | None) -> int:
+    def authorize(
+        action: int,
+        first: str | None,
+        second: str | None,
+        _database: str | None,
+        source: str | None,
+    ) -> int:
         if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
             return sqlite3.SQLITE_OK
         if action == sqlite3.SQLITE_READ:
@@ -277,10 +374,20 @@ def _authorizer(catalog: Catalog, reflected: Reflected, *, shadows: frozenset[st
             if name in direct or (name in through_views and (source is not None or not second)):
                 return sqlite3.SQLITE_OK
             # count(*) over a common table expression asks to read no column of it.
-            if not second and name not in real and not name.startswith(("sqlite_", "pragma_")) and name not in MODULES:
+            if (
+                not second
+                and name not in real
+                and not name.startswith(("sqlite_", "pragma_"))
+                and name not in MODULES
+            ):
                 return sqlite3.SQLITE_OK
         # A full text search asks on its own whether the file has changed.
-        if action == sqlite3.SQLITE_PRAGMA and shadows and first == "data_version" and second is None:
+        if (
+            action == sqlite3.SQLITE_PRAGMA
+            and shadows
+            and first == "data_version"
+            and second is None
+        ):
             return sqlite3.SQLITE_OK
         if action == sqlite3.SQLITE_FUNCTION and fold(second or "") in functions:
             return sqlite3.SQLITE_OK
@@ -305,13 +412,21 @@ _ERRORS: tuple[tuple[str, Callable[[str, int], DatabaseError | StoppedError]], .
     (r"interrupted", lambda *_: StoppedError()),
     (r"too big", lambda _, value_bytes: ResultTooLargeError(limit=value_bytes, what="one value")),
     (r"locked|busy", lambda *_: DatabaseUnavailableError(_LOCKED)),
-    (r"not authorized|authorization denied|prohibited", lambda *_: refusal("the tables of the catalogue")),
     (
-        r"not a database|disk image|malformed database|unable to open|disk I/O|readonly|unsupported file format",
+        r"not authorized|authorization denied|prohibited",
+        lambda *_: refusal("the tables of the catalogue"),
+    ),
+    (
+        (
+            r"not a database|disk image|malformed database|unable to open|disk"
+            r" I/O|readonly|unsupported file format"
+        ),
         lambda text, _: DatabaseUnavailableError(f"the SQLite database cannot be read: {text}"),
     ),
 )
-"""What SQLite's message holds, and the error made of the message and the most bytes of a value; the first that fits."""
+"""What SQLite's message holds, and the error made of the message and the most bytes of a value; the
+first that fits.
+"""
 
 
 def _translate(error: sqlite3.Error, value_bytes: int) -> DatabaseError | StoppedError:

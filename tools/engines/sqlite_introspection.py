@@ -17,7 +17,9 @@ HIDDEN_COLUMN = 1  # of a virtual table; 2 and 3 are generated columns, which ca
 
 def reflect(connection: sqlite3.Connection) -> Reflected:
     """Read every table and view but SQLite's own and the shadow tables of virtual ones."""
-    rows = connection.execute("SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY rowid").fetchall()
+    rows = connection.execute(
+        "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY rowid"
+    ).fetchall()
     shadows = shadow_tables(connection, virtual_tables(connection))
     kept = [
         (str(table), str(kind), str(sql or ""))
@@ -30,7 +32,10 @@ def reflect(connection: sqlite3.Connection) -> Reflected:
         Table(
             name=table,
             kind="view" if kind == "view" else "table",
-            columns=tuple(Column(str(row[1]), str(row[2] or ""), nullable=not row[3] and not row[5]) for row in info[table]),
+            columns=tuple(
+                Column(str(row[1]), str(row[2] or ""), nullable=not row[3] and not row[5])
+                for row in info[table]
+            ),
             primary_key=keys[fold(table)][1],
             foreign_keys=_foreign_keys(connection, table, keys) if kind == "table" else (),
         )
@@ -42,7 +47,9 @@ def reflect(connection: sqlite3.Connection) -> Reflected:
 
 def virtual_tables(connection: sqlite3.Connection) -> list[str]:
     """Name the virtual tables."""
-    rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL TABLE%'")
+    rows = connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL TABLE%'"
+    )
     return [str(row[0]) for row in rows]
 
 
@@ -50,22 +57,32 @@ def shadow_tables(connection: sqlite3.Connection, virtual: Sequence[str]) -> fro
     """Name, folded, the tables that hold the data of these virtual tables."""
     if not virtual or sqlite3.sqlite_version_info < (3, 37):
         return frozenset()
-    rows = connection.execute("SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'shadow'")
+    rows = connection.execute(
+        "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'shadow'"
+    )
     starts = tuple(fold(name) + "_" for name in virtual)
     return frozenset(fold(str(row[0])) for row in rows if fold(str(row[0])).startswith(starts))
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> list[Any]:
     with suppress(sqlite3.OperationalError):  # a view over a table that is gone
-        return [row for row in connection.execute(f"PRAGMA table_xinfo({quoted(table)})") if row[6] != HIDDEN_COLUMN]
+        return [
+            row
+            for row in connection.execute(f"PRAGMA table_xinfo({quoted(table)})")
+            if row[6] != HIDDEN_COLUMN
+        ]
     return []
 
 
 def _primary_key(info: list[Any]) -> tuple[str, ...]:
-    return tuple(str(row[1]) for row in sorted((row for row in info if row[5]), key=lambda row: int(row[5])))
+    return tuple(
+        str(row[1]) for row in sorted((row for row in info if row[5]), key=lambda row: int(row[5]))
+    )
 
 
-def _foreign_keys(connection: sqlite3.Connection, table: str, keys: dict[str, tuple[str, tuple[str, ...]]]) -> tuple[ForeignKey, ...]:
+def _foreign_keys(
+    connection: sqlite3.Connection, table: str, keys: dict[str, tuple[str, tuple[str, ...]]]
+) -> tuple[ForeignKey, ...]:
     by_id: dict[int, list[Any]] = {}
     for row in connection.execute(f"PRAGMA foreign_key_list({quoted(table)})"):
         by_id.setdefault(int(row[0]), []).append(row)
@@ -82,12 +99,17 @@ def _foreign_keys(connection: sqlite3.Connection, table: str, keys: dict[str, tu
 
 
 DERIVED_ROWS = 1_000.0
-"""What a subquery is taken for where the plan reads its result again: it says nothing of its size, and most are grouped."""
+"""What a subquery is taken for where the plan reads its result again: it says nothing of its size,
+and most are grouped.
+"""
 LEAST_ROW_BYTES = 4
 _IS_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE"
 
 # A SEARCH that uses nothing is a scan for the least or largest value.
-_SCAN = re.compile(r"SCAN (?!CONSTANT ROW)(?:TABLE )?(?P<name>.+?)(?: USING .*| AS .*| VIRTUAL TABLE .*| LEFT-JOIN| EXISTS)?$")
+_SCAN = re.compile(
+    r"SCAN (?!CONSTANT ROW)(?:TABLE )?(?P<name>.+?)(?: USING .*| AS .*| VIRTUAL TABLE .*|"
+    r" LEFT-JOIN| EXISTS)?$"
+)
 _SEARCH = re.compile(r"SEARCH (?:TABLE )?(?P<name>(?:(?! USING ).)+?)(?: LEFT-JOIN| EXISTS)?$")
 
 Step = tuple[int, int, str]
@@ -95,11 +117,15 @@ Step = tuple[int, int, str]
 
 
 def read_plan(steps: Sequence[Step], rows_of: Callable[[str], float | None]) -> Plan:
-    """Return the plan; `rows_of` gives a table's rows by the name or alias that the plan calls it, None for what is no table."""
+    """Return the plan; `rows_of` gives a table's rows by the name or alias that the plan calls it,
+    None for what is no table.
+    """
     return _plan_below(0, 1.0, steps, rows_of)
 
 
-def _plan_below(above: int, times: float, steps: Sequence[Step], rows_of: Callable[[str], float | None]) -> Plan:
+def _plan_below(
+    above: int, times: float, steps: Sequence[Step], rows_of: Callable[[str], float | None]
+) -> Plan:
     """Add up the steps below one. Scans side by side are loops within each other."""
     loops, scans, pairs, inner = 0, [], 0.0, times
     for number, parent, what in steps:
@@ -120,7 +146,9 @@ def _plan_below(above: int, times: float, steps: Sequence[Step], rows_of: Callab
 
 
 def aliases(sql: str, view_sql: Mapping[str, str]) -> dict[str, set[str]]:
-    """Return the folded names of tables by the folded names that a plan may call them, those within views too."""
+    """Return the folded names of tables by the folded names that a plan may call them, those within
+    views too.
+    """
     known: dict[str, set[str]] = {}
     todo, seen = [sql], set()
     while todo:
@@ -136,7 +164,8 @@ def aliases(sql: str, view_sql: Mapping[str, str]) -> dict[str, set[str]]:
 
 
 def table_rows(connection: sqlite3.Connection, table: str, *, file_bytes: int) -> float | None:
-    """Return about how many rows a table has, at once; None for what has none of its own (a view, a subquery).
+    """Return about how many rows a table has, at once; None for what has none of its own (a view, a
+    subquery).
 
     The largest rowid, but never more than the file could hold; without rowids what ANALYZE noted.
     """
@@ -148,7 +177,10 @@ def table_rows(connection: sqlite3.Connection, table: str, *, file_bytes: int) -
             return 0.0
     except sqlite3.Error:
         with suppress(sqlite3.Error):
-            rows = connection.execute("SELECT max(CAST(stat AS INTEGER)) FROM sqlite_stat1 WHERE tbl = ? COLLATE NOCASE", (table,))
+            rows = connection.execute(
+                "SELECT max(CAST(stat AS INTEGER)) FROM sqlite_stat1 WHERE tbl = ? COLLATE NOCASE",
+                (table,),
+            )
             if (noted := rows.fetchone()[0]) is not None:
                 return float(noted)
     return None

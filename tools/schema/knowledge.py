@@ -1,7 +1,8 @@
-"""What was learned of one catalogue beyond its names: search over names and sampled values, inferred keys.
+"""What was learned of one catalogue beyond its names: search over names and sampled values,
+inferred keys.
 
-All of it is found out when asked for, within the time a call may spend, and kept until the schema changes. Safe to share
-between threads.
+All of it is found out when asked for, within the time a call may spend, and kept until the schema
+changes. Safe to share between threads.
 """
 
 import threading
@@ -12,7 +13,15 @@ from itertools import islice
 
 from longtable.tools.catalog import Catalog, Column, ForeignKey, Table, quoted
 from longtable.tools.query_runner import Cancel
-from longtable.tools.schema.sampling import NESTED, NUMBER, TEXT, Budget, Reader, rows_in_time, value_samples
+from longtable.tools.schema.sampling import (
+    NESTED,
+    NUMBER,
+    TEXT,
+    Budget,
+    Reader,
+    rows_in_time,
+    value_samples,
+)
 from longtable.tools.schema.schema_index import Hit, SchemaIndex, singular, terms
 
 VALUES = 200
@@ -21,9 +30,14 @@ ROWS = 20_000
 """Rows that are searched for that many values."""
 SECONDS = 0.3
 KEY_ROWS = 200_000
-"""A column that is not declared as a key counts as one where it is unique; a longer table is not looked through for that."""
+"""A column that is not declared as a key counts as one where it is unique; a longer table is not
+looked through for that.
+"""
 KEY_WORDS = frozenset({"id", "code", "key", "no", "nr", "num", "number", "编号", "号", "代码"})
-_GENERAL = "id name title type code date year month day hour time status note comment value number count position 编号 名称 日期"
+_GENERAL = (
+    "id name title type code date year month day hour time status note comment value number count"
+    " position 编号 名称 日期"
+)
 COMMON = frozenset(_GENERAL.split())
 """Names that many tables give to columns of their own: that two share one says nothing."""
 MOST_TRIED = 12
@@ -50,25 +64,37 @@ class KeyNames:
         for table in catalog.tables:
             for target, declared in _keys(table) if table.kind == "table" else ():
                 for word in _pointers(table.bare_name, target.name):
-                    self._by_word.setdefault((table.schema, word), []).append((table, target, declared))
+                    self._by_word.setdefault((table.schema, word), []).append(
+                        (table, target, declared)
+                    )
                 if (name := target.name.casefold()) not in COMMON:
-                    self._by_name.setdefault((table.schema, name), []).append((table, target, declared))
+                    self._by_name.setdefault((table.schema, name), []).append(
+                        (table, target, declared)
+                    )
 
     def candidates(self, table: Table) -> Iterator[Candidate]:
-        """Yield what the names of a table's columns point at, one target a column; columns with a declared key are left out."""
+        """Yield what the names of a table's columns point at, one target a column; columns with a
+        declared key are left out.
+        """
         taken = {name for key in table.foreign_keys for name in key.columns}
         for column in table.columns if table.kind == "table" else ():
             if column.name in taken or table.primary_key == (column.name,):
                 continue
             called_after = self._by_word.get((table.schema, _word(column.name)), [])
             of_that_name = self._by_name.get((table.schema, column.name.casefold()), [])
-            fits = (found for found in [*called_after, *of_that_name] if found[0] is not table and _same_kind(column, found[1]))
+            fits = (
+                found
+                for found in [*called_after, *of_that_name]
+                if found[0] is not table and _same_kind(column, found[1])
+            )
             if (best := next(fits, None)) is not None:
                 yield Candidate(column, *best)
 
 
 def _keys(table: Table) -> list[tuple[Column, bool]]:
-    """Return the column that identifies a row: the declared key, or what is named like one in a table that declares none."""
+    """Return the column that identifies a row: the declared key, or what is named like one in a
+    table that declares none.
+    """
     if table.primary_key:
         return [(column, True) for column in table.columns if table.primary_key == (column.name,)]
     own = _word(table.bare_name)
@@ -82,7 +108,9 @@ def _keys(table: Table) -> list[tuple[Column, bool]]:
 
 
 def _pointers(table: str, target: str) -> list[str]:
-    """Return what a column is called that points at a table's key: artist_id, ArtistId or artist for artists.id or artists.ArtistId."""
+    """Return what a column is called that points at a table's key: artist_id, ArtistId or artist
+    for artists.id or artists.ArtistId.
+    """
     own, key = _word(table), _word(target)
     if not own:
         return []
@@ -90,7 +118,9 @@ def _pointers(table: str, target: str) -> list[str]:
 
 
 def _word(name: str) -> str:
-    """Return a name as one word, each part in the singular: `order_items` and `OrderItem` are the same."""
+    """Return a name as one word, each part in the singular: `order_items` and `OrderItem` are the
+    same.
+    """
     parts = [part for part in name.replace("_", " ").split() if part]
     return "".join(term for part in parts for term in _parts(part))
 
@@ -105,29 +135,52 @@ def _parts(part: str) -> list[str]:
 def _same_kind(one: Column, other: Column) -> bool:
     if NESTED.search(one.type) or NESTED.search(other.type):
         return False
-    return bool(NUMBER.search(one.type)) == bool(NUMBER.search(other.type)) and bool(TEXT.search(one.type)) == bool(TEXT.search(other.type))
+    return bool(NUMBER.search(one.type)) == bool(NUMBER.search(other.type)) and bool(
+        TEXT.search(one.type)
+    ) == bool(TEXT.search(other.type))
 
 
 def inferred_keys(
     database: Reader, table: Table, names: KeyNames, budget: Budget, cancel: Cancel | None
 ) -> tuple[tuple[ForeignKey, ...], bool]:
-    """Return the keys that names and values speak for, and whether there was time to look at all."""
+    """Return the keys that names and values speak for, and whether there was time to look at
+    all.
+    """
     found: list[ForeignKey] = []
     whole = True
     for candidate in islice(names.candidates(table), MOST_TRIED):
         holds = _holds(database, table, candidate, budget, cancel)
         whole = whole and holds is not None
         if holds:
-            found.append(ForeignKey((candidate.column.name,), candidate.table.name, (candidate.target.name,)))
+            found.append(
+                ForeignKey((candidate.column.name,), candidate.table.name, (candidate.target.name,))
+            )
     return tuple(found), whole
 
 
-def _holds(database: Reader, table: Table, candidate: Candidate, budget: Budget, cancel: Cancel | None) -> bool | None:
-    """Return whether every sampled value is found in the target; None where there was no time to look."""
-    column, target, other = quoted(candidate.column.name), quoted(candidate.target.name), candidate.table.sql_name
-    sample = f"SELECT DISTINCT v FROM (SELECT {column} AS v FROM {table.sql_name} LIMIT {ROWS}) AS r WHERE v IS NOT NULL LIMIT {VALUES}"
-    agree = f"SELECT count(*), count(CASE WHEN EXISTS (SELECT 1 FROM {other} AS o WHERE o.{target} = s.v) THEN 1 END) FROM ({sample}) AS s"
-    unique = f"SELECT count(*), count(DISTINCT k) FROM (SELECT {target} AS k FROM {other} LIMIT {KEY_ROWS}) AS o"
+def _holds(
+    database: Reader, table: Table, candidate: Candidate, budget: Budget, cancel: Cancel | None
+) -> bool | None:
+    """Return whether every sampled value is found in the target; None where there was no time to
+    look.
+    """
+    column, target, other = (
+        quoted(candidate.column.name),
+        quoted(candidate.target.name),
+        candidate.table.sql_name,
+    )
+    sample = (
+        f"SELECT DISTINCT v FROM (SELECT {column} AS v FROM {table.sql_name} LIMIT {ROWS}) AS r"
+        f" WHERE v IS NOT NULL LIMIT {VALUES}"
+    )
+    agree = (
+        f"SELECT count(*), count(CASE WHEN EXISTS (SELECT 1 FROM {other} AS o WHERE o.{target} ="
+        f" s.v) THEN 1 END) FROM ({sample}) AS s"
+    )
+    unique = (
+        f"SELECT count(*), count(DISTINCT k) FROM (SELECT {target} AS k FROM {other} LIMIT"
+        f" {KEY_ROWS}) AS o"
+    )
     for sql in (agree,) if candidate.declared else (agree, unique):
         if budget.left <= 0:
             return None
@@ -141,7 +194,9 @@ def _holds(database: Reader, table: Table, candidate: Candidate, budget: Budget,
 
 
 SAMPLE_SECONDS = 0.4
-"""What one search may spend on looking at values of tables not looked at yet; the next one goes on from there."""
+"""What one search may spend on looking at values of tables not looked at yet; the next one goes on
+from there.
+"""
 ONE_TABLE_SECONDS = 0.2
 
 
@@ -171,7 +226,9 @@ class Knowledge:
         self._sample(cancel)
         return self.index.tables(text)
 
-    def find_columns(self, text: str, limit: int, cancel: Cancel | None = None) -> tuple[list[Hit], int]:
+    def find_columns(
+        self, text: str, limit: int, cancel: Cancel | None = None
+    ) -> tuple[list[Hit], int]:
         """Return the columns that answer a query, the best first, and how many there are in all."""
         self._sample(cancel)
         return self.index.columns(text, limit)
@@ -181,8 +238,12 @@ class Knowledge:
         """Return how many tables' values have not been looked at yet."""
         return len(self._unsampled)
 
-    def keys(self, table: Table, budget: Budget, cancel: Cancel | None = None) -> tuple[ForeignKey, ...]:
-        """Return the foreign keys of a table that names and values speak for; fewer where the time did not suffice."""
+    def keys(
+        self, table: Table, budget: Budget, cancel: Cancel | None = None
+    ) -> tuple[ForeignKey, ...]:
+        """Return the foreign keys of a table that names and values speak for; fewer where the time
+        did not suffice.
+        """
         if (known := self._keys.get(table.name)) is not None:
             return known
         found, whole = inferred_keys(self.database, table, self._key_names(), budget, cancel)
@@ -191,10 +252,16 @@ class Knowledge:
         return found
 
     def pointed_at(self) -> Counter[str]:
-        """Return for each table how many keys point at it: declared ones, and those that names alone speak for."""
+        """Return for each table how many keys point at it: declared ones, and those that names
+        alone speak for.
+        """
         names = self._key_names()
         declared = (key.table for table in self.catalog.tables for key in table.foreign_keys)
-        named = (candidate.table.name for table in self.catalog.tables for candidate in names.candidates(table))
+        named = (
+            candidate.table.name
+            for table in self.catalog.tables
+            for candidate in names.candidates(table)
+        )
         return Counter([*declared, *named])
 
     def _key_names(self) -> KeyNames:
@@ -213,7 +280,9 @@ class Knowledge:
                 table = self._unsampled.pop()
             samples = None
             try:
-                samples = value_samples(self.database, table, min(ONE_TABLE_SECONDS, budget.left), cancel)
+                samples = value_samples(
+                    self.database, table, min(ONE_TABLE_SECONDS, budget.left), cancel
+                )
             finally:
                 with self._lock:
                     if samples is not None:

@@ -1,4 +1,6 @@
-"""Look at a bounded part of a table: values to search for, and what its columns hold. Never more than a budget of time allows."""
+"""Look at a bounded part of a table: values to search for, and what its columns hold. Never more
+than a budget of time allows.
+"""
 
 import re
 import time
@@ -12,7 +14,9 @@ from longtable.tools.cells import Json, clean, preview_cell
 from longtable.tools.query_runner import Cancel
 
 TEXT = re.compile(r"CHAR|CLOB|TEXT|STRING|^$|^ENUM|^JSONB?$|^UUID$", re.IGNORECASE)
-NUMBER = re.compile(r"(?<!PO)INT(?!ERVAL|\d*(MULTI)?RANGE)|DEC|NUM(?!RANGE|MULTI)|REAL|FLOA|DOUB", re.IGNORECASE)
+NUMBER = re.compile(
+    r"(?<!PO)INT(?!ERVAL|\d*(MULTI)?RANGE)|DEC|NUM(?!RANGE|MULTI)|REAL|FLOA|DOUB", re.IGNORECASE
+)
 NESTED = re.compile(r"\[|^STRUCT|^MAP|^UNION|BLOB|BIT|BYTEA|GEOMETRY", re.IGNORECASE)
 _TIME = re.compile(r"^(DATE|TIME|YEAR)", re.IGNORECASE)
 _NO_EQUALITY = re.compile(r"^(JSON$|XML|POINT|LINE|LSEG|BOX|PATH|POLYGON|CIRCLE)", re.IGNORECASE)
@@ -20,14 +24,18 @@ _NO_EQUALITY = re.compile(r"^(JSON$|XML|POINT|LINE|LSEG|BOX|PATH|POLYGON|CIRCLE)
 TABLE_SECONDS = 0.5
 SAMPLED_ROWS = 10_000
 WHOLE_ROWS = {"duckdb": 2_000_000}
-"""Rows up to which a table is looked at whole; in the other engines `SAMPLED_ROWS`: a full scan costs them more."""
+"""Rows up to which a table is looked at whole; in the other engines `SAMPLED_ROWS`: a full scan
+costs them more.
+"""
 PARTS = 10
 MOST_COLUMNS = 60
 FEW_VALUES = 8
 MOST_TOLD_APART = 100
 VALUE_CHARS = 40
 NAME_ROWS, NAME_VALUES, NAME_COLUMNS, NAME_CHARS = 200, 12, 12, 60
-"""What is sampled of a table for the search: rows, and of these so many values a column, columns, characters a value."""
+"""What is sampled of a table for the search: rows, and of these so many values a column, columns,
+characters a value.
+"""
 
 
 class Reader(Protocol):
@@ -38,7 +46,14 @@ class Reader(Protocol):
         """Return the SQL dialect."""
         ...
 
-    def read(self, sql: str, params: Sequence[object] = (), *, seconds: float, cancel: Cancel | None = None) -> list[tuple[object, ...]]:
+    def read(
+        self,
+        sql: str,
+        params: Sequence[object] = (),
+        *,
+        seconds: float,
+        cancel: Cancel | None = None,
+    ) -> list[tuple[object, ...]]:
         """Run SQL of this package and return its rows."""
         ...
 
@@ -60,15 +75,21 @@ class Budget:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What columns hold, by their names, as a tool answers it; found in `rows` rows, which are all of them where `whole`."""
+    """What columns hold, by their names, as a tool answers it; found in `rows` rows, which are all
+    of them where `whole`.
+    """
 
     rows: int
     whole: bool
     columns: Mapping[str, Mapping[str, Json]]
 
 
-def rows_in_time(database: Reader, sql: str, *, seconds: float, cancel: Cancel | None) -> list[tuple[object, ...]] | None:
-    """Return the rows of a query, none for what cannot be read; None where the time did not suffice."""
+def rows_in_time(
+    database: Reader, sql: str, *, seconds: float, cancel: Cancel | None
+) -> list[tuple[object, ...]] | None:
+    """Return the rows of a query, none for what cannot be read; None where the time did not
+    suffice.
+    """
     try:
         return database.read(sql, seconds=seconds, cancel=cancel)
     except QueryCancelledError:
@@ -79,13 +100,21 @@ def rows_in_time(database: Reader, sql: str, *, seconds: float, cancel: Cancel |
         return []
 
 
-def value_samples(database: Reader, table: Table, seconds: float, cancel: Cancel | None) -> dict[str, list[str]] | None:
-    """Return a few values of the table's text columns, none of a table that cannot be read; None where the time did not suffice."""
-    columns = [column for column in table.columns if TEXT.search(column.type) and _comparable(column)][:NAME_COLUMNS]
+def value_samples(
+    database: Reader, table: Table, seconds: float, cancel: Cancel | None
+) -> dict[str, list[str]] | None:
+    """Return a few values of the table's text columns, none of a table that cannot be read; None
+    where the time did not suffice.
+    """
+    columns = [
+        column for column in table.columns if TEXT.search(column.type) and _comparable(column)
+    ][:NAME_COLUMNS]
     if not columns:
         return {}
     text = "VARCHAR" if database.dialect == "duckdb" else "TEXT"
-    picked = ", ".join(f"substr(CAST({quoted(column.name)} AS {text}), 1, {NAME_CHARS + 1})" for column in columns)
+    picked = ", ".join(
+        f"substr(CAST({quoted(column.name)} AS {text}), 1, {NAME_CHARS + 1})" for column in columns
+    )
     sql = f"SELECT {picked} FROM {table.sql_name} LIMIT {NAME_ROWS}"
     rows = rows_in_time(database, sql, seconds=max(0.05, seconds), cancel=cancel)
     if rows is None:
@@ -101,8 +130,11 @@ def _short(cells: Iterable[object]) -> list[str]:
     return list(found)
 
 
-def statistics(database: Reader, table: Table, rows: int | None, budget: Budget, cancel: Cancel | None) -> Statistics | None:
-    """Return distinct values, nulls, ranges, and the values themselves where they are few; None where the time did not suffice.
+def statistics(
+    database: Reader, table: Table, rows: int | None, budget: Budget, cancel: Cancel | None
+) -> Statistics | None:
+    """Return distinct values, nulls, ranges, and the values themselves where they are few; None
+    where the time did not suffice.
 
     `rows`: how many the table has, as far as is known.
     """
@@ -118,18 +150,27 @@ def statistics(database: Reader, table: Table, rows: int | None, budget: Budget,
             found = database.read(_aggregates(source, columns), seconds=seconds, cancel=cancel)[0]
             if not found[0] and not whole:
                 continue  # a sample may by chance hold nothing
-            values = _few_values(database, source, columns, found, max(0.05, min(TABLE_SECONDS, budget.left)), cancel)
+            values = _few_values(
+                database, source, columns, found, max(0.05, min(TABLE_SECONDS, budget.left)), cancel
+            )
         except QueryCancelledError:
             raise
         except DatabaseError:
-            continue  # no rowid, a view, a type without an order, or too slow: the next source is simpler
-        findings = {column.name: _findings(place, found, values) for place, column in enumerate(columns)}
+            # No rowid, a view, a type without an order, or too slow: the next source is simpler.
+            continue
+        findings = {
+            column.name: _findings(place, found, values) for place, column in enumerate(columns)
+        }
         return Statistics(found[0] if isinstance(found[0], int) else 0, whole, findings)
     return None
 
 
 def _comparable(column: Column) -> bool:
-    return not column.masked and not NESTED.search(column.type) and not _NO_EQUALITY.search(column.type)
+    return (
+        not column.masked
+        and not NESTED.search(column.type)
+        and not _NO_EQUALITY.search(column.type)
+    )
 
 
 def _has_range(column: Column) -> bool:
@@ -137,7 +178,9 @@ def _has_range(column: Column) -> bool:
 
 
 def _samples(dialect: str, table: Table, columns: Sequence[Column], rows: int | None) -> list[str]:
-    """Return what to read instead of a large table, the best first: rows from all over it, else its first ones."""
+    """Return what to read instead of a large table, the best first: rows from all over it, else its
+    first ones.
+    """
     names = ", ".join(quoted(column.name) for column in columns)
     first = f"(SELECT {names} FROM {table.sql_name} LIMIT {SAMPLED_ROWS}) AS sampled"
     share = min(100.0, 120.0 * SAMPLED_ROWS / rows) if rows else 1.0
@@ -146,12 +189,16 @@ def _samples(dialect: str, table: Table, columns: Sequence[Column], rows: int | 
     if dialect == "sqlite":
         last = f"(SELECT max(rowid) FROM {table.sql_name})"
         parts = [
-            f"SELECT * FROM (SELECT {names} FROM {table.sql_name} WHERE rowid > {last} * {part} / {PARTS}"
-            f" AND rowid <= {last} * {part + 1} / {PARTS} LIMIT {SAMPLED_ROWS // PARTS})"
+            f"SELECT * FROM (SELECT {names} FROM {table.sql_name} WHERE rowid > {last} * {part} /"
+            f" {PARTS} AND rowid <= {last} * {part + 1} / {PARTS} LIMIT {SAMPLED_ROWS // PARTS})"
             for part in range(PARTS)
         ]
         return [f"({' UNION ALL '.join(parts)}) AS sampled", first]
-    some = f"USING SAMPLE {share:.4f} PERCENT (system, 42)" if dialect == "duckdb" else f"TABLESAMPLE SYSTEM ({share:.4f}) REPEATABLE (42)"
+    some = (
+        f"USING SAMPLE {share:.4f} PERCENT (system, 42)"
+        if dialect == "duckdb"
+        else f"TABLESAMPLE SYSTEM ({share:.4f}) REPEATABLE (42)"
+    )
     return [f"(SELECT {names} FROM {table.sql_name} {some}) AS sampled", first]
 
 
@@ -165,20 +212,32 @@ def _aggregates(source: str, columns: Sequence[Column]) -> str:
 
 
 def _few_values(
-    database: Reader, source: str, columns: Sequence[Column], found: Sequence[object], seconds: float, cancel: Cancel | None
+    database: Reader,
+    source: str,
+    columns: Sequence[Column],
+    found: Sequence[object],
+    seconds: float,
+    cancel: Cancel | None,
 ) -> dict[int, list[Json]]:
     """Return the values of the text columns that have few, by the column's place."""
-    places = [place for place, column in enumerate(columns) if TEXT.search(column.type) and _between(found[4 * place + 2], 1, FEW_VALUES)]
+    places = [
+        place
+        for place, column in enumerate(columns)
+        if TEXT.search(column.type) and _between(found[4 * place + 2], 1, FEW_VALUES)
+    ]
     if not places:
         return {}
     text = "VARCHAR" if database.dialect == "duckdb" else "TEXT"
     parts = [
-        f"SELECT * FROM (SELECT DISTINCT {place} AS place, CAST({quoted(columns[place].name)} AS {text}) FROM {source}"
-        f" WHERE {quoted(columns[place].name)} IS NOT NULL LIMIT {FEW_VALUES}) AS v{place}"
+        f"SELECT * FROM (SELECT DISTINCT {place} AS place, CAST({quoted(columns[place].name)} AS"
+        f" {text}) FROM {source} WHERE {quoted(columns[place].name)} IS NOT NULL LIMIT"
+        f" {FEW_VALUES}) AS v{place}"
         for place in places
     ]
     values: dict[int, list[Json]] = {place: [] for place in places}
-    for place, value in sorted(database.read(" UNION ALL ".join(parts), seconds=seconds, cancel=cancel), key=str):
+    for place, value in sorted(
+        database.read(" UNION ALL ".join(parts), seconds=seconds, cancel=cancel), key=str
+    ):
         if isinstance(place, int):
             values[place].append(preview_cell(value, VALUE_CHARS))
     return values
@@ -188,11 +247,16 @@ def _between(value: object, least: int, most: int) -> bool:
     return isinstance(value, int) and least <= value <= most
 
 
-def _findings(place: int, found: Sequence[object], values: Mapping[int, list[Json]]) -> dict[str, Json]:
+def _findings(
+    place: int, found: Sequence[object], values: Mapping[int, list[Json]]
+) -> dict[str, Json]:
     rows, filled, distinct, low, high = found[0], *found[4 * place + 1 : 4 * place + 5]
-    # Each word is paid for again in every call: no distinct count beside the values themselves, nor of what is measured.
+    # Each word is paid for again in every call: no distinct count beside the values themselves, nor
+    # of what is measured.
     measured = low is not None and not _between(distinct, 0, MOST_TOLD_APART)
-    findings: dict[str, Json] = {} if measured or place in values else {"distinct": preview_cell(distinct)}
+    findings: dict[str, Json] = (
+        {} if measured or place in values else {"distinct": preview_cell(distinct)}
+    )
     if isinstance(rows, int) and isinstance(filled, int) and rows > filled:
         findings["nulls"] = rows - filled
     if low is not None:

@@ -1,6 +1,8 @@
-"""Rank tables and columns by what their names, comments and sampled values share with a query: BM25 over weighted fields.
+"""Rank tables and columns by what their names, comments and sampled values share with a query: BM25
+over weighted fields.
 
-Our own, in a page: a library (bm25s, rank-bm25) scores plain texts and knows no fields, and would bring numpy along.
+Our own, in a page: a library (bm25s, rank-bm25) scores plain texts and knows no fields, and would
+bring numpy along.
 """
 
 import math
@@ -29,7 +31,8 @@ _MOST_CHARS = 2_000
 def terms(text: str) -> Iterator[str]:
     """Yield a text's terms, whatever the case and width, plurals as singulars.
 
-    `CustomerID`, `customer_id` and `customer id` share `customer` and `id`; the first two also share `customerid`.
+    `CustomerID`, `customer_id` and `customer id` share `customer` and `id`; the first two also
+    share `customerid`.
     """
     for chunk in unicodedata.normalize("NFKC", text[:_MOST_CHARS]).split():
         yield from _chunk(chunk)
@@ -45,7 +48,11 @@ def _chunk(chunk: str) -> tuple[str, ...]:
             found += run
         else:
             # "IDs" is cut into "ID" and a lone "s".
-            parts += [singular(part.casefold()) for part in _PARTS.findall(run) if part != "s" or run == "s"]
+            parts += [
+                singular(part.casefold())
+                for part in _PARTS.findall(run)
+                if part != "s" or run == "s"
+            ]
     whole = ["".join(parts)] if len(parts) > 1 else []
     return (*found, *parts, *whole)
 
@@ -56,7 +63,9 @@ def is_han(text: str) -> bool:
 
 
 def singular(word: str) -> str:
-    """Take the plural's ending off an English word in small letters; other words stay as they are."""
+    """Take the plural's ending off an English word in small letters; other words stay as they
+    are.
+    """
     if len(word) < 4 or not word.isascii():
         return word
     if word.endswith("ies") and len(word) > 4:
@@ -67,14 +76,23 @@ def singular(word: str) -> str:
 
 
 def other_numbers(text: str) -> list[str]:
-    """Return how a text may be written in the other number: a word of it in the singular and in the plural; in small letters.
+    """Return how a text may be written in the other number: a word of it in the singular and in the
+    plural; in small letters.
 
     The last word first; of a long text, only the last few.
     """
     folded = text.casefold().strip()
     words = list(re.finditer(r"(?<![^\W\d_])[a-z]{3,}(?![^\W\d_])", folded))[-_MOST_WORDS:]
-    forms = [(word, form) for word in reversed(words) for form in dict.fromkeys((singular(word[0]), plural(singular(word[0]))))]
-    return [folded[: word.start()] + form + folded[word.end() :] for word, form in forms if form != word[0]]
+    forms = [
+        (word, form)
+        for word in reversed(words)
+        for form in dict.fromkeys((singular(word[0]), plural(singular(word[0]))))
+    ]
+    return [
+        folded[: word.start()] + form + folded[word.end() :]
+        for word, form in forms
+        if form != word[0]
+    ]
 
 
 def plural(word: str) -> str:
@@ -85,7 +103,8 @@ def plural(word: str) -> str:
 
 
 def slips(text: str, candidates: Sequence[str], most: int, limit: int) -> list[tuple[int, int]]:
-    """Return which candidates differ from the text by at most `most` letters (one too few, too many, wrong, or two swapped).
+    """Return which candidates differ from the text by at most `most` letters (one too few, too
+    many, wrong, or two swapped).
 
     Each as its place and its distance, the nearest first.
     """
@@ -119,8 +138,13 @@ class Index:
         sizes = [sum(document.values()) for document in documents]
         mean = sum(sizes) / max(1, len(sizes)) or 1.0
         held = Counter(term for document in documents for term in document)
-        rare = {term: math.log(1 + (len(documents) - count + 0.5) / (count + 0.5)) for term, count in held.items()}
-        postings: dict[str, tuple[array[int], array[float]]] = {term: (array("l"), array("d")) for term in held}
+        rare = {
+            term: math.log(1 + (len(documents) - count + 0.5) / (count + 0.5))
+            for term, count in held.items()
+        }
+        postings: dict[str, tuple[array[int], array[float]]] = {
+            term: (array("l"), array("d")) for term in held
+        }
         for place, (document, size) in enumerate(zip(documents, sizes, strict=True)):
             norm = K1 * (1 - B + B * size / mean)
             for term, times in document.items():
@@ -130,7 +154,9 @@ class Index:
         return cls(len(documents), postings)
 
     def search(self, wanted: Mapping[str, float]) -> Scores:
-        """Return the score of each document that holds one of the terms, each term with its weight."""
+        """Return the score of each document that holds one of the terms, each term with its
+        weight.
+        """
         scores: Scores = {}
         for term, weight in wanted.items():
             if term in self.postings:
@@ -141,7 +167,9 @@ class Index:
 
 @dataclass(frozen=True)
 class Hit:
-    """One column that answers a query. `by`: what of it does, in the order name, comment, values."""
+    """One column that answers a query. `by`: what of it does, in the order name, comment,
+    values.
+    """
 
     table: Table
     column: Column
@@ -150,24 +178,36 @@ class Hit:
 
 @dataclass
 class SchemaIndex:
-    """The names and comments of a catalogue, and the values of its columns as far as they have been sampled."""
+    """The names and comments of a catalogue, and the values of its columns as far as they have been
+    sampled.
+    """
 
     catalog: Catalog
     _values: dict[str, list[int]] = field(default_factory=dict)
     _examples: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._places = [(table, column) for table in self.catalog.tables for column in table.columns]
-        self._owner = [number for number, table in enumerate(self.catalog.tables) for _ in table.columns]
-        self._number = {(id(table), column.name): place for place, (table, column) in enumerate(self._places)}
+        self._places = [
+            (table, column) for table in self.catalog.tables for column in table.columns
+        ]
+        self._owner = [
+            number for number, table in enumerate(self.catalog.tables) for _ in table.columns
+        ]
+        self._number = {
+            (id(table), column.name): place for place, (table, column) in enumerate(self._places)
+        }
         self._tables = Index.build([_table_terms(table) for table in self.catalog.tables])
-        self._columns = Index.build([_column_terms(table, column) for table, column in self._places])
+        self._columns = Index.build(
+            [_column_terms(table, column) for table, column in self._places]
+        )
         self._table_names = [table.name.casefold() for table in self.catalog.tables]
         self._column_names = [column.name.casefold() for _, column in self._places]
         self._vocabulary = sorted({*self._tables.postings, *self._columns.postings})
 
     def take_in(self, table: Table, samples: Mapping[str, Sequence[str]]) -> None:
-        """Add the sampled values of a table's columns. To be called by one thread at a time; searches may go on meanwhile."""
+        """Add the sampled values of a table's columns. To be called by one thread at a time;
+        searches may go on meanwhile.
+        """
         for name, texts in samples.items():
             place = self._number[id(table), name]
             self._examples[place] = tuple(texts)
@@ -175,10 +215,14 @@ class SchemaIndex:
                 self._values.setdefault(term, []).append(place)
 
     def tables(self, text: str) -> list[Table]:
-        """Return the tables that answer a query, the best first; those of equal rank in the catalogue's order."""
+        """Return the tables that answer a query, the best first; those of equal rank in the
+        catalogue's order.
+        """
         folded = text.strip().casefold()
         called = {number for number, name in enumerate(self._table_names) if folded in name}
-        held = {self._owner[place] for place, name in enumerate(self._column_names) if folded in name}
+        held = {
+            self._owner[place] for place, name in enumerate(self._column_names) if folded in name
+        }
         wanted = self._wanted(text, near=not (called or held))
         scores = self._tables.search(wanted)
         for place, score in self._by_values(wanted).items():
@@ -186,7 +230,9 @@ class SchemaIndex:
             scores[owner] = max(scores.get(owner, 0.0), score)
         for number in called | held:
             # The text as it stands: what is called so comes before what only holds it.
-            times = (2.0 if self._table_names[number] == folded else 1.0) if number in called else 0.7
+            times = (
+                (2.0 if self._table_names[number] == folded else 1.0) if number in called else 0.7
+            )
             scores[number] = scores.get(number, 0.0) + times * math.log(2 + len(self._table_names))
         return [self.catalog.tables[number] for number in _best(scores)]
 
@@ -202,7 +248,10 @@ class SchemaIndex:
         for place, score in by_values.items():
             scores[place] = scores.get(place, 0.0) + score
         best = _best(scores)
-        return [Hit(*self._places[place], by=self._why(place, wanted, folded, place in by_values)) for place in best[:limit]], len(best)
+        return [
+            Hit(*self._places[place], by=self._why(place, wanted, folded, place in by_values))
+            for place in best[:limit]
+        ], len(best)
 
     def examples(self, hit: Hit, text: str) -> list[str]:
         """Return the sampled values of a column that share a term with the query."""
@@ -210,7 +259,9 @@ class SchemaIndex:
         known = self._examples.get(self._number[id(hit.table), hit.column.name], ())
         return [value for value in known if not wanted.keys().isdisjoint(terms(value))]
 
-    def _why(self, place: int, wanted: Mapping[str, float], folded: str, by_value: bool) -> tuple[str, ...]:
+    def _why(
+        self, place: int, wanted: Mapping[str, float], folded: str, by_value: bool
+    ) -> tuple[str, ...]:
         table, column = self._places[place]
         names = {*terms(column.name), *terms(table.name)}
         reasons = (
@@ -230,24 +281,46 @@ class SchemaIndex:
         return scores
 
     def _wanted(self, text: str, *, near: bool = True) -> dict[str, float]:
-        """Return the query's terms, and where `near` for one that no name holds those nearest to it."""
+        """Return the query's terms, and where `near` for one that no name holds those nearest to
+        it.
+        """
         wanted: dict[str, float] = {}
         for term in dict.fromkeys(terms(text)):
             wanted[term] = 1.0
-            if near and len(term) > 2 and term.isascii() and term not in self._tables.postings and term not in self._columns.postings:
+            if (
+                near
+                and len(term) > 2
+                and term.isascii()
+                and term not in self._tables.postings
+                and term not in self._columns.postings
+            ):
                 wanted |= {other: NEAR for other in self._near(term) if other not in wanted}
         return wanted
 
     def _near(self, term: str) -> list[str]:
-        starts = [known for known in self._vocabulary if known.startswith(term) or (len(known) > 3 and term.startswith(known))]
-        near = slips(term, self._vocabulary, 1 if len(term) < 8 else 2, MOST_NEAR) if len(term) > 3 else []
-        return [*sorted(starts, key=len)[:MOST_NEAR], *(self._vocabulary[place] for place, _ in near)]
+        starts = [
+            known
+            for known in self._vocabulary
+            if known.startswith(term) or (len(known) > 3 and term.startswith(known))
+        ]
+        near = (
+            slips(term, self._vocabulary, 1 if len(term) < 8 else 2, MOST_NEAR)
+            if len(term) > 3
+            else []
+        )
+        return [
+            *sorted(starts, key=len)[:MOST_NEAR],
+            *(self._vocabulary[place] for place, _ in near),
+        ]
 
 
 def _best(scores: Scores) -> list[int]:
     least = CUT * max(scores.values(), default=0.0)
     # Rounded: what differs in the last bit only is of one rank.
-    return sorted((place for place, score in scores.items() if score >= least), key=lambda place: (-round(scores[place], 6), place))
+    return sorted(
+        (place for place, score in scores.items() if score >= least),
+        key=lambda place: (-round(scores[place], 6), place),
+    )
 
 
 def _weighted(*fields: tuple[str, float]) -> dict[str, float]:
@@ -259,7 +332,11 @@ def _weighted(*fields: tuple[str, float]) -> dict[str, float]:
 
 
 def _table_terms(table: Table) -> dict[str, float]:
-    columns = [part for column in table.columns for part in ((column.name, 1.0), (column.comment or "", 0.5))]
+    columns = [
+        part
+        for column in table.columns
+        for part in ((column.name, 1.0), (column.comment or "", 0.5))
+    ]
     return _weighted((table.name, 4.0), (table.comment or "", 1.5), *columns)
 
 

@@ -1,7 +1,9 @@
-"""Limit what a query reads and computes once the engine has expanded its CTEs, views and named expressions.
+"""Limit what a query reads and computes once the engine has expanded its CTEs, views and named
+expressions.
 
-An engine expands while it prepares a query. 30 CTEs that name the one before twice are 2^30 sources: SQLite's `prepare` took
-8 GB for them, and no limit or interrupt stops it. Each CTE and view is counted once, so counting is linear in the text.
+An engine expands while it prepares a query. 30 CTEs that name the one before twice are 2^30
+sources: SQLite's `prepare` took 8 GB for them, and no limit or interrupt stops it. Each CTE and
+view is counted once, so counting is linear in the text.
 """
 
 from collections.abc import Sequence
@@ -15,8 +17,9 @@ from longtable.tools.sql.scope import child_nodes, cte_of, resolved_table
 
 MAX_SOURCES = 1_000
 MAX_REFERENCES = 10_000
-"""Column references in the expanded query, with the literals of what is expanded. With 16,000 in one expression, DuckDB takes
-1.8 s and 95 MB to read the query; each doubling doubles that."""
+"""Column references in the expanded query, with the literals of what is expanded. With 16,000 in
+one expression, DuckDB takes 1.8 s and 95 MB to read the query; each doubling doubles that.
+"""
 
 _MAX_OF_VIEW = MAX_REFERENCES // 4
 """A view's author may write more than a query may; the query may still use the view a few times."""
@@ -26,7 +29,9 @@ Columns = Sequence[tuple[str, int]]
 
 
 def check_expansion(tree: exp.Expr, dialect: str, catalog: Catalog) -> None:
-    """Raise `RefusedError` for a query that expands to more than `MAX_SOURCES` or `MAX_REFERENCES`."""
+    """Raise `RefusedError` for a query that expands to more than `MAX_SOURCES` or
+    `MAX_REFERENCES`.
+    """
     _Expander(dialect, catalog).statement(tree)
 
 
@@ -47,7 +52,8 @@ class _Scope:
         self.names[name] = max(references, self.names.get(name, 1))
 
     def references(self, column: exp.Column) -> int:
-        parts = [fold(part.name) for part in column.parts]  # a struct's field looks like a table's column
+        # A struct's field looks like a table's column.
+        parts = [fold(part.name) for part in column.parts]
         most, scope = 1, self
         while True:
             most = max(most, *(scope.names.get(part, 1) for part in parts))
@@ -59,7 +65,11 @@ class _Scope:
 
     def columns(self, star: exp.Expr) -> Columns:
         table = fold(star.table) if isinstance(star, exp.Column) else ""
-        return self.tables[table] if table in self.tables else [column for columns in self.tables.values() for column in columns]
+        return (
+            self.tables[table]
+            if table in self.tables
+            else [column for columns in self.tables.values() for column in columns]
+        )
 
 
 class _Expander:
@@ -87,13 +97,16 @@ class _Expander:
         if self._sources > MAX_SOURCES:
             raise RefusedError(
                 "sources",
-                f"{what} reads more than {MAX_SOURCES:,} tables and subqueries after its CTEs and views are expanded",
+                f"{what} reads more than {MAX_SOURCES:,} tables and subqueries after its CTEs and"
+                " views are expanded",
                 "use each CTE and view fewer times: every use is expanded again",
                 node=node if cte is None else cte.args["alias"],
             )
         if self._references > MAX_REFERENCES:
             reason = f"{what} expands to more than {MAX_REFERENCES:,} column references"
-            raise RefusedError("growth", reason, "refer to each named expression fewer times", node=node)
+            raise RefusedError(
+                "growth", reason, "refer to each named expression fewer times", node=node
+            )
 
     def _query(self, query: exp.Expr, outer: _Scope | None) -> Columns:
         scope = _Scope(outer)
@@ -110,7 +123,8 @@ class _Expander:
     def _set_operation(self, query: exp.SetOperation, scope: _Scope) -> Columns:
         columns: Columns = ()
         part: exp.Expr = query
-        while isinstance(part, exp.SetOperation):  # a union of 1,000 parts is 1,000 deep on this side
+        while isinstance(part, exp.SetOperation):
+            # A union of 1,000 parts is 1,000 deep on this side.
             self._with(part, scope.outer)
             scope.clauses += child_nodes(part, "this", "expression", "with_")
             columns = _larger(self._query(part.expression, scope.outer), columns)
@@ -121,7 +135,11 @@ class _Expander:
 
     def _select(self, select: exp.Select, scope: _Scope) -> Columns:
         self._with(select, scope.outer)
-        joins = [select.args.get("from_"), *(select.args.get("joins") or ()), *(select.args.get("laterals") or ())]
+        joins = [
+            select.args.get("from_"),
+            *(select.args.get("joins") or ()),
+            *(select.args.get("laterals") or ()),
+        ]
         for join in filter(None, joins):
             self._join(join, scope)
         for window in select.args.get("windows") or ():
@@ -164,14 +182,18 @@ class _Expander:
         return [(fold(item.alias_or_name), max(1, references))]
 
     def _expression(self, root: exp.Expr, scope: _Scope) -> int:
-        """Count an expression with the subqueries in it, and return what each use of its name adds: columns and literals."""
+        """Count an expression with the subqueries in it, and return what each use of its name adds:
+        columns and literals.
+        """
         before = self._references + self._leaves
         stack = [root]
         while stack:
             node = stack.pop()
             if isinstance(node, exp.Select | exp.SetOperation | exp.Subquery | exp.Table):
                 self._query(node, scope)
-            elif isinstance(node, exp.Star | exp.Columns) or (isinstance(node, exp.Column) and node.is_star):
+            elif isinstance(node, exp.Star | exp.Columns) or (
+                isinstance(node, exp.Column) and node.is_star
+            ):
                 if not isinstance(node.parent, exp.Count):
                     self._add(node, 0, _sum(scope.columns(node)))
             elif isinstance(node, exp.Column):
@@ -194,7 +216,9 @@ class _Expander:
         return sources
 
     def _source(self, source: exp.Expr, scope: _Scope) -> list[tuple[str, Columns]]:
-        """Count a table or subquery, itself included, and return its columns by table name: several for a join in brackets."""
+        """Count a table or subquery, itself included, and return its columns by table name: several
+        for a join in brackets.
+        """
         self._with(source, scope.outer)
         sources: list[tuple[str, Columns]]
         if isinstance(source, exp.Table | exp.Subquery):
@@ -206,11 +230,18 @@ class _Expander:
         elif isinstance(source.this, exp.Table | exp.Subquery | exp.Paren | exp.Values):
             sources = self._source(source.this, scope)
         else:  # a function or VALUES: each column may hold all that is in it
-            references = sum(self._expression(child, scope) for child in child_nodes(source, "alias", "joins"))
+            references = sum(
+                self._expression(child, scope) for child in child_nodes(source, "alias", "joins")
+            )
             names = source.alias_column_names or [source.alias]
             sources = [("", [(fold(name), max(1, references)) for name in names])]
         if source.alias:
-            sources = [(fold(source.alias), _renamed([column for _, columns in sources for column in columns], source))]
+            sources = [
+                (
+                    fold(source.alias),
+                    _renamed([column for _, columns in sources for column in columns], source),
+                )
+            ]
         if isinstance(source, exp.Table | exp.Subquery):
             scope.clauses += child_nodes(source, "this", "db", "catalog", "alias", "joins", "with_")
             for join in source.args.get("joins") or ():
@@ -229,7 +260,8 @@ class _Expander:
         return [(fold(column.name), 1) for column in known.columns] if known else [("", 1)]
 
     def _with(self, query: exp.Expr, outer: _Scope | None) -> None:
-        # In the order of the text: most CTEs name earlier ones only, so that the count is not recursive.
+        # In the order of the text: most CTEs name earlier ones only, so that the count is not
+        # recursive.
         for cte in query.args["with_"].expressions if query.args.get("with_") else ():
             self._cte(cte, outer)
 
@@ -245,32 +277,53 @@ class _Expander:
         self._sources, self._references, self._leaves, self._counted = 0, 0, 0, cte
         try:
             columns = self._query(query, outer)
-            return Expansion(self._sources, self._references + self._leaves, _renamed(columns, cte) if cte else columns)
+            return Expansion(
+                self._sources,
+                self._references + self._leaves,
+                _renamed(columns, cte) if cte else columns,
+            )
         finally:
             self._sources, self._references, self._leaves, self._counted = outside
 
     def _view(self, name: str) -> Expansion:
-        """Count a view, zero for a table; of two views with one name in two schemas, the one of more sources."""
+        """Count a view, zero for a table; of two views with one name in two schemas, the one of
+        more sources.
+        """
         if (known := self._catalog.view_expansions.get(name) or self._views.get(name)) is None:
             self._views[name] = Expansion()  # for a use within itself
-            texts = [text for (_, view), text in self._catalog.view_sql.items() if fold(view) == name]
-            known = max(map(self._view_text, texts), default=Expansion(), key=lambda size: size.sources)
+            texts = [
+                text for (_, view), text in self._catalog.view_sql.items() if fold(view) == name
+            ]
+            known = max(
+                map(self._view_text, texts), default=Expansion(), key=lambda size: size.sources
+            )
             self._catalog.view_expansions[name] = known
         return known
 
     def _view_text(self, text: str) -> Expansion:
         try:
             tree = statement(text, self._dialect)
-            schema, query = (tree.this, tree.expression) if isinstance(tree, exp.Create) else (None, tree)
+            schema, query = (
+                (tree.this, tree.expression) if isinstance(tree, exp.Create) else (None, tree)
+            )
             size = self._apart(query, None, None)
         except RefusedError as refused:
             if refused.rule == "syntax":  # an author's text in syntax that sqlglot does not know
                 return Expansion()
             # Too long to count: it may be used once.
-            return Expansion(MAX_SOURCES if refused.rule == "sources" else MAX_SOURCES // 2, _MAX_OF_VIEW)
-        names = [fold(name.name) for name in schema.expressions] if isinstance(schema, exp.Schema) else []
+            return Expansion(
+                MAX_SOURCES if refused.rule == "sources" else MAX_SOURCES // 2, _MAX_OF_VIEW
+            )
+        names = (
+            [fold(name.name) for name in schema.expressions]
+            if isinstance(schema, exp.Schema)
+            else []
+        )
         names += [name for name, _ in size.columns[len(names) :]]
-        columns = [(name, min(references, _MAX_OF_VIEW)) for name, (_, references) in zip(names, size.columns, strict=False)]
+        columns = [
+            (name, min(references, _MAX_OF_VIEW))
+            for name, (_, references) in zip(names, size.columns, strict=False)
+        ]
         return Expansion(size.sources, min(size.references, _MAX_OF_VIEW), columns)
 
 
@@ -279,11 +332,18 @@ def _sum(columns: Columns) -> int:
 
 
 def _larger(columns: Columns, others: Columns) -> Columns:
-    """Return the columns of a union: the names of the first part, the larger count of each place."""
+    """Return the columns of a union: the names of the first part, the larger count of each
+    place.
+    """
     sizes = [references for _, references in others] + [1] * len(columns)
-    return [(name, max(references, size)) for (name, references), size in zip(columns, sizes, strict=False)]
+    return [
+        (name, max(references, size))
+        for (name, references), size in zip(columns, sizes, strict=False)
+    ]
 
 
 def _renamed(columns: Columns, source: exp.Expr) -> Columns:
     names = source.alias_column_names
-    return [(fold(name), references) for name, (_, references) in zip(names, columns, strict=False)] + list(columns[len(names) :])
+    return [
+        (fold(name), references) for name, (_, references) in zip(names, columns, strict=False)
+    ] + list(columns[len(names) :])

@@ -1,11 +1,13 @@
 """Bound calls such as `repeat` and `range`, which make values of any size, before anything runs.
 
-One such call is one step for DuckDB: it is not stopped within it, and its memory is not counted against the limit.
-A count that is written as a number is added up here. Any other count is put behind a check that the engine makes:
-`repeat(name, n)` becomes `repeat(name, CASE WHEN n > 10000 THEN error('...') ELSE n END)`.
+One such call is one step for DuckDB: it is not stopped within it, and its memory is not counted
+against the limit. A count that is written as a number is added up here. Any other count is put
+behind a check that the engine makes: `repeat(name, n)` becomes
+`repeat(name, CASE WHEN n > 10000 THEN error('...') ELSE n END)`.
 
-PostgreSQL stops within such a call, but a series in FROM is written to disk before its first row is read, so there a
-series is held to a number of rows wherever it stands. It has no `error()`: there the check is a cast that fails.
+PostgreSQL stops within such a call, but a series in FROM is written to disk before its first row is
+read, so there a series is held to a number of rows wherever it stands. It has no `error()`: there
+the check is a cast that fails.
 """
 
 import math
@@ -24,9 +26,26 @@ MAX_REPEATS = 10_000
 MAX_SERIES = 1_000_000
 
 _DATE_STEPS = {"HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR", "DECADE"}
-_SHORT_UNITS = {"D": "DAY", "MON": "MONTH", "MIN": "MINUTE", "H": "HOUR", "W": "WEEK", "Y": "YEAR", "YR": "YEAR"}
+_SHORT_UNITS = {
+    "D": "DAY",
+    "MON": "MONTH",
+    "MIN": "MINUTE",
+    "H": "HOUR",
+    "W": "WEEK",
+    "Y": "YEAR",
+    "YR": "YEAR",
+}
 _DATES = 100_000
-_VOLATILE = {"clock_timestamp", "random_normal", "timeofday", "random", "uuid", "uuidv4", "uuidv7", "gen_random_uuid"}
+_VOLATILE = {
+    "clock_timestamp",
+    "random_normal",
+    "timeofday",
+    "random",
+    "uuid",
+    "uuidv4",
+    "uuidv7",
+    "gen_random_uuid",
+}
 _COUNTED = {"repeat", "lpad", "rpad", "list_resize", "array_resize", "bitstring"}
 
 
@@ -39,7 +58,11 @@ def bounded(tree: exp.Expr, dialect: str) -> exp.Expr:
     for node in [node for node in nodes_of(tree) if isinstance(node, exp.Func)]:
         if isinstance(node, exp.GenerateSeries) and (dialect == "postgres" or not _streams(node)):
             _bound_series(node, dialect)
-        elif (count := _count(node)) is not None and _number(count) is None and not _is_checked(count):
+        elif (
+            (count := _count(node)) is not None
+            and _number(count) is None
+            and not _is_checked(count)
+        ):
             count.replace(_checked(count.copy(), count.copy(), MAX_REPEATS, dialect))
     return tree
 
@@ -55,8 +78,8 @@ def longest_series(tree: exp.Expr) -> float | None:
 def growth(tree: exp.Expr, dialect: str) -> float | None:
     """Return how large a value can get by growing calls; None when a call cannot be bounded.
 
-    Calls side by side in one SELECT do not feed each other: the largest counts. Calls inside one another and in different
-    SELECTs may: they multiply.
+    Calls side by side in one SELECT do not feed each other: the largest counts. Calls inside one
+    another and in different SELECTs may: they multiply.
     """
     largest: dict[int, float] = {}
     for _, select, size in _nested_sizes(tree, dialect):
@@ -67,18 +90,26 @@ def growth(tree: exp.Expr, dialect: str) -> float | None:
 
 
 def largest(tree: exp.Expr, dialect: str) -> exp.Expr | None:
-    """Return the call that makes most, or whose size cannot be told: the one at fault where a query is refused."""
+    """Return the call that makes most, or whose size cannot be told: the one at fault where a query
+    is refused.
+    """
 
     def size(call: tuple[exp.Func, int, float | None]) -> float:
         node, _, nested = call
-        series = _series(node, steps=_DATE_STEPS | {"MINUTE"}) if isinstance(node, exp.GenerateSeries) else 1.0
+        series = (
+            _series(node, steps=_DATE_STEPS | {"MINUTE"})
+            if isinstance(node, exp.GenerateSeries)
+            else 1.0
+        )
         return max(math.inf if one is None else one for one in (nested, series))
 
     return max(_nested_sizes(tree, dialect), key=size, default=(None,))[0]
 
 
 def _nested_sizes(tree: exp.Expr, dialect: str) -> Iterator[tuple[exp.Func, int, float | None]]:
-    """Yield each call, the id of its SELECT, and its growth multiplied by that of the calls around it."""
+    """Yield each call, the id of its SELECT, and its growth multiplied by that of the calls around
+    it.
+    """
     todo: list[tuple[exp.Expr, int, float | None]] = [(tree, id(tree), 1.0)]
     while todo:
         node, select, size = todo.pop()
@@ -96,7 +127,9 @@ def _size(node: exp.Func, dialect: str) -> float | None:
     if isinstance(node, exp.GenerateSeries):
         # In FROM the rows stream; as a value they are one list.
         return 1.0 if dialect == "postgres" or _streams(node) else _series(node, steps=_DATE_STEPS)
-    if isinstance(node, exp.Format) or (isinstance(node, exp.Anonymous) and node.name.lower() in ("printf", "format")):
+    if isinstance(node, exp.Format) or (
+        isinstance(node, exp.Anonymous) and node.name.lower() in ("printf", "format")
+    ):
         template = node.this if isinstance(node, exp.Format) else next(iter(node.expressions), None)
         return _widths(template)
     count = _count(node)
@@ -113,7 +146,11 @@ def _count(node: exp.Func) -> exp.Expr | None:
         return times if isinstance(times, exp.Expr) else None
     if isinstance(node, exp.Pad):
         return cast(exp.Expr, node.expression)
-    if isinstance(node, exp.Anonymous) and node.name.lower() in _COUNTED and len(node.expressions) > 1:
+    if (
+        isinstance(node, exp.Anonymous)
+        and node.name.lower() in _COUNTED
+        and len(node.expressions) > 1
+    ):
         second = node.expressions[1]
         return second if isinstance(second, exp.Expr) else None
     return None
@@ -137,15 +174,25 @@ def _series(node: exp.GenerateSeries, *, steps: set[str]) -> float | None:
 
 
 def _interval_unit(step: exp.Expr | None) -> str | None:
-    """Return the unit of a step in time, "" when it cannot be told; None when the step is no interval."""
+    """Return the unit of a step in time, "" when it cannot be told; None when the step is no
+    interval.
+    """
     if isinstance(step, exp.Interval) and step.args.get("unit") is not None:
         number = step.this
-        plain = not isinstance(number, exp.Literal) or re.fullmatch(r"[-+]?0*[1-9]\d*", number.name.strip())
+        plain = not isinstance(number, exp.Literal) or re.fullmatch(
+            r"[-+]?0*[1-9]\d*", number.name.strip()
+        )
         return str(step.args["unit"].name).upper().rstrip("S") if plain else ""
-    if isinstance(step, exp.Interval) or (isinstance(step, exp.Cast) and step.to.is_type("interval")):
+    if isinstance(step, exp.Interval) or (
+        isinstance(step, exp.Cast) and step.to.is_type("interval")
+    ):
         text = step.this.name if isinstance(step.this, exp.Literal) else ""
         parts = re.fullmatch(r"\s*[-+]?0*[1-9]\d*\s+([a-zA-Z]+)\s*", text)
-        return _SHORT_UNITS.get(parts[1].upper().rstrip("S"), parts[1].upper().rstrip("S")) if parts else ""
+        return (
+            _SHORT_UNITS.get(parts[1].upper().rstrip("S"), parts[1].upper().rstrip("S"))
+            if parts
+            else ""
+        )
     if isinstance(step, exp.Literal) and step.is_string:
         return _interval_unit(exp.Interval(this=step.copy()))
     return None
@@ -163,17 +210,30 @@ def _bound_series(node: exp.GenerateSeries, dialect: str) -> None:
         or (_number(start) is not None and _number(end) is not None)
     ):
         return
-    # Without an interval the series is of whole numbers, so that its length can be told by taking away.
-    span: exp.Expr = exp.Sub(this=exp.Paren(this=end.copy()), expression=exp.Paren(this=start.copy())) if start is not None else end.copy()
-    end.replace(_checked(end.copy(), exp.Abs(this=span), math.floor(MAX_SERIES * min(1.0, abs(by))) or 1, dialect))
+    # Without an interval the series is of whole numbers, so that its length can be told by taking
+    # away.
+    span: exp.Expr = (
+        exp.Sub(this=exp.Paren(this=end.copy()), expression=exp.Paren(this=start.copy()))
+        if start is not None
+        else end.copy()
+    )
+    end.replace(
+        _checked(
+            end.copy(), exp.Abs(this=span), math.floor(MAX_SERIES * min(1.0, abs(by))) or 1, dialect
+        )
+    )
 
 
 def _checked(value: exp.Expr, size: exp.Expr, most: int, dialect: str) -> exp.Case:
     message = f"{OVER} {most}"
     failing: exp.Expr = exp.Anonymous(this="ERROR", expressions=[exp.Literal.string(message)])
     if dialect == "postgres":
-        # The value stands in the text, or else the cast would fail already when the query is planned.
-        text = exp.DPipe(this=exp.Literal.string(f"{message}: "), expression=exp.cast(exp.Paren(this=value.copy()), "text"))
+        # The value stands in the text, or else the cast would fail already when the query is
+        # planned.
+        text = exp.DPipe(
+            this=exp.Literal.string(f"{message}: "),
+            expression=exp.cast(exp.Paren(this=value.copy()), "text"),
+        )
         failing = exp.cast(exp.Paren(this=text), "int")
     branch = exp.If(this=exp.GT(this=size, expression=exp.Literal.number(most)), true=failing)
     return exp.Case(ifs=[branch], default=value)
@@ -196,19 +256,34 @@ def _is_checked(node: exp.Expr) -> bool:
         span = test.this.this
         if start is None:
             return bool(span == value)
-        return bool(isinstance(span, exp.Sub) and span.left.unnest() == value.unnest() and span.right.unnest() == start.unnest())
+        return bool(
+            isinstance(span, exp.Sub)
+            and span.left.unnest() == value.unnest()
+            and span.right.unnest() == start.unnest()
+        )
     return bool(most <= MAX_REPEATS and test.this == value)
 
 
 def _fails(outcome: exp.Expr | None) -> bool:
-    if isinstance(outcome, exp.Cast) and outcome.to.is_type("int") and isinstance(text := outcome.this.unnest(), exp.DPipe):
-        return isinstance(text.this, exp.Literal) and text.this.is_string and text.this.name.startswith(OVER)
+    if (
+        isinstance(outcome, exp.Cast)
+        and outcome.to.is_type("int")
+        and isinstance(text := outcome.this.unnest(), exp.DPipe)
+    ):
+        return (
+            isinstance(text.this, exp.Literal)
+            and text.this.is_string
+            and text.this.name.startswith(OVER)
+        )
     return isinstance(outcome, exp.Anonymous) and outcome.name.lower() == "error"
 
 
 def _volatile(node: exp.Expr) -> bool:
     """Return whether the value may be another one when it is used than when it was checked."""
-    names = (func.name if isinstance(func, exp.Anonymous) else func.sql_name() for func in node.find_all(exp.Func))
+    names = (
+        func.name if isinstance(func, exp.Anonymous) else func.sql_name()
+        for func in node.find_all(exp.Func)
+    )
     return any(isinstance(func, exp.Rand | exp.Uuid) for func in node.find_all(exp.Func)) or any(
         name.lower() in _VOLATILE for name in names
     )
@@ -230,6 +305,10 @@ def _number(node: exp.Expr | None) -> float | None:
 
 def _widths(template: exp.Expr | None) -> float | None:
     """Return the largest number in a format string; None when there is no telling."""
-    if not isinstance(template, exp.Literal) or "*" in template.name or re.search(r"\{[^{}]*\{", template.name):
+    if (
+        not isinstance(template, exp.Literal)
+        or "*" in template.name
+        or re.search(r"\{[^{}]*\{", template.name)
+    ):
         return None
     return max((float(number) for number in re.findall(r"\d{1,300}", template.name)), default=1.0)

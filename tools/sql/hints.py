@@ -1,7 +1,7 @@
 """Find where in a model's SQL an error is, and which name was probably meant.
 
-The text that runs is written from the checked tree, so a place that an engine reports is a place in that text, not in the
-model's: it is found again in the text as asked.
+The text that runs is written from the checked tree, so a place that an engine reports is a place in
+that text, not in the model's: it is found again in the text as asked.
 """
 
 import re
@@ -12,7 +12,14 @@ from sqlglot.errors import SqlglotError
 from longtable.base.errors import DatabaseError, QueryFailedError, QueryRefusedError
 from longtable.tools.catalog import Catalog, fold, nearest, quoted
 from longtable.tools.cells import clip
-from longtable.tools.sql.parsing import RefusedError, line_and_column, statement, statements, tokens_of, written
+from longtable.tools.sql.parsing import (
+    RefusedError,
+    line_and_column,
+    statement,
+    statements,
+    tokens_of,
+    written,
+)
 from longtable.tools.sql.verdict import Place, Verdict, without_values
 
 
@@ -23,22 +30,37 @@ def place_of(node: exp.Expr, sql: str) -> Place | None:
 
 
 def place_of_fault(node: exp.Expr, ran: str, asked: str, dialect: str) -> Place | None:
-    """Return where a node of the tree of `ran` begins in the text that was asked, as near as can be told."""
+    """Return where a node of the tree of `ran` begins in the text that was asked, as near as can be
+    told.
+    """
     start = node.meta.get("start")
     if not isinstance(start, int):
         start = _start_of_keyword(node, ran, dialect)
     if start is None:
-        start = min((part.meta["start"] for part in node.walk() if isinstance(part.meta.get("start"), int)), default=None)
+        start = min(
+            (part.meta["start"] for part in node.walk() if isinstance(part.meta.get("start"), int)),
+            default=None,
+        )
     if start is None:
         return None
-    return line_and_column(asked, start) if ran == asked else place_as_asked(ran, start, asked, dialect)
+    return (
+        line_and_column(asked, start)
+        if ran == asked
+        else place_as_asked(ran, start, asked, dialect)
+    )
 
 
 def _start_of_keyword(node: exp.Expr, sql: str, dialect: str) -> int | None:
-    """Return where the word stands that a node begins with, where the text holds it once: sqlglot gives few nodes a place."""
+    """Return where the word stands that a node begins with, where the text holds it once: sqlglot
+    gives few nodes a place.
+    """
     try:
         first = fold(next(iter(written(node, dialect).split(maxsplit=1)), ""))
-        found = [token.start for token in tokens_of(sql, dialect) if first and fold(sql[token.start : token.start + len(first)]) == first]
+        found = [
+            token.start
+            for token in tokens_of(sql, dialect)
+            if first and fold(sql[token.start : token.start + len(first)]) == first
+        ]
     except (SqlglotError, RefusedError, ValueError, RecursionError):
         return None
     return found[0] if len(found) == 1 else None
@@ -54,13 +76,18 @@ def place_of_start(sql: str, dialect: str, *, statement: int = 0) -> Place:
     starts = [
         token.start
         for last, token in zip(before, tokens, strict=False)
-        if token.token_type != TokenType.SEMICOLON and (last is None or last.token_type == TokenType.SEMICOLON)
+        if token.token_type != TokenType.SEMICOLON
+        and (last is None or last.token_type == TokenType.SEMICOLON)
     ]
-    return line_and_column(sql, starts[statement] if statement < len(starts) else len(sql) - len(sql.lstrip()))
+    return line_and_column(
+        sql, starts[statement] if statement < len(starts) else len(sql) - len(sql.lstrip())
+    )
 
 
 def place_of_column(name: str, tree: exp.Expr, sql: str) -> Place | None:
-    """Return where a column is first named, `name` as the engine writes it: with its table where the text says one."""
+    """Return where a column is first named, `name` as the engine writes it: with its table where
+    the text says one.
+    """
     table, _, column = name.rpartition(".")
     found = None
     for node in tree.find_all(exp.Column, bfs=False):
@@ -79,7 +106,8 @@ def place_of_column(name: str, tree: exp.Expr, sql: str) -> Place | None:
 def place_as_asked(ran: str, offset: int, asked: str, dialect: str) -> Place | None:
     """Return where the word at `offset` of the text that ran stands in the text that was asked.
 
-    The same word may stand there several times: it is counted, and none is returned where the counts differ.
+    The same word may stand there several times: it is counted, and none is returned where the
+    counts differ.
     """
     try:
         run_tokens, asked_tokens = tokens_of(ran, dialect), tokens_of(asked, dialect)
@@ -96,7 +124,9 @@ def place_as_asked(ran: str, offset: int, asked: str, dialect: str) -> Place | N
 def place_of_word(word: str, asked: str, dialect: str) -> Place | None:
     """Return where a word stands that the text holds once."""
     try:
-        found = [token.start for token in tokens_of(asked, dialect) if fold(token.text) == fold(word)]
+        found = [
+            token.start for token in tokens_of(asked, dialect) if fold(token.text) == fold(word)
+        ]
     except RefusedError:
         return None
     return line_and_column(asked, found[0]) if len(found) == 1 else None
@@ -120,12 +150,26 @@ _AMBIGUOUS = re.compile(r"ambiguous column name: (\S+)")
 _NO_SUCH_SIGNATURE = re.compile(r"function \w+\(.*\) does not exist")
 
 
-def explained(error: QueryFailedError | QueryRefusedError, *, sql: str, verdict: Verdict, dialect: str, catalog: Catalog) -> DatabaseError:
+def explained(
+    error: QueryFailedError | QueryRefusedError,
+    *,
+    sql: str,
+    verdict: Verdict,
+    dialect: str,
+    catalog: Catalog,
+) -> DatabaseError:
     """Return an engine's error with its place in the text as asked, and what was probably meant."""
     if isinstance(error, QueryFailedError):
         if verdict.masks:
             error = without_values(error, sql)
-        return add_hints(error, asked=sql, ran=verdict.sql, dialect=dialect, catalog=catalog, tables=verdict.tables)
+        return add_hints(
+            error,
+            asked=sql,
+            ran=verdict.sql,
+            dialect=dialect,
+            catalog=catalog,
+            tables=verdict.tables,
+        )
     # The hint may hold the count that was too large.
     hint = "write it another way" if verdict.masks else error.hint
     line, column = place_of_start(sql, dialect)  # an engine refuses the whole text, at no one place
@@ -133,10 +177,20 @@ def explained(error: QueryFailedError | QueryRefusedError, *, sql: str, verdict:
 
 
 def add_hints(
-    error: QueryFailedError, *, asked: str, ran: str, dialect: str, catalog: Catalog, tables: tuple[str, ...]
+    error: QueryFailedError,
+    *,
+    asked: str,
+    ran: str,
+    dialect: str,
+    catalog: Catalog,
+    tables: tuple[str, ...],
 ) -> QueryFailedError:
-    """Return the error as its readers want it: the place in the text as `asked`, the names that were probably meant, a hint."""
-    found = next((match for pattern in _UNKNOWN_COLUMN if (match := pattern.search(error.reason))), None)
+    """Return the error as its readers want it: the place in the text as `asked`, the names that
+    were probably meant, a hint.
+    """
+    found = next(
+        (match for pattern in _UNKNOWN_COLUMN if (match := pattern.search(error.reason))), None
+    )
     place = _place(error, found["name"] if found else "", asked=asked, ran=ran, dialect=dialect)
     hint, close = error.hint, error.nearest
     if not hint and _NO_SUCH_SIGNATURE.match(error.reason):
@@ -151,15 +205,23 @@ def add_hints(
     elif not hint and error.problem == "ambiguous":
         hint = "name its table before it, as in t.name"
     line, column = place or (None, None)
-    return QueryFailedError(error.reason, hint=hint, problem=error.problem, line=line, column=column, nearest=close)
+    return QueryFailedError(
+        error.reason, hint=hint, problem=error.problem, line=line, column=column, nearest=close
+    )
 
 
-def _place(error: QueryFailedError, name: str, *, asked: str, ran: str, dialect: str) -> Place | None:
+def _place(
+    error: QueryFailedError, name: str, *, asked: str, ran: str, dialect: str
+) -> Place | None:
     # A column by its name first: the engines point now at it, now at the table before it.
     name = name or (ambiguous[1] if (ambiguous := _AMBIGUOUS.search(error.reason)) else "")
     if name:
         trees = statements(asked, dialect)  # a semicolon may stand before the query
-        if (place := next((place for tree in trees if (place := place_of_column(name, tree, asked))), None)) is not None:
+        if (
+            place := next(
+                (place for tree in trees if (place := place_of_column(name, tree, asked))), None
+            )
+        ) is not None:
             return place
     offset, word = getattr(error, "offset", None), getattr(error, "word", "")
     if offset is not None:
@@ -167,20 +229,35 @@ def _place(error: QueryFailedError, name: str, *, asked: str, ran: str, dialect:
     return place_of_word(word, asked, dialect) if word else None
 
 
-def column_hint(wanted: str, *, sql: str, dialect: str, catalog: Catalog, tables: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """Name the columns most like `wanted`: first in the tables of the query, then elsewhere; else list what there is."""
+def column_hint(
+    wanted: str, *, sql: str, dialect: str, catalog: Catalog, tables: tuple[str, ...]
+) -> tuple[str, tuple[str, ...]]:
+    """Name the columns most like `wanted`: first in the tables of the query, then elsewhere; else
+    list what there is.
+    """
     used = [table for name in tables if (table := catalog.find(name)) is not None]
     here = [column.name for table in used for column in table.columns]
     here += [alias.alias for alias in statement(sql, dialect).find_all(exp.Alias) if alias.alias]
-    if dialect == "postgres" and (same := [name for name in here if name.casefold() == wanted.casefold() and name != wanted]):
+    if dialect == "postgres" and (
+        same := [name for name in here if name.casefold() == wanted.casefold() and name != wanted]
+    ):
         return f"a name with capitals needs its quotes: {quoted(same[0])}", (quoted(same[0]),)
     if close := [name for name in nearest(wanted, here) if name.casefold() != wanted.casefold()]:
         return f"nearest columns: {', '.join(close)}", tuple(close)
     elsewhere = [
-        f"{table.name}.{column.name}" for table in catalog.tables for column in table.columns if column.name.casefold() == wanted.casefold()
+        f"{table.name}.{column.name}"
+        for table in catalog.tables
+        for column in table.columns
+        if column.name.casefold() == wanted.casefold()
     ]
     if elsewhere:
         return f"there is such a column in: {', '.join(elsewhere[:5])}", tuple(elsewhere[:5])
     if len(used) == 1:
-        return f"columns of {used[0].name}: {', '.join(column.name for column in used[0].columns[:40])}", ()
+        return (
+            (
+                f"columns of {used[0].name}:"
+                f" {', '.join(column.name for column in used[0].columns[:40])}"
+            ),
+            (),
+        )
     return "see describe_tables for the columns", ()

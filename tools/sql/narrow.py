@@ -1,7 +1,10 @@
-"""Rewrite a query to see only the open columns of its tables; list the columns it reads and its predicates, and whether it stops early.
+"""Rewrite a query to see only the open columns of its tables; list the columns it reads and its
+predicates, and whether it stops early.
 
-`people`, of which `salary` is denied, becomes `(SELECT people.id, people.name FROM main.people) AS people`. So `*`, `people.*`,
-whole rows, NATURAL JOIN and COLUMNS(...) are resolved by the engine itself over what is open, in whatever scope they stand.
+`people`, of which `salary` is denied, becomes
+`(SELECT people.id, people.name FROM main.people) AS people`. So `*`, `people.*`, whole rows,
+NATURAL JOIN and COLUMNS(...) are resolved by the engine itself over what is open, in whatever scope
+they stand.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,19 +21,28 @@ Hidden = Mapping[tuple[str, str], frozenset[str]]
 
 
 def narrowed(tree: exp.Expr, resolve: Resolve, hidden: Hidden, *, blind: bool = False) -> exp.Expr:
-    """Return the tree, or a copy in which every table with hidden columns is a subquery of the others.
+    """Return the tree, or a copy in which every table with hidden columns is a subquery of the
+    others.
 
     With `blind`, masked columns hold NULL in it.
     """
 
     def closed(table: Table) -> bool:
-        return bool(hidden.get((table.schema, table.bare_name))) or (blind and any(column.masked for column in table.columns))
+        return bool(hidden.get((table.schema, table.bare_name))) or (
+            blind and any(column.masked for column in table.columns)
+        )
 
-    if not (hidden or blind) or not any((table := resolve(node)) and closed(table) for node in tree.find_all(exp.Table)):
+    if not (hidden or blind) or not any(
+        (table := resolve(node)) and closed(table) for node in tree.find_all(exp.Table)
+    ):
         return tree
     tree = tree.copy()
     # Resolved all at once: a common table expression is told by where its name stands.
-    found = [(node, table) for node in tree.find_all(exp.Table) if (table := resolve(node)) and closed(table)]
+    found = [
+        (node, table)
+        for node in tree.find_all(exp.Table)
+        if (table := resolve(node)) and closed(table)
+    ]
     for column in tree.find_all(exp.Column):
         _without_schema(column, [table for _, table in found])
     for node, table in found:
@@ -51,11 +63,15 @@ def _subquery(node: exp.Table, table: Table, blind: bool) -> exp.Subquery:
         plain = exp.Column(this=_name(column.name), table=_name(table.bare_name))
         if blind and column.masked:
             # Of the column's type, but never its value.
-            columns.append(exp.alias_(exp.Case(ifs=[exp.If(this=exp.false(), true=plain)]), _name(column.name)))
+            columns.append(
+                exp.alias_(exp.Case(ifs=[exp.If(this=exp.false(), true=plain)]), _name(column.name))
+            )
         else:
             columns.append(plain)
     alias = node.args.get("alias")
-    named = alias.copy() if isinstance(alias, exp.TableAlias) else exp.TableAlias(this=node.this.copy())
+    named = (
+        alias.copy() if isinstance(alias, exp.TableAlias) else exp.TableAlias(this=node.this.copy())
+    )
     made = exp.Subquery(this=exp.select(*columns).from_(source), alias=named)
     for part in ("joins", "laterals", "pivots"):
         if value := node.args.get(part):
@@ -68,7 +84,10 @@ def _without_schema(column: exp.Column, narrow: list[Table]) -> None:
     schema, table = column.args.get("db"), column.args.get("table")
     if schema is None or table is None:
         return
-    if any(fold(schema.name) == fold(one.schema) and fold(table.name) == fold(one.bare_name) for one in narrow):
+    if any(
+        fold(schema.name) == fold(one.schema) and fold(table.name) == fold(one.bare_name)
+        for one in narrow
+    ):
         column.set("db", None)
         column.set("catalog", None)
 
@@ -78,7 +97,9 @@ def _name(name: str) -> exp.Identifier:
 
 
 def reads_of(tree: exp.Expr, resolve: Resolve) -> tuple[str, ...]:
-    """Return the columns a checked query reads, as `table.column`, sorted; those that it may read where that cannot be told."""
+    """Return the columns a checked query reads, as `table.column`, sorted; those that it may read
+    where that cannot be told.
+    """
     tables: dict[str, Table] = {}
     by_alias: dict[str, set[str]] = {}
     nodes = nodes_of(tree)
@@ -93,7 +114,9 @@ def reads_of(tree: exp.Expr, resolve: Resolve) -> tuple[str, ...]:
         if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
             named = node.parent.table if isinstance(node.parent, exp.Column) else ""
             every |= by_alias.get(fold(named), set()) if named else set(tables)
-        elif (isinstance(node, exp.Join) and node.method.upper() in ("NATURAL", "POSITIONAL")) or isinstance(node, exp.Columns):
+        elif (
+            isinstance(node, exp.Join) and node.method.upper() in ("NATURAL", "POSITIONAL")
+        ) or isinstance(node, exp.Columns):
             every |= set(tables)
         elif isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
             if fold(node.table) in by_alias:
@@ -111,7 +134,9 @@ def reads_of(tree: exp.Expr, resolve: Resolve) -> tuple[str, ...]:
             f"{table.name}.{column.name}"
             for table in tables.values()
             for column in table.columns
-            if table.name in every or fold(column.name) in words or fold(column.name) in pairs.get(table.name + "\0", set())
+            if table.name in every
+            or fold(column.name) in words
+            or fold(column.name) in pairs.get(table.name + "\0", set())
         )
     )
 
@@ -123,9 +148,17 @@ def stops_early(tree: exp.Expr) -> bool:
     """
     if not isinstance(tree, exp.Select) or tree.args.get("limit") is None:
         return False
-    kept = any(tree.args.get(name) for name in ("where", "group", "having", "order", "distinct", "qualify", "with_"))
-    heavy = any(node is not tree for node in tree.find_all(exp.Query)) or tree.find(exp.AggFunc, exp.Window)
-    joined = any(join.args.get("on") or join.args.get("using") or join.args.get("method") for join in tree.find_all(exp.Join))
+    kept = any(
+        tree.args.get(name)
+        for name in ("where", "group", "having", "order", "distinct", "qualify", "with_")
+    )
+    heavy = any(node is not tree for node in tree.find_all(exp.Query)) or tree.find(
+        exp.AggFunc, exp.Window
+    )
+    joined = any(
+        join.args.get("on") or join.args.get("using") or join.args.get("method")
+        for join in tree.find_all(exp.Join)
+    )
     return not kept and not heavy and not joined
 
 
@@ -138,7 +171,11 @@ _WRAPPERS = (exp.Lower, exp.Upper, exp.Trim, exp.Paren)
 def predicates_of(sql: str, *, dialect: str, catalog: Catalog) -> Predicates:
     """Return what can be tried of a query that found nothing."""
     tree = statement(sql, dialect)
-    total = isinstance(tree, exp.Select) and not tree.args.get("group") and all(item.find(exp.AggFunc) for item in tree.selects)
+    total = (
+        isinstance(tree, exp.Select)
+        and not tree.args.get("group")
+        and all(item.find(exp.AggFunc) for item in tree.selects)
+    )
     return Predicates(total, tuple(_predicates(tree, catalog, dialect))[:MOST])
 
 
@@ -146,10 +183,14 @@ def _predicates(tree: exp.Expr, catalog: Catalog, dialect: str) -> Iterator[Pred
     for select in tree.find_all(exp.Select):
         where = select.args.get("where")
         parts = [where.this] if where is not None else []
-        parts += [on for join in select.args.get("joins") or [] if (on := join.args.get("on")) is not None]
+        parts += [
+            on for join in select.args.get("joins") or [] if (on := join.args.get("on")) is not None
+        ]
         sources = sources_of(select, catalog, dialect)
         for part in parts:
-            for node in part.unnest().flatten() if isinstance(part.unnest(), exp.And) else [part.unnest()]:
+            for node in (
+                part.unnest().flatten() if isinstance(part.unnest(), exp.And) else [part.unnest()]
+            ):
                 if (table := _table(node, sources)) is not None:
                     bare = node.unnest()
                     values = _texts(bare) if isinstance(bare, _VALUES) else None
@@ -157,14 +198,23 @@ def _predicates(tree: exp.Expr, catalog: Catalog, dialect: str) -> Iterator[Pred
 
 
 def sources_of(select: exp.Select, catalog: Catalog, dialect: str) -> Mapping[str, Table | None]:
-    """Return what a query reads from by the folded names it goes by there; None for what is no table."""
+    """Return what a query reads from by the folded names it goes by there; None for what is no
+    table.
+    """
     first = select.args.get("from_")
-    nodes = [*([first.this] if first is not None else []), *(join.this for join in select.args.get("joins") or [])]
+    nodes = [
+        *([first.this] if first is not None else []),
+        *(join.this for join in select.args.get("joins") or []),
+    ]
     return {fold(node.alias_or_name): _resolved(node, catalog, dialect) for node in nodes}
 
 
 def _resolved(node: exp.Expr, catalog: Catalog, dialect: str) -> Table | None:
-    if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier) and not is_cte(node, dialect):
+    if (
+        isinstance(node, exp.Table)
+        and isinstance(node.this, exp.Identifier)
+        and not is_cte(node, dialect)
+    ):
         return resolved_table(node, catalog, dialect)
     return None
 
@@ -183,12 +233,21 @@ def owner_of(column: exp.Column, sources: Mapping[str, Table | None]) -> str:
         return fold(column.table)
     if None in sources.values():
         return ""
-    owners = [name for name, table in sources.items() if table and any(fold(each.name) == fold(column.name) for each in table.columns)]
+    owners = [
+        name
+        for name, table in sources.items()
+        if table and any(fold(each.name) == fold(column.name) for each in table.columns)
+    ]
     return owners[0] if len(owners) == 1 else ""
 
 
 def _alone(node: exp.Expr, dialect: str) -> str:
-    return written(node.transform(lambda part: exp.Column(this=part.this) if isinstance(part, exp.Column) else part), dialect)
+    return written(
+        node.transform(
+            lambda part: exp.Column(this=part.this) if isinstance(part, exp.Column) else part
+        ),
+        dialect,
+    )
 
 
 def _column(node: exp.Expr, table: Table) -> str:
@@ -197,10 +256,23 @@ def _column(node: exp.Expr, table: Table) -> str:
         side = side.this
     if not isinstance(side, exp.Column):
         return ""
-    return next((column.name for column in table.columns if fold(column.name) == fold(side.name)), "")
+    return next(
+        (column.name for column in table.columns if fold(column.name) == fold(side.name)), ""
+    )
 
 
 def _texts(node: exp.Expr) -> tuple[str, ...]:
     """Return the texts that a predicate compares its column with, patterns without their signs."""
-    texts = [value.name for value in node.expressions or [node.expression] if isinstance(value, exp.Literal) and value.is_string]
-    return tuple(text.replace("%", " ").replace("_", " ").strip() if isinstance(node, exp.Like | exp.ILike) else text for text in texts)
+    texts = [
+        value.name
+        for value in node.expressions or [node.expression]
+        if isinstance(value, exp.Literal) and value.is_string
+    ]
+    return tuple(
+        (
+            text.replace("%", " ").replace("_", " ").strip()
+            if isinstance(node, exp.Like | exp.ILike)
+            else text
+        )
+        for text in texts
+    )

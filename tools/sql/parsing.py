@@ -1,8 +1,10 @@
-"""Parse and write SQL within fixed limits of length, nesting and work: the only module that calls sqlglot's parser and writer.
+"""Parse and write SQL within fixed limits of length, nesting and work: the only module that calls
+sqlglot's parser and writer.
 
-sqlglot tries a bracket after a type's name as a type and then as a call, and so on within it: the work doubles with each of
-some 600 constructs (`DATE(`, `STRUCT(`, `[`, `{'a':`); 131 characters took 12 s. It writes some calls with their arguments
-two or three times over (`length(x, 1)` in DuckDB's SQL). So the work itself is counted, both ways.
+sqlglot tries a bracket after a type's name as a type and then as a call, and so on within it: the
+work doubles with each of some 600 constructs (`DATE(`, `STRUCT(`, `[`, `{'a':`); 131 characters
+took 12 s. It writes some calls with their arguments two or three times over (`length(x, 1)` in
+DuckDB's SQL). So the work itself is counted, both ways.
 """
 
 import logging
@@ -24,7 +26,9 @@ from longtable.tools.sql.verdict import Place
 
 
 class RefusedError(Exception):
-    """A check failed; never leaves the wall. Where: a `place` in the text as asked, or the `node` at fault of the tree checked."""
+    """A check failed; never leaves the wall. Where: a `place` in the text as asked, or the `node`
+    at fault of the tree checked.
+    """
 
     def __init__(
         self,
@@ -45,13 +49,18 @@ MAX_SQL_CHARS = 50_000
 MAX_TOKENS = 25_000
 """A list of 10,000 numbers has 20,000."""
 MAX_DEPTH = 30
-"""Brackets within each other. The parser's recursion ends at 36 to 60 of them, depending on the caller's stack."""
+"""Brackets within each other. The parser's recursion ends at 36 to 60 of them, depending on the
+caller's stack.
+"""
 FREE_STEPS = 4_000
 STEPS_PER_TOKEN = 2
-"""Steps of the parser, forward or back; 100,000 take about 0.5 s. Legal texts take 1 a token, and up
-to 400 more."""
+"""Steps of the parser, forward or back; 100,000 take about 0.5 s. Legal texts take 1 a token, and
+up to 400 more.
+"""
 SUBSCRIPT_STEPS = 4
-"""For each node before a subscript: sqlglot finds out its type. 600 subscripts in a row took 4 s."""
+"""For each node before a subscript: sqlglot finds out its type. 600 subscripts in a row took 4
+s.
+"""
 STEPS_PER_NODE = 15
 """Steps of the writer. Legal texts take up to 12 a node."""
 
@@ -67,12 +76,15 @@ _OWN_NAMES: dict[str, dict[type[exp.Expr], str]] = {
 _STEPS = "longtable_steps_left"
 _FEWER = "write it with fewer nested brackets"
 
-# sqlglot reports what it cannot parse by a warning on top of the Command node that the wall refuses.
+# sqlglot reports what it cannot parse by a warning on top of the Command node that the wall
+# refuses.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 
 class _CountingParser(Parser):
-    """A parser that stops when its dialect has no steps left, which the parsers of types and hints within the text share."""
+    """A parser that stops when its dialect has no steps left, which the parsers of types and hints
+    within the text share.
+    """
 
     def _advance(self, times: int = 1) -> None:
         self._spend(1)
@@ -87,18 +99,28 @@ class _CountingParser(Parser):
         self.dialect.settings[_STEPS] -= steps
         if self.dialect.settings[_STEPS] < 0:
             reason = "the SQL takes too long to parse: too many brackets within each other"
-            raise RefusedError("depth", reason, _FEWER, place=line_and_column(self.sql, self._curr.start))
+            raise RefusedError(
+                "depth", reason, _FEWER, place=line_and_column(self.sql, self._curr.start)
+            )
 
 
 class _CountingGenerator(Generator):
-    """A writer that stops when its dialect has no steps left, or when the text gets longer than may be asked."""
+    """A writer that stops when its dialect has no steps left, or when the text gets longer than may
+    be asked.
+    """
 
-    def sql(self, expression: str | exp.Expr | None, key: str | None = None, comment: bool = True) -> str:
+    def sql(
+        self, expression: str | exp.Expr | None, key: str | None = None, comment: bool = True
+    ) -> str:
         self.dialect.settings[_STEPS] -= 1
         text = super().sql(expression, key, comment)
         if self.dialect.settings[_STEPS] < 0 or len(text) > MAX_SQL_CHARS:
             reason = "the SQL gets too long when it is written out for the database"
-            raise RefusedError("length", reason, _FEWER if self.dialect.settings[_STEPS] < 0 else "send a shorter query")
+            raise RefusedError(
+                "length",
+                reason,
+                _FEWER if self.dialect.settings[_STEPS] < 0 else "send a shorter query",
+            )
         return text
 
 
@@ -124,18 +146,27 @@ def line_and_column(sql: str, offset: int) -> Place:
 
 
 def tokens_of(sql: str, dialect: str) -> list[Token]:
-    """Return the tokens of a text; `dialect` "" is any. Raises `RefusedError` for a text that is too long or cannot be read."""
+    """Return the tokens of a text; `dialect` "" is any. Raises `RefusedError` for a text that is
+    too long or cannot be read.
+    """
     if len(sql) > MAX_SQL_CHARS:
         reason = f"the SQL has {len(sql):,} characters, {MAX_SQL_CHARS:,} are allowed"
-        raise RefusedError("length", reason, "send a shorter query", place=line_and_column(sql, MAX_SQL_CHARS))
+        raise RefusedError(
+            "length", reason, "send a shorter query", place=line_and_column(sql, MAX_SQL_CHARS)
+        )
     if "\x00" in sql:
         place = line_and_column(sql, sql.index("\x00"))
-        raise RefusedError("syntax", "the SQL holds a NUL character", "send plain text", place=place)
-    if len(sql) > MAX_TOKENS and (over := next(islice(_WORDS.finditer(sql), MAX_TOKENS, None), None)):
+        raise RefusedError(
+            "syntax", "the SQL holds a NUL character", "send plain text", place=place
+        )
+    if len(sql) > MAX_TOKENS and (
+        over := next(islice(_WORDS.finditer(sql), MAX_TOKENS, None), None)
+    ):
         raise _too_many_words(sql, over.start())
     try:
         tokens = Dialect.get_or_raise(dialect).tokenize(sql)
-    except Exception as error:  # sqlglot fails on odd texts in other ways than by its own error, at times by an assertion
+    except Exception as error:
+        # Sqlglot fails on odd texts in other ways than by its own error, at times by an assertion.
         raise _unreadable(error, dialect) from error
     if len(tokens) > MAX_TOKENS:
         raise _too_many_words(sql, tokens[MAX_TOKENS].start)
@@ -155,7 +186,9 @@ def statements(sql: str, dialect: str, *, tokens: list[Token] | None = None) -> 
     try:
         trees = parsing.parser().parse(tokens, sql)
     except ParseError as error:
-        raise RefusedError("syntax", _message(error), _send(dialect), place=_place(error)) from error
+        raise RefusedError(
+            "syntax", _message(error), _send(dialect), place=_place(error)
+        ) from error
     except RecursionError as error:
         raise RefusedError("depth", "the SQL is nested too deeply", _FEWER) from error
     except RefusedError:
@@ -166,7 +199,9 @@ def statements(sql: str, dialect: str, *, tokens: list[Token] | None = None) -> 
 
 
 def statement(sql: str, dialect: str) -> exp.Expr:
-    """Return the tree of the first statement; raises as `statements` does, and where there is none."""
+    """Return the tree of the first statement; raises as `statements` does, and where there is
+    none.
+    """
     trees = statements(sql, dialect)
     if not trees:
         raise RefusedError("statement", "there is no statement in the text", "send one SELECT")
@@ -174,7 +209,9 @@ def statement(sql: str, dialect: str) -> exp.Expr:
 
 
 class _Backticks(SQLite):
-    """SQLite's dialect, written with backticks: a name in double quotes that is no column SQLite reads as text."""
+    """SQLite's dialect, written with backticks: a name in double quotes that is no column SQLite
+    reads as text.
+    """
 
     class Tokenizer(SQLite.Tokenizer):
         """Name the first kind of quotes, which is the one that is written."""
@@ -204,7 +241,9 @@ def written(
 
 
 def nodes_of(tree: exp.Expr) -> list[exp.Expr]:
-    """Return all nodes of a tree, breadth first, in a third of the time that `tree.walk()` takes."""
+    """Return all nodes of a tree, breadth first, in a third of the time that `tree.walk()`
+    takes.
+    """
     nodes = [tree]
     for node in nodes:
         for value in node.args.values():
@@ -217,7 +256,9 @@ def nodes_of(tree: exp.Expr) -> list[exp.Expr]:
 
 def _too_many_words(sql: str, offset: int) -> RefusedError:
     reason = f"the SQL has more than {MAX_TOKENS:,} words and signs"
-    return RefusedError("length", reason, "send a shorter query", place=line_and_column(sql, offset))
+    return RefusedError(
+        "length", reason, "send a shorter query", place=line_and_column(sql, offset)
+    )
 
 
 def _check_depth(sql: str, tokens: list[Token]) -> None:
@@ -228,8 +269,12 @@ def _check_depth(sql: str, tokens: list[Token]) -> None:
         elif token.token_type in _CLOSING:
             depth = max(0, depth - 1)
         if depth > MAX_DEPTH:
-            reason = f"the SQL is nested too deeply: more than {MAX_DEPTH} brackets within each other"
-            raise RefusedError("depth", reason, f"{_FEWER}, or with WITH", place=line_and_column(sql, token.start))
+            reason = (
+                f"the SQL is nested too deeply: more than {MAX_DEPTH} brackets within each other"
+            )
+            raise RefusedError(
+                "depth", reason, f"{_FEWER}, or with WITH", place=line_and_column(sql, token.start)
+            )
 
 
 def _unreadable(error: Exception, dialect: str) -> RefusedError:
@@ -246,13 +291,20 @@ def _message(error: ParseError) -> str:
     found = _place(error)
     place = f" at line {found[0]}, column {found[1]}" if found else ""
     near = f", near {str(detail['highlight'])[:40]!r}" if detail.get("highlight") else ""
-    return f"syntax error{place}{near}: {str(detail.get('description') or first_line(error)).rstrip('.')}"
+    return (
+        f"syntax error{place}{near}:"
+        f" {str(detail.get('description') or first_line(error)).rstrip('.')}"
+    )
 
 
 def _place(error: ParseError) -> Place | None:
     detail = error.errors[0] if error.errors else {}
     # sqlglot gives the column where the word ends.
-    return (detail["line"], max(1, detail["col"] - len(str(detail.get("highlight") or " ")) + 1)) if detail.get("line") else None
+    return (
+        (detail["line"], max(1, detail["col"] - len(str(detail.get("highlight") or " ")) + 1))
+        if detail.get("line")
+        else None
+    )
 
 
 def first_line(error: BaseException) -> str:

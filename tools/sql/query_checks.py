@@ -1,8 +1,9 @@
 """Plan the checks of a query: the SQL that shows whether its figures can be trusted.
 
-It reads the tree of a query that the wall let pass, so it belongs where texts are parsed. Each check is a `Probe`, whose SQL the
-caller runs behind both walls. All figures are counts of rows: no probe returns a cell. The question, where the caller has it,
-says what was meant: without it no check knows that minutes were asked for, or customers and not orders.
+It reads the tree of a query that the wall let pass, so it belongs where texts are parsed. Each
+check is a `Probe`, whose SQL the caller runs behind both walls. All figures are counts of rows: no
+probe returns a cell. The question, where the caller has it, says what was meant: without it no
+check knows that minutes were asked for, or customers and not orders.
 """
 
 import re
@@ -28,7 +29,9 @@ _MOVES: dict[type[exp.Expr], int] = {exp.GT: 1, exp.GTE: 0, exp.LT: -1, exp.LTE:
 """Comparisons by size, and how far the first or last number within stands from what is written."""
 _SAYS = {
     "counted": r"\b(?:how many|number of|count of)\s+(?:[\w-]+\s+){0,3}?([a-z]+s)\b",
-    "every": r"\b(?:all|every)\s+(?:of\s+)?(?:the\s+)?(\w+)\b(?!\s+(?:who|that|which|whose|with|having)\b)",
+    "every": (
+        r"\b(?:all|every)\s+(?:of\s+)?(?:the\s+)?(\w+)\b(?!\s+(?:who|that|which|whose|with|having)\b)"
+    ),
     "before": r"(?:before|prior to|earlier than)\s+(?:the\s+)?$",
     "after": r"(?:after|later than)\s+(?:the\s+)?$",
     "distinct": r"\b(?:different|distinct|unique)\b|不同|去重|不重复",
@@ -37,8 +40,11 @@ _SAYS = {
     "outer": r"\binclud|\beven (?:if|those|when)\b|\bwith or without\b|\bzero\b|包括|包含|即使",
     "negated": r"\b(?:not|never|no|without|except|other than|excluding)\b|n't\b|没有|不|未|非|除",
     "known": r"\b(?:known|recorded|listed|specified|stated)\b|已知|填写|有记录",
-    "gross": r"\b(?:before|without|ignor\w+|exclud\w+|not counting|regardless of|no)\b[^.;?]{0,30}\bdiscount"
-    r"|\b(?:gross|undiscounted|full price)\b|折扣前|不含折扣|不计折扣|原价",
+    "gross": (
+        r"\b(?:before|without|ignor\w+|exclud\w+|not counting|regardless"
+        r" of|no)\b[^.;?]{0,30}\bdiscount"
+        r"|\b(?:gross|undiscounted|full price)\b|折扣前|不含折扣|不计折扣|原价"
+    ),
     "list price": r"\b(?:list|current|catalogue?|standard) price|目录价|现价",
 }
 """What words of a question mean."""
@@ -48,13 +54,44 @@ _FACTORS = {"discount": 0, "rebate": 0, "折扣": 0, "quantity": 1, "qty": 1, "�
 _NAMES = {
     "price": frozenset({"price", "cost", "单价", "价格"}),
     "total": frozenset({"total", "amount", "sum", "总额"}),
-    "rate": frozenset({"rate", "ratio", "average", "avg", "mean", "percent", "pct", "percentage", "share", "temp", "temperature"}),
+    "rate": frozenset(
+        {
+            "rate",
+            "ratio",
+            "average",
+            "avg",
+            "mean",
+            "percent",
+            "pct",
+            "percentage",
+            "share",
+            "temp",
+            "temperature",
+        }
+    ),
     "clock": frozenset({"second", "minute", "min", "hour", "day"}),
     "general": frozenset(
-        {"hour", "minute", "day", "id", "code", "date", "time", "name", "number", "total", "value", "amount", "year", "month"}
+        {
+            "hour",
+            "minute",
+            "day",
+            "id",
+            "code",
+            "date",
+            "time",
+            "name",
+            "number",
+            "total",
+            "value",
+            "amount",
+            "year",
+            "month",
+        }
     ),
 }
-"""Parts of names that say what a column holds, or, as "general", little of it; "clock": parts of a time, which are no units."""
+"""Parts of names that say what a column holds, or, as "general", little of it; "clock": parts of a
+time, which are no units.
+"""
 
 # -- the question ----------------------------------------------------------------------------------
 
@@ -81,7 +118,9 @@ def _days(asked: str) -> set[tuple[int, int, int]]:
         for month, place in product([match[first]], places)
         if match[place]
         for before in [asked[: match.start()]]
-        for move in [bool(re.search(_SAYS["after"], before)) - bool(re.search(_SAYS["before"], before))]
+        for move in [
+            bool(re.search(_SAYS["after"], before)) - bool(re.search(_SAYS["before"], before))
+        ]
     }
 
 
@@ -106,13 +145,21 @@ _UNITS: dict[str, tuple[float, float]] = {
     }.items()
     for word in words.split()
 }
-"""For each how much 1 is of the base unit, and what it measures: 2 for time, 3 for data, 5 for length, 2.5 for length by time."""
-_UNIT = re.compile(rf"(\d[\d,.]*\s*|\ban?\s+|每)?(?<![a-z])({'|'.join(sorted(_UNITS, key=len, reverse=True))})s?(?![a-z])")
+"""For each how much 1 is of the base unit, and what it measures: 2 for time, 3 for data, 5 for
+length, 2.5 for length by time.
+"""
+_UNIT = re.compile(
+    rf"(\d[\d,.]*\s*|\ban?\s+|每)?(?<![a-z])({'|'.join(sorted(_UNITS, key=len, reverse=True))})s?(?![a-z])"
+)
 
 
 def _units(text: str) -> list[tuple[str, tuple[float, float], str]]:
-    """Return the units that a text names: the number before each, its size, and how it is written."""
-    return [((match[1] or "").strip(), _UNITS[match[2]], match[0]) for match in _UNIT.finditer(text)]
+    """Return the units that a text names: the number before each, its size, and how it is
+    written.
+    """
+    return [
+        ((match[1] or "").strip(), _UNITS[match[2]], match[0]) for match in _UNIT.finditer(text)
+    ]
 
 
 def _near(one: float, others: Sequence[float]) -> bool:
@@ -153,20 +200,36 @@ class _Part:
     @cached_property
     def lists(self) -> bool:
         """Return whether each row of the joined tables is a row of the result."""
-        return self.select is self.root and not self.select.args.get("distinct") and not self.select.find(exp.AggFunc, exp.Group)
+        return (
+            self.select is self.root
+            and not self.select.args.get("distinct")
+            and not self.select.find(exp.AggFunc, exp.Group)
+        )
 
     @cached_property
     def conditions(self) -> list[exp.Expr]:
         """Return the conditions that all must hold."""
         where = self.select.args.get("where")
-        return [] if where is None else list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
+        return (
+            []
+            if where is None
+            else list(where.this.flatten())
+            if isinstance(where.this, exp.And)
+            else [where.this]
+        )
 
     @cached_property
     def comparisons(self) -> list[tuple[exp.Expr, exp.Expr, type[exp.Expr], exp.Expr]]:
-        """Return the comparisons by size that must hold: the condition, what it compares, how, and with what; BETWEEN is two."""
+        """Return the comparisons by size that must hold: the condition, what it compares, how, and
+        with what; BETWEEN is two.
+        """
         between = [each for each in self.conditions if isinstance(each, exp.Between)]
         return [
-            *((each, each.this, type(each), each.expression) for each in self.conditions if isinstance(each, tuple(_MOVES))),
+            *(
+                (each, each.this, type(each), each.expression)
+                for each in self.conditions
+                if isinstance(each, tuple(_MOVES))
+            ),
             *((each, each.this, exp.GTE, each.args["low"]) for each in between),
             *((each, each.this, exp.LTE, each.args["high"]) for each in between),
         ]
@@ -174,15 +237,25 @@ class _Part:
     @cached_property
     def aggregates(self) -> list[exp.Expr]:
         """Return its sums, averages and counts of rows, those of inner queries left out."""
-        found = (node for node in self.select.find_all(exp.Sum, exp.Avg, exp.Count) if node.parent_select is self.select)
-        return [node for node in found if not node.find(exp.Distinct) and not node.find_ancestor(exp.Window)]
+        found = (
+            node
+            for node in self.select.find_all(exp.Sum, exp.Avg, exp.Count)
+            if node.parent_select is self.select
+        )
+        return [
+            node
+            for node in found
+            if not node.find(exp.Distinct) and not node.find_ancestor(exp.Window)
+        ]
 
     def says(self, what: str) -> list[str]:
         """Return the words of the question that mean this, none where there are none."""
         return [match[match.lastindex or 0] for match in re.finditer(_SAYS[what], self.asked)]
 
     def names(self, term: str) -> bool:
-        """Return whether the question has a part of a name as a word, or a word that it is short for, as `dep` is for `departure`."""
+        """Return whether the question has a part of a name as a word, or a word that it is short
+        for, as `dep` is for `departure`.
+        """
         words = {singular(word) for word in re.findall("[a-z]+", self.asked)}
         short = len(term) in (3, 4) and any(word.startswith(term) for word in words)
         return short or term in words or (not term.isascii() and term in self.asked)
@@ -200,20 +273,43 @@ class _Part:
 
     def known(self, node: object) -> Column | None:
         """Return the catalogue's column of a column node, None for anything else."""
-        table = self.tables.get(owner_of(node, self.tables)) if isinstance(node, exp.Column) else None
-        return next((each for each in table.columns if fold(each.name) == fold(getattr(node, "name", ""))), None) if table else None
+        table = (
+            self.tables.get(owner_of(node, self.tables)) if isinstance(node, exp.Column) else None
+        )
+        return (
+            next(
+                (
+                    each
+                    for each in table.columns
+                    if fold(each.name) == fold(getattr(node, "name", ""))
+                ),
+                None,
+            )
+            if table
+            else None
+        )
 
     def may_be_null(self, node: exp.Expr) -> bool:
-        tables = [table for table in self.tables.values() if table and self.known(node) in table.columns]
-        return any(each is self.known(node) and each.nullable and each.name not in t.primary_key for t in tables for each in t.columns)
+        tables = [
+            table for table in self.tables.values() if table and self.known(node) in table.columns
+        ]
+        return any(
+            each is self.known(node) and each.nullable and each.name not in t.primary_key
+            for t in tables
+            for each in t.columns
+        )
 
     def column(self, alias: str, name: str) -> str:
-        """Return the text of a column of a table, by the name that the table goes by in the query."""
+        """Return the text of a column of a table, by the name that the table goes by in the
+        query.
+        """
         table = self.tables[alias]
         return f"{quoted(table.bare_name if table and fold(table.bare_name) == alias else alias)}.{quoted(name)}"
 
     def identity(self, *aliases: str) -> list[str]:
-        """Return what tells one row of these tables from another: their keys, or all that they hold."""
+        """Return what tells one row of these tables from another: their keys, or all that they
+        hold.
+        """
         return [
             self.column(alias, name)
             for alias in aliases
@@ -228,11 +324,28 @@ class _Part:
         """Return a node's text for the template of a finding."""
         return clip(self.text(node), 80).replace("{", "{{").replace("}", "}}")
 
-    def count(self, *conditions: str, without: exp.Expr | None = None, joins: int | None = None, figure: str = "COUNT(*)") -> str:
-        """Return SQL that counts the rows where these conditions hold too, before they are grouped; with the first of the joins only."""
-        with_, read = self.root.args.get("with_"), set(list(self.tables)[: None if joins is None else joins + 1])
-        source = " ".join(self.text(each) for each in [self.select.args["from_"], *self.joins[:joins]])
-        kept = [self.text(each) for each in self.conditions if each is not without and (joins is None or self.owners(each) <= read)]
+    def count(
+        self,
+        *conditions: str,
+        without: exp.Expr | None = None,
+        joins: int | None = None,
+        figure: str = "COUNT(*)",
+    ) -> str:
+        """Return SQL that counts the rows where these conditions hold too, before they are grouped;
+        with the first of the joins only.
+        """
+        with_, read = (
+            self.root.args.get("with_"),
+            set(list(self.tables)[: None if joins is None else joins + 1]),
+        )
+        source = " ".join(
+            self.text(each) for each in [self.select.args["from_"], *self.joins[:joins]]
+        )
+        kept = [
+            self.text(each)
+            for each in self.conditions
+            if each is not without and (joins is None or self.owners(each) <= read)
+        ]
         where = " AND ".join(f"({each})" for each in [*kept, *conditions])
         return f"{self.text(with_) if with_ else ''} SELECT {figure} {source} WHERE {where}"
 
@@ -241,7 +354,13 @@ class _Part:
         group, items = self.select.args.get("group"), self.select.expressions
         named = {fold(item.alias): item.this for item in items if isinstance(item, exp.Alias)}
         groups = [
-            self.text(items[int(key.name) - 1].unalias() if key.is_int else key if self.known(key) else named.get(fold(key.name), key))
+            self.text(
+                items[int(key.name) - 1].unalias()
+                if key.is_int
+                else key
+                if self.known(key)
+                else named.get(fold(key.name), key)
+            )
             for key in (group.expressions if group is not None else [])
         ]
         rows = self.count(f"{keys[0]} IS NOT NULL", figure="COUNT(*) AS n")
@@ -257,7 +376,8 @@ def _fan_out(part: _Part) -> Iterator[Probe]:
     yield from (
         Probe(
             "fan_out",
-            f"{part.short(node)}: {{0:,}} rows of {' and '.join(owners)} count {{1:,}} times, for a join repeats them",
+            f"{part.short(node)}: {{0:,}} rows of {' and '.join(owners)} count {{1:,}} times, for a"
+            " join repeats them",
             part.repeats([part.text(column), *part.identity(*owners)]),
         )
         for node in part.aggregates
@@ -267,8 +387,13 @@ def _fan_out(part: _Part) -> Iterator[Probe]:
     yield from (
         Probe(
             "fan_out",
-            f"{join.this.name} is joined and nothing of it is shown: {{0:,}} rows are listed {{1:,}} times",
-            part.repeats(part.identity(*(alias for alias in part.tables if alias != fold(join.this.alias_or_name)))),
+            f"{join.this.name} is joined and nothing of it is shown: {{0:,}} rows are listed"
+            " {1:,} times",
+            part.repeats(
+                part.identity(
+                    *(alias for alias in part.tables if alias != fold(join.this.alias_or_name))
+                )
+            ),
         )
         for join in part.joins
         if whole and part.lists and part.idle(join)
@@ -277,25 +402,56 @@ def _fan_out(part: _Part) -> Iterator[Probe]:
 
 def _counted_rows(part: _Part) -> Iterator[Probe]:
     """Find counts of rows where the question counts what may stand in several rows."""
-    counts = any(isinstance(node, exp.Count) for node in part.aggregates) and all(part.tables.values())
-    subjects = [(noun, keys) for noun in part.says("counted") if counts and (keys := _keys_of(singular(noun), part))]
+    counts = any(isinstance(node, exp.Count) for node in part.aggregates) and all(
+        part.tables.values()
+    )
+    subjects = [
+        (noun, keys)
+        for noun in part.says("counted")
+        if counts and (keys := _keys_of(singular(noun), part))
+    ]
     yield from (
         Probe(
             "counted_rows",
-            f"the question counts {noun}, the query counts rows: {{0:,}} {noun} stand in {{1:,}} rows",
+            f"the question counts {noun}, the query counts rows: {{0:,}} {noun} stand in {{1:,}}"
+            " rows",
             part.repeats(keys),
         )
         for noun, keys in subjects[:1]
     )
-    if counts and not subjects and part.says("distinct") and part.select is part.root and not part.root.find(exp.Distinct):
-        yield Probe("counted_rows", "the question asks for different values, but the query counts rows: use COUNT(DISTINCT ...)")
+    if (
+        counts
+        and not subjects
+        and part.says("distinct")
+        and part.select is part.root
+        and not part.root.find(exp.Distinct)
+    ):
+        yield Probe(
+            "counted_rows",
+            "the question asks for different values, but the query counts rows: use COUNT(DISTINCT"
+            " ...)",
+        )
 
 
 def _keys_of(noun: str, part: _Part) -> list[str]:
-    """Return the columns that say which of the things counted a row is about: the key of a table called so, or another column."""
-    named = [one for one in part.tables if part.called(one) == [noun]] or [one for one in part.tables if part.called(one)[-1:] == [noun]]
-    targets = {table.name: table.primary_key for table in part.catalog.tables if _words(table.bare_name) == [noun]}
-    keys = {key.columns for table in part.tables.values() if table for key in table.foreign_keys if key.table in targets}
+    """Return the columns that say which of the things counted a row is about: the key of a table
+    called so, or another column.
+    """
+    named = [one for one in part.tables if part.called(one) == [noun]] or [
+        one for one in part.tables if part.called(one)[-1:] == [noun]
+    ]
+    targets = {
+        table.name: table.primary_key
+        for table in part.catalog.tables
+        if _words(table.bare_name) == [noun]
+    }
+    keys = {
+        key.columns
+        for table in part.tables.values()
+        if table
+        for key in table.foreign_keys
+        if key.table in targets
+    }
     return (
         part.identity(*named[:1])
         or [
@@ -324,29 +480,56 @@ def _nulls_dropped(part: _Part) -> Iterator[Probe]:
         )
         for each in part.conditions
         if not part.says("known") and not each.find(exp.Is, exp.Coalesce, exp.Exists)
-        for odd in [[node for node in each.find_all(*kinds) if not isinstance(node, exp.Like) or node.args.get("negate")]]
+        for odd in [
+            [
+                node
+                for node in each.find_all(*kinds)
+                if not isinstance(node, exp.Like) or node.args.get("negate")
+            ]
+        ]
         if any(node.expression != exp.Literal.string("") for node in odd)
     )
     yield from (
-        Probe("nulls_dropped", f"{part.short(node)} leaves out {{0:,}} rows without a value", part.count(f"{part.text(node.this)} IS NULL"))
+        Probe(
+            "nulls_dropped",
+            f"{part.short(node)} leaves out {{0:,}} rows without a value",
+            part.count(f"{part.text(node.this)} IS NULL"),
+        )
         for node in part.aggregates
-        if isinstance(node, exp.Count) and part.may_be_null(node.this) and part.asked and not any(map(part.names, _words(node.this.name)))
+        if isinstance(node, exp.Count)
+        and part.may_be_null(node.this)
+        and part.asked
+        and not any(map(part.names, _words(node.this.name)))
     )
 
 
 def _rows_lost(part: _Part) -> Iterator[Probe]:
-    """Find rows without a match that a join loses: where the question wants them, or where nothing else of the join is used."""
+    """Find rows without a match that a join loses: where the question wants them, or where nothing
+    else of the join is used.
+    """
     yield from (
         Probe(
             "rows_lost",
             f"the join with {join.this.name} loses {{0:,}} rows that have no match there",
-            part.count(f"NOT EXISTS (SELECT 1 FROM {part.text(join.this)} WHERE {part.text(on)})", joins=place),
+            part.count(
+                f"NOT EXISTS (SELECT 1 FROM {part.text(join.this)} WHERE {part.text(on)})",
+                joins=place,
+            ),
         )
         for place, join in enumerate(part.joins)
         if (on := join.args.get("on")) is not None and not join.side
         for onwards in [{*list(part.tables)[place + 1 :]}]
-        for columns in [[each for each in on.find_all(exp.Column) if not part.owners(each) & onwards]]
-        for called in [{word for each in columns for owner in part.owners(each) for word in part.called(owner)[-1:]}]
+        for columns in [
+            [each for each in on.find_all(exp.Column) if not part.owners(each) & onwards]
+        ]
+        for called in [
+            {
+                word
+                for each in columns
+                for owner in part.owners(each)
+                for word in part.called(owner)[-1:]
+            }
+        ]
         if not any(onwards & part.owners(each) for each in part.conditions)
         if part.says("outer")
         or (part.lists and any(map(part.may_be_null, columns)))
@@ -362,10 +545,17 @@ def _date_bounds(part: _Part) -> Iterator[Probe]:
     """Find ranges that end within a day, or a day early or late."""
     asked = _days(part.asked)
     bounds = [
-        (node, kind in (exp.GT, exp.GTE), part.text(dated), date.fromisoformat(match[1]) + _MOVES[kind] * midnight * _DAY, cut)
+        (
+            node,
+            kind in (exp.GT, exp.GTE),
+            part.text(dated),
+            date.fromisoformat(match[1]) + _MOVES[kind] * midnight * _DAY,
+            cut,
+        )
         for node, side, kind, value in part.comparisons
         if (literal := value.find(exp.Literal)) and not isinstance(value, exp.Binary)
-        if (match := re.fullmatch(r"(\d{4}-\d\d-\d\d)(?:[ T](.+))?", literal.name)) and (dated := side.find(exp.Column))
+        if (match := re.fullmatch(r"(\d{4}-\d\d-\d\d)(?:[ T](.+))?", literal.name))
+        and (dated := side.find(exp.Column))
         for midnight in [not match[2] or match[2].startswith("00:00")]
         for cut in [kind is exp.LTE and midnight and dated is side]
     ]
@@ -374,30 +564,49 @@ def _date_bounds(part: _Part) -> Iterator[Probe]:
             "date_bounds",
             f"{part.short(node)} {'takes in' if inside else 'leaves out'} {{0:,}} rows of {odd}",
             part.count(
-                f"{column} >= '{odd}' AND {column} < '{odd + _DAY}' AND {'' if inside else 'NOT '}({part.text(node)})",
+                f"{column} >= '{odd}' AND {column} < '{odd + _DAY}' AND"
+                f" {'' if inside else 'NOT '}({part.text(node)})",
                 without=node,
             ),
         )
         for node, first, column, day, cut in bounds
         for others in [[each[3] for each in bounds if each[2] == column and each[1] != first]]
-        for right in [_right_day(day, first, others, {date(day.year, month, number) + move * _DAY for month, number, move in asked})]
-        for odd, inside in [(day, False)] * cut + ([(day, True) if (right > day) == first else (right, False)] if right else [])
+        for right in [
+            _right_day(
+                day,
+                first,
+                others,
+                {date(day.year, month, number) + move * _DAY for month, number, move in asked},
+            )
+        ]
+        for odd, inside in [(day, False)] * cut
+        + ([(day, True) if (right > day) == first else (right, False)] if right else [])
     )
     yield from (
-        Probe("date_bounds", f"{part.short(node)} is one {word} off: the question says {', '.join(map(str, sorted(numbers)))}")
+        Probe(
+            "date_bounds",
+            f"{part.short(node)} is one {word} off: the question says"
+            f" {', '.join(map(str, sorted(numbers)))}",
+        )
         for node, side, kind, value in part.comparisons
         for word, place in (("month", 0), ("day", 1))
         for numbers in [{each[place] for each in asked}]
-        if value.is_int and _words(side.name) == [word] and (number := int(value.name) + _MOVES[kind]) not in numbers
+        if value.is_int
+        and _words(side.name) == [word]
+        and (number := int(value.name) + _MOVES[kind]) not in numbers
         if {number - 1, number + 1} & numbers
     )
 
 
 def _right_day(day: date, first: bool, others: list[date], named: set[date]) -> date | None:
     """Return the first or last day that was probably meant, None where this one may be right."""
-    whole = [one for one in (day - _DAY, day, day + _DAY) if (one if first else one + _DAY).day == 1]
+    whole = [
+        one for one in (day - _DAY, day, day + _DAY) if (one if first else one + _DAY).day == 1
+    ]
     aligned = all((other + _DAY if first else other).day == 1 for other in others)
-    near = [one for one in (day - _DAY, day + _DAY) if one in named] or [one for one in whole if aligned]
+    near = [one for one in (day - _DAY, day + _DAY) if one in named] or [
+        one for one in whole if aligned
+    ]
     # "From May to 1 July" may well end with June.
     return None if {day} & {*named, *others, *whole} else next(iter(near), None)
 
@@ -409,61 +618,141 @@ def _unit(node: exp.Expr, part: _Part) -> tuple[float, float]:
     """Return the unit of an expression. A constant divides it: 1 of `ms / 1000` is a second."""
     if isinstance(node, exp.Column):
         column = part.known(node)
-        text = f"{' '.join(_WORD.findall(column.name)).lower()}  {(column.comment or '').lower()}" if column else ""
-        return next((unit for before, unit, name in _units(text) if not before and name not in _NAMES["clock"]), (1.0, 1.0))
+        text = (
+            f"{' '.join(_WORD.findall(column.name)).lower()}  {(column.comment or '').lower()}"
+            if column
+            else ""
+        )
+        return next(
+            (
+                unit
+                for before, unit, name in _units(text)
+                if not before and name not in _NAMES["clock"]
+            ),
+            (1.0, 1.0),
+        )
     if isinstance(node, exp.Mul | exp.Div):
         (size, kind), (other, of) = _unit(node.this, part), _unit(node.expression, part)
         return (size * other, kind * of) if isinstance(node, exp.Mul) else (size / other, kind / of)
     if node.is_number and float(node.name or 0):
         return 1 / float(node.name), 1.0
-    below = node.expression if isinstance(node, exp.Add | exp.Sub) and not node.this.find(exp.Column) else node.this
+    below = (
+        node.expression
+        if isinstance(node, exp.Add | exp.Sub) and not node.this.find(exp.Column)
+        else node.this
+    )
     below = node.args["ifs"][0].args["true"] if isinstance(node, exp.Case) else below
-    return _unit(below, part) if isinstance(below, exp.Expr) and not isinstance(node, exp.Count | exp.Subquery) else (1.0, 1.0)
+    return (
+        _unit(below, part)
+        if isinstance(below, exp.Expr) and not isinstance(node, exp.Count | exp.Subquery)
+        else (1.0, 1.0)
+    )
 
 
 def _unit_faults(part: _Part) -> Iterator[Probe]:
-    """Find factors that do not lead to the unit that the question, or the column's new name, asks for."""
-    asked, items = _units(part.asked), [(item, *_unit(item, part)) for item in part.select.expressions]
+    """Find factors that do not lead to the unit that the question, or the column's new name, asks
+    for.
+    """
+    asked, items = (
+        _units(part.asked),
+        [(item, *_unit(item, part)) for item in part.select.expressions],
+    )
     wanted = [unit for before, unit, _ in asked if not before]
-    wanted += [(one[0] / other[0], one[1] / other[1]) for one, other in product(wanted, wanted) if one[1] != other[1]]
+    wanted += [
+        (one[0] / other[0], one[1] / other[1])
+        for one, other in product(wanted, wanted)
+        if one[1] != other[1]
+    ]
     yield from (
-        Probe("unit", f"{part.short(item)} is off by a factor of {abs(size / fits[0]):.6g} from the unit asked for")
+        Probe(
+            "unit",
+            f"{part.short(item)} is off by a factor of {abs(size / fits[0]):.6g} from the unit"
+            " asked for",
+        )
         for item, size, kind in items
         for named in [[*(unit for _, unit, _ in _units(" ".join(_words(item.alias)))), *wanted]]
-        for fits in [[one for one, of in named if of == kind] or [one for one, of in _UNITS.values() if of == kind]]
+        for fits in [
+            [one for one, of in named if of == kind]
+            or [one for one, of in _UNITS.values() if of == kind]
+        ]
         if kind != 1 and fits and not _near(size, fits)
     )
     sizes = [size for item, size, kind in items if kind == 1 and item.find(exp.AggFunc, exp.Div)]
     if part.says("percent") and sizes and not _near(0.01, sizes):
-        yield Probe("unit", "the question asks for per cent, and no figure of the query is 100 times a share")
+        yield Probe(
+            "unit",
+            "the question asks for per cent, and no figure of the query is 100 times a share",
+        )
     yield from (
-        Probe("unit", f"{part.short(node)} compares with another length or size than the question says")
+        Probe(
+            "unit",
+            f"{part.short(node)} compares with another length or size than the question says",
+        )
         for node, side, _, value in part.comparisons
         for size, kind in [_unit(side, part)]
-        for meant in [[float(before.replace(",", "")) * of[0] for before, of, _ in asked if of[1] == kind and before[:1].isdigit()]]
-        if kind != 1 and meant and not value.find(exp.Column, exp.Null) and not _near(size / _unit(value, part)[0], meant)
+        for meant in [
+            [
+                float(before.replace(",", "")) * of[0]
+                for before, of, _ in asked
+                if of[1] == kind and before[:1].isdigit()
+            ]
+        ]
+        if kind != 1
+        and meant
+        and not value.find(exp.Column, exp.Null)
+        and not _near(size / _unit(value, part)[0], meant)
     )
     yield from (
         Probe(
             "unit",
-            f"{part.short(node)}: {{0:,}} values of {share.name} are {'shares already' if by_100 else 'over 1, and no shares'}",
-            part.count(f"{part.text(share)} > 0 AND {part.text(share)} < 1" if by_100 else f"{part.text(share)} > 1"),
+            f"{part.short(node)}: {{0:,}} values of {share.name} are"
+            f" {'shares already' if by_100 else 'over 1, and no shares'}",
+            part.count(
+                f"{part.text(share)} > 0 AND {part.text(share)} < 1"
+                if by_100
+                else f"{part.text(share)} > 1"
+            ),
         )
         for node in part.select.find_all(exp.Sub, exp.Div)
-        for by_100, share in [(isinstance(node, exp.Div), node.this if isinstance(node, exp.Div) else node.expression)]
-        if part.known(share) and (node.expression == exp.Literal.number(100) if by_100 else node.this == exp.Literal.number(1))
+        for by_100, share in [
+            (isinstance(node, exp.Div), node.this if isinstance(node, exp.Div) else node.expression)
+        ]
+        if part.known(share)
+        and (
+            node.expression == exp.Literal.number(100)
+            if by_100
+            else node.this == exp.Literal.number(1)
+        )
     )
 
 
 def _measure_faults(part: _Part) -> Iterator[Probe]:
-    """Find sums that lack a factor, take the price of another table, or are of another column than the question names."""
+    """Find sums that lack a factor, take the price of another table, or are of another column than
+    the question names.
+    """
     read = {fold(column.name) for column in part.root.find_all(exp.Column)}
-    every = [(alias, t, c, {*_words(c.name)}) for alias, t in part.tables.items() if t for c in t.columns if NUMBER.search(c.type)]
+    every = [
+        (alias, t, c, {*_words(c.name)})
+        for alias, t in part.tables.items()
+        if t
+        for c in t.columns
+        if NUMBER.search(c.type)
+    ]
     unread = [each for each in every if fold(each[2].name) not in read]
     for node in part.select.find_all(exp.Sum, exp.Avg, exp.Max, exp.Min):
-        shown, columns, total = part.short(node), list(node.find_all(exp.Column)), isinstance(node, exp.Sum)
-        prices = {owner_of(each, part.tables): each for each in columns if total and _NAMES["price"] & {*_words(each.name)}}
-        named = {word for each in columns for word in _words(each.name) if part.names(word)} - _NAMES["general"]
+        shown, columns, total = (
+            part.short(node),
+            list(node.find_all(exp.Column)),
+            isinstance(node, exp.Sum),
+        )
+        prices = {
+            owner_of(each, part.tables): each
+            for each in columns
+            if total and _NAMES["price"] & {*_words(each.name)}
+        }
+        named = {
+            word for each in columns for word in _words(each.name) if part.names(word)
+        } - _NAMES["general"]
         yield from (
             Probe(
                 "measure",
@@ -481,12 +770,23 @@ def _measure_faults(part: _Part) -> Iterator[Probe]:
                 part.count(f"{part.column(alias, column.name)} <> {part.text(price)}"),
             )
             for (owner, price), (alias, _, column, _) in product(prices.items(), every)
-            if owner != alias and fold(price.name) == fold(column.name) and alias in part.owners(node) and not part.says("list price")
+            if owner != alias
+            and fold(price.name) == fold(column.name)
+            and alias in part.owners(node)
+            and not part.says("list price")
         )
         yield from (
-            Probe("measure", f"the question names {alias}.{column.name}, the query measures {shown}")
+            Probe(
+                "measure", f"the question names {alias}.{column.name}, the query measures {shown}"
+            )
             for alias, table, column, words in unread
-            for special in [[word for word in _words(column.name) if word not in _NAMES["general"] | {*_words(table.bare_name)}]]
+            for special in [
+                [
+                    word
+                    for word in _words(column.name)
+                    if word not in _NAMES["general"] | {*_words(table.bare_name)}
+                ]
+            ]
             if columns and special and "id" not in words and all(map(part.names, special))
             if named - {*_words(table.bare_name)} < {*special}
         )
@@ -499,9 +799,10 @@ def _measure_faults(part: _Part) -> Iterator[Probe]:
             Probe(
                 "other_route",
                 f"{shown} differs from {head.name}.{total_column.name} in {{0:,}} of its rows",
-                f"SELECT COUNT(*) FROM {head.sql_name} AS h JOIN (SELECT {quoted(key.columns[0])} AS k, {part.text(node)} AS s"
-                f" FROM {table.sql_name} AS {quoted(alias)} GROUP BY 1) AS r ON r.k = h.{quoted(key.referenced_columns[0])}"
-                f" WHERE ABS(h.{quoted(total_column.name)} - r.s) > 0.01",
+                f"SELECT COUNT(*) FROM {head.sql_name} AS h JOIN (SELECT {quoted(key.columns[0])}"
+                f" AS k, {part.text(node)} AS s FROM {table.sql_name} AS {quoted(alias)} GROUP BY"
+                f" 1) AS r ON r.k = h.{quoted(key.referenced_columns[0])} WHERE"
+                f" ABS(h.{quoted(total_column.name)} - r.s) > 0.01",
             )
             for alias, table in part.tables.items()
             if table and {*prices} == part.owners(node) == {alias} and not part.says("gross")
@@ -512,18 +813,37 @@ def _measure_faults(part: _Part) -> Iterator[Probe]:
         )
 
 
-_CHECKS = (_fan_out, _counted_rows, _nulls_dropped, _rows_lost, _date_bounds, _unit_faults, _measure_faults)
+_CHECKS = (
+    _fan_out,
+    _counted_rows,
+    _nulls_dropped,
+    _rows_lost,
+    _date_bounds,
+    _unit_faults,
+    _measure_faults,
+)
 
 
 def probes_of(sql: str, question: str = "", *, dialect: str, catalog: Catalog) -> list[Probe]:
-    """Return the checks of a query that ran: all that need no SQL, and at most `MOST_PROBES` that do."""
+    """Return the checks of a query that ran: all that need no SQL, and at most `MOST_PROBES` that
+    do.
+    """
     tree = statement(sql, dialect)
     # Not those in a condition, which may name columns of the query around them.
-    sources = [each for each in tree.find_all(exp.Select) if not each.find_ancestor(exp.Predicate) and each.args.get("from_")]
+    sources = [
+        each
+        for each in tree.find_all(exp.Select)
+        if not each.find_ancestor(exp.Predicate) and each.args.get("from_")
+    ]
     found: dict[Probe, None] = {}
     for check, select in product(_CHECKS, sources):
         try:
-            found |= dict.fromkeys(check(_Part(select, tree, question.casefold(), dialect, catalog)))
+            found |= dict.fromkeys(
+                check(_Part(select, tree, question.casefold(), dialect, catalog))
+            )
         except Exception:  # sqlglot's trees of odd texts fail in other ways than by its own error
             found[Probe(check.__name__.strip("_"))] = None
-    return [*(one for one in found if not one.sql), *[one for one in found if one.sql][:MOST_PROBES]]
+    return [
+        *(one for one in found if not one.sql),
+        *[one for one in found if one.sql][:MOST_PROBES],
+    ]

@@ -1,7 +1,8 @@
-"""What a name means where it stands in a query: a table, a common table expression, or columns of the scopes around it.
+"""What a name means where it stands in a query: a table, a common table expression, or columns of
+the scopes around it.
 
-Where the engines could read a name as the table, it counts as the table: DuckDB reads the real table in
-`WITH RECURSIVE s AS (SELECT * FROM s) ...` and in the first part of a recursive union.
+Where the engines could read a name as the table, it counts as the table: DuckDB reads the real
+table in `WITH RECURSIVE s AS (SELECT * FROM s) ...` and in the first part of a recursive union.
 """
 
 from collections.abc import Iterator
@@ -17,7 +18,9 @@ _PLACES = "longtable_places"
 
 
 def written_name(identifier: exp.Expr | None, dialect: str) -> str:
-    """Return the name that an identifier stands for: PostgreSQL folds what is not quoted and takes the rest as it is."""
+    """Return the name that an identifier stands for: PostgreSQL folds what is not quoted and takes
+    the rest as it is.
+    """
     if identifier is None:
         return ""
     name = identifier.name
@@ -25,8 +28,12 @@ def written_name(identifier: exp.Expr | None, dialect: str) -> str:
 
 
 def resolved_table(node: exp.Table, catalog: Catalog, dialect: str) -> Table | None:
-    """Return the table of the catalogue that a table node names, whatever CTEs are in scope; None for one that cannot be seen."""
-    schema, database = (written_name(node.args.get(part) or None, dialect) for part in ("db", "catalog"))
+    """Return the table of the catalogue that a table node names, whatever CTEs are in scope; None
+    for one that cannot be seen.
+    """
+    schema, database = (
+        written_name(node.args.get(part) or None, dialect) for part in ("db", "catalog")
+    )
     return catalog.resolve(written_name(node.this, dialect), schema=schema, database=database)
 
 
@@ -42,7 +49,9 @@ def _alias(cte: exp.Expr, dialect: str) -> str:
 
 
 def is_cte(table: exp.Table, dialect: str) -> bool:
-    """Return whether this table node means a common table expression that is in scope where it stands."""
+    """Return whether this table node means a common table expression that is in scope where it
+    stands.
+    """
     return cte_of(table, dialect) is not None
 
 
@@ -67,7 +76,9 @@ def cte_of(table: exp.Table, dialect: str) -> exp.Expr | None:
     return None
 
 
-def _seen_from_within(with_: exp.With, inside: exp.Expr, table: exp.Table, name: str, dialect: str) -> exp.Expr | None:
+def _seen_from_within(
+    with_: exp.With, inside: exp.Expr, table: exp.Table, name: str, dialect: str
+) -> exp.Expr | None:
     """Decide for a name inside the body of one expression of `with_`."""
     for place in _places(with_, dialect).get(name, ()):
         cte: exp.Expr = with_.expressions[place]
@@ -80,7 +91,9 @@ def _seen_from_within(with_: exp.With, inside: exp.Expr, table: exp.Table, name:
 
 
 def _places(with_: exp.With, dialect: str) -> dict[str, list[int]]:
-    """Return where the expressions of each name stand in a WITH; kept in the tree, as a search for each table took seconds."""
+    """Return where the expressions of each name stand in a WITH; kept in the tree, as a search for
+    each table took seconds.
+    """
     count, places = with_.meta.get(_PLACES, (0, {}))
     if count != len(with_.expressions):
         places = {}
@@ -119,11 +132,15 @@ class Value(NamedTuple):
 
     masked: bool = False
     kind: str = ""
-    """The type in the catalogue of the column that it is by itself; empty for what is computed, and for a name of several meanings."""
+    """The type in the catalogue of the column that it is by itself; empty for what is computed, and
+    for a name of several meanings.
+    """
 
 
 Columns = list[tuple[str | None, Value]]
-"""Names and values in order; an empty name is the engine's choice, None stands for more open columns of any names."""
+"""Names and values in order; an empty name is the engine's choice, None stands for more open
+columns of any names.
+"""
 UNKNOWN: Columns = [(None, Value())]
 
 
@@ -134,7 +151,9 @@ class Source(NamedTuple):
     columns: Columns
 
     def values(self, name: str) -> list[Value]:
-        """Return what a column name may mean here; of two columns of one name the engine numbers one."""
+        """Return what a column name may mean here; of two columns of one name the engine numbers
+        one.
+        """
         names = [column for column, _ in self.columns if column is not None]
         plain = without_number(name) if len(set(names)) < len(names) else name
         return [value for column, value in self.columns if column in (name, plain)]
@@ -151,7 +170,9 @@ class Scope:
     computed: list[exp.Expr] = field(default_factory=list)
     """Items that are computed from masked columns."""
     partial: bool = True
-    """Whether FROM is still being read. A name in it may mean a source read so far, or one of an outer query."""
+    """Whether FROM is still being read. A name in it may mean a source read so far, or one of an
+    outer query.
+    """
 
     def chain(self) -> "Iterator[Scope]":
         scope: Scope | None = self
@@ -177,7 +198,12 @@ class Scope:
 
     def any_masked(self) -> bool:
         """Return whether a masked column can be named here."""
-        return any(value.masked for one in self.chain() for source in one.sources for _, value in source.columns)
+        return any(
+            value.masked
+            for one in self.chain()
+            for source in one.sources
+            for _, value in source.columns
+        )
 
 
 def merged(values: list[Value]) -> Value:
@@ -189,14 +215,20 @@ def merged(values: list[Value]) -> Value:
 def holds_query(node: exp.Expr) -> bool:
     """Return whether a node is a query in brackets, not a table or a join."""
     inner = node.this if isinstance(node, exp.Subquery | exp.Paren) else None
-    return isinstance(inner, exp.Select | exp.SetOperation) or (inner is not None and holds_query(inner))
+    return isinstance(inner, exp.Select | exp.SetOperation) or (
+        inner is not None and holds_query(inner)
+    )
 
 
 def child_nodes(node: exp.Expr, *handled: str) -> Iterator[exp.Expr]:
     """Yield the child nodes in all other arguments."""
     for key, value in node.args.items():
         if key not in handled:
-            yield from (child for child in (value if isinstance(value, list) else [value]) if isinstance(child, exp.Expr))
+            yield from (
+                child
+                for child in (value if isinstance(value, list) else [value])
+                if isinstance(child, exp.Expr)
+            )
 
 
 def bare(node: exp.Expr) -> exp.Expr:

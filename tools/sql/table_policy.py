@@ -1,4 +1,5 @@
-"""Which tables and columns a model may read, which values it never sees, how many rows it may have; from code or a TOML file.
+"""Which tables and columns a model may read, which values it never sees, how many rows it may have;
+from code or a TOML file.
 
     rows = 1000
 
@@ -9,10 +10,11 @@
     denied = ["people.salary"]
     masked = ["people.email"]
 
-A denied table or column does not exist for a query. A masked column can be selected, counted, grouped, sorted by, joined to a
-masked one, and compared by =, <>, IN or IS NULL with literal values; the person sees its values, the model sees `•••`. Other
-conditions are refused, since the rows that come back would reveal the values. A guess of a whole value can still be confirmed:
-deny a column for which that matters.
+A denied table or column does not exist for a query. A masked column can be selected, counted,
+grouped, sorted by, joined to a masked one, and compared by =, <>, IN or IS NULL with literal
+values; the person sees its values, the model sees `•••`. Other conditions are refused, since the
+rows that come back would reveal the values. A guess of a whole value can still be confirmed: deny a
+column for which that matters.
 """
 
 import re
@@ -27,7 +29,11 @@ from longtable.base.errors import ConfigError
 NAMES = ("allowed", "denied", "allowed_columns", "denied_columns", "masked_columns")
 SECTIONS: Mapping[str, Mapping[str, str]] = {
     "tables": {"allowed": "allowed", "denied": "denied"},
-    "columns": {"allowed": "allowed_columns", "denied": "denied_columns", "masked": "masked_columns"},
+    "columns": {
+        "allowed": "allowed_columns",
+        "denied": "denied_columns",
+        "masked": "masked_columns",
+    },
 }
 """Sections and keys of a file, with the field of `TablePolicy` that each one sets."""
 
@@ -36,9 +42,10 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
 class TablePolicy:
     """Which tables and columns can be read, by name, in any case. What cannot be read is invisible.
 
-    A table's name holds in every schema, `schema.name` in one. A view named in `allowed` may read tables that are not; nothing
-    may read a denied table. A column is `table.column` or `schema.table.column`; `column` alone holds in every table. Of a table
-    that `allowed_columns` names, only the columns it names can be read. A view that reads a denied column is invisible.
+    A table's name holds in every schema, `schema.name` in one. A view named in `allowed` may read
+    tables that are not; nothing may read a denied table. A column is `table.column` or
+    `schema.table.column`; `column` alone holds in every table. Of a table that `allowed_columns`
+    names, only the columns it names can be read. A view that reads a denied column is invisible.
     """
 
     allowed: frozenset[str] | None = None
@@ -63,12 +70,21 @@ class TablePolicy:
                 or not isinstance(value, Iterable)
                 or not all(isinstance(item, str) and item.strip() for item in value)
             ):
-                raise ConfigError(f"TablePolicy.{name} must be a set of {kind} names, found {value!r}")
+                raise ConfigError(
+                    f"TablePolicy.{name} must be a set of {kind} names, found {value!r}"
+                )
             object.__setattr__(self, name, frozenset(item.casefold() for item in value))
         if bare := sorted(item for item in self.allowed_columns if "." not in item):
-            raise ConfigError(f"TablePolicy.allowed_columns names {bare[0]!r} without its table: write table.column")
-        if self.rows is not None and (isinstance(self.rows, bool) or not isinstance(self.rows, int) or self.rows < 1):
-            raise ConfigError(f"TablePolicy.rows must be a whole number of at least 1, found {self.rows!r}")
+            raise ConfigError(
+                f"TablePolicy.allowed_columns names {bare[0]!r} without its table: write"
+                " table.column"
+            )
+        if self.rows is not None and (
+            isinstance(self.rows, bool) or not isinstance(self.rows, int) or self.rows < 1
+        ):
+            raise ConfigError(
+                f"TablePolicy.rows must be a whole number of at least 1, found {self.rows!r}"
+            )
 
     def denies(self, name: str, schema: str = "main") -> bool:
         """Return whether the table is named in `denied`."""
@@ -78,7 +94,9 @@ class TablePolicy:
         """Return whether the table can be read; views are not looked into."""
         if self.denies(name, schema):
             return False
-        return self.allowed is None or not self.allowed.isdisjoint((name.casefold(), f"{schema}.{name}".casefold()))
+        return self.allowed is None or not self.allowed.isdisjoint(
+            (name.casefold(), f"{schema}.{name}".casefold())
+        )
 
     @property
     def names_columns(self) -> bool:
@@ -99,25 +117,37 @@ class TablePolicy:
         return not self.masked_columns.isdisjoint(_spellings(column, table, schema))
 
     def check_columns(self, known: Iterable[tuple[str, str, str]]) -> None:
-        """Raise `ConfigError` for an entry that is no column of these (column, table, schema): a typing error would protect nothing."""
+        """Raise `ConfigError` for an entry that is no column of these (column, table, schema): a
+        typing error would protect nothing.
+        """
         spelled = {name for column in known for name in _spellings(*column)}
         for kind in ("denied_columns", "masked_columns", "allowed_columns"):
             for entry in sorted(getattr(self, kind) - spelled):
                 place = self.places.get((kind, entry), f"TablePolicy.{kind}")
                 raise ConfigError(
-                    f"{place}: the database has no column {entry!r}: write table.column as the database has it, or take it out"
+                    f"{place}: the database has no column {entry!r}: write table.column as the"
+                    " database has it, or take it out"
                 )
 
     def check_tables(self, known: Iterable[tuple[str, str]]) -> None:
         """Raise `ConfigError` for a table named in a file that is none of these (name, schema)."""
-        spelled = {name.casefold() for table, schema in known for name in (table, f"{schema}.{table}")}
+        spelled = {
+            name.casefold() for table, schema in known for name in (table, f"{schema}.{table}")
+        }
         for (kind, entry), place in self.places.items():
             if kind in ("allowed", "denied") and entry not in spelled:
-                raise ConfigError(f"{place}: the database has no table {entry!r}: write it as the database has it, or take it out")
+                raise ConfigError(
+                    f"{place}: the database has no table {entry!r}: write it as the database has"
+                    " it, or take it out"
+                )
 
 
 def _spellings(column: str, table: str, schema: str) -> tuple[str, str, str]:
-    return column.casefold(), f"{table}.{column}".casefold(), f"{schema}.{table}.{column}".casefold()
+    return (
+        column.casefold(),
+        f"{table}.{column}".casefold(),
+        f"{schema}.{table}.{column}".casefold(),
+    )
 
 
 def load_policy(path: Path) -> TablePolicy:
@@ -136,22 +166,39 @@ def load_policy(path: Path) -> TablePolicy:
     for key, value in found.items():
         if key == "rows":
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ConfigError(f"{lines.place('', 'rows')}: rows must be a whole number of at least 1, found {value!r}")
+                raise ConfigError(
+                    f"{lines.place('', 'rows')}: rows must be a whole number of at least 1, found"
+                    f" {value!r}"
+                )
             values["rows"] = value
         elif key in SECTIONS and isinstance(value, dict):
             for name, entries in value.items():
                 _take(lines, key, name, entries, values, places)
         else:
-            raise ConfigError(f"{lines.place('', key)}: {key!r} is not known: use rows, [tables] or [columns]")
+            raise ConfigError(
+                f"{lines.place('', key)}: {key!r} is not known: use rows, [tables] or [columns]"
+            )
     return TablePolicy(**values, places=places)
 
 
-def _take(lines: "_Lines", section: str, name: str, entries: object, values: dict[str, Any], places: dict[tuple[str, str], str]) -> None:
+def _take(
+    lines: "_Lines",
+    section: str,
+    name: str,
+    entries: object,
+    values: dict[str, Any],
+    places: dict[tuple[str, str], str],
+) -> None:
     known = SECTIONS[section]
     if name not in known:
-        raise ConfigError(f"{lines.place(section, name)}: {name!r} is not known in [{section}]: use {', '.join(known)}")
+        raise ConfigError(
+            f"{lines.place(section, name)}: {name!r} is not known in [{section}]: use"
+            f" {', '.join(known)}"
+        )
     if not isinstance(entries, list):
-        raise ConfigError(f"{lines.place(section, name)}: {name} must be a list of names, found {entries!r}")
+        raise ConfigError(
+            f"{lines.place(section, name)}: {name} must be a list of names, found {entries!r}"
+        )
     for entry in entries:
         place = lines.place(section, name, entry if isinstance(entry, str) else None)
         if not isinstance(entry, str) or not entry.strip():
@@ -176,7 +223,9 @@ class _Lines:
                 if not section and within == key:
                     return f"{self._name}, line {number}"
             elif begins := re.match(r"""\s*["']?([\w.-]+)["']?\s*=""", line):
-                at_key = (within, begins[1]) == (section, key) or (not within and begins[1] == f"{section}.{key}")
+                at_key = (within, begins[1]) == (section, key) or (
+                    not within and begins[1] == f"{section}.{key}"
+                )
                 found = number if at_key and not found else found
             if at_key and entry is not None and re.search(rf"""["']{re.escape(entry)}["']""", line):
                 return f"{self._name}, line {number}"

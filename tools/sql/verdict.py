@@ -1,11 +1,18 @@
-"""The facts of one query, as plain data: tables, masks, predicates, and its cost by the engine's plan. Imports no parser."""
+"""The facts of one query, as plain data: tables, masks, predicates, and its cost by the engine's
+plan. Imports no parser.
+"""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from longtable.base.errors import ConfigError, QueryFailedError, QueryRefusedError, UnknownTableError
+from longtable.base.errors import (
+    ConfigError,
+    QueryFailedError,
+    QueryRefusedError,
+    UnknownTableError,
+)
 from longtable.tools.catalog import fold
 from longtable.tools.cells import without_labels
 
@@ -25,11 +32,16 @@ class Masks:
         return self.whole or bool(self.columns)
 
     def of(self, columns: Sequence[str]) -> frozenset[int]:
-        """Return the places of the masked columns of a result; all of them where the result has other columns than expected."""
+        """Return the places of the masked columns of a result; all of them where the result has
+        other columns than expected.
+        """
         if not self:
             return frozenset()
         same = not self.whole and len(columns) == len(self.columns)
-        if same and all(name in ("", fold(found), without_number(found)) for found, (name, _) in zip(columns, self.columns, strict=True)):
+        if same and all(
+            name in ("", fold(found), without_number(found))
+            for found, (name, _) in zip(columns, self.columns, strict=True)
+        ):
             return frozenset(place for place, (_, masked) in enumerate(self.columns) if masked)
         return frozenset(range(len(columns)))
 
@@ -39,24 +51,41 @@ _NUMBERED = re.compile(r"(?:[:_]\d+)+$")
 
 
 def without_number(name: str) -> str:
-    """Return a folded name without its number: of two columns of one name SQLite calls one `name:1`, DuckDB `name_1`."""
+    """Return a folded name without its number: of two columns of one name SQLite calls one
+    `name:1`, DuckDB `name_1`.
+    """
     return _NUMBERED.sub("", fold(name))
 
 
-def masked_rows(rows: Sequence[Sequence[object]], masked: Collection[int]) -> list[tuple[object, ...]]:
+def masked_rows(
+    rows: Sequence[Sequence[object]], masked: Collection[int]
+) -> list[tuple[object, ...]]:
     """Return the rows as a model may see them; that there is no value is no secret."""
     if not masked:
         return [tuple(row) for row in rows]
-    return [tuple(MASK if index in masked and cell is not None else cell for index, cell in enumerate(row)) for row in rows]
+    return [
+        tuple(
+            MASK if index in masked and cell is not None else cell for index, cell in enumerate(row)
+        )
+        for row in rows
+    ]
 
 
 _OF_THE_TEXT = re.compile(
-    r"(?:Binder|Catalog|Parser) Error: |no such |near \"|ambiguous |misuse of |wrong number of |sub-select |a JOIN clause |syntax error "
-    r"|(?:missing FROM-clause|column|relation|table|function|operator|type|aggregate|window|subquery|each UNION|UNION types) "
+    r"(?:Binder|Catalog|Parser) Error: |no such |near \"|ambiguous |misuse of |wrong number of"
+    r" |sub-select |a JOIN clause |syntax error "
+    r"|(?:missing"
+    r" FROM-clause|column|relation|table|function|operator|type|aggregate|window|subquery|each"
+    r" UNION|UNION types) "
 )
-"""How an engine begins when it is the text of a query that it does not take; all else it may say of a value."""
+"""How an engine begins when it is the text of a query that it does not take; all else it may say of
+a value.
+"""
 _QUOTED = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*\"""")
-NOT_TOLD = "the query failed while it ran; what the database says of that is not shown, for it may hold masked values"
+NOT_TOLD = (
+    "the query failed while it ran; what the database says of that is not shown, for it may hold"
+    " masked values"
+)
 
 
 def without_values(error: QueryFailedError, sql: str) -> QueryFailedError:
@@ -65,23 +94,36 @@ def without_values(error: QueryFailedError, sql: str) -> QueryFailedError:
         return QueryFailedError(NOT_TOLD, problem=error.problem)
     known = sql.casefold()
     plain = without_labels(error.reason)
-    reason = _QUOTED.sub(lambda match: match[0] if match[0][1:-1].casefold() in known else MASK, plain)
-    return QueryFailedError(reason, hint=error.hint, problem=error.problem, line=error.line, column=error.column, nearest=error.nearest)
+    reason = _QUOTED.sub(
+        lambda match: match[0] if match[0][1:-1].casefold() in known else MASK, plain
+    )
+    return QueryFailedError(
+        reason,
+        hint=error.hint,
+        problem=error.problem,
+        line=error.line,
+        column=error.column,
+        nearest=error.nearest,
+    )
 
 
 Place = tuple[int, int]
 """Line and column, both from 1."""
 
 OVER = "a count is over"
-"""How the error begins that the text of a checked query has the engine raise when a count is too large."""
+"""How the error begins that the text of a checked query has the engine raise when a count is too
+large.
+"""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The decision on one query. `sql` is the text to run, `tables` the names it reads; both are empty when refused.
+    """The decision on one query. `sql` is the text to run, `tables` the names it reads; both are
+    empty when refused.
 
-    `shown_sql` is the text to show: `sql` with each table that has denied columns under its own name. `columns` are those it
-    reads, as `table.column`; in doubt, one too many. `masks` says which columns of the result no model sees.
+    `shown_sql` is the text to show: `sql` with each table that has denied columns under its own
+    name. `columns` are those it reads, as `table.column`; in doubt, one too many. `masks` says
+    which columns of the result no model sees.
     """
 
     allowed: bool
@@ -96,26 +138,40 @@ class Verdict:
     headings: tuple[tuple[str, str], ...] = ()
     """SQLite's names for columns without one, which are their expression, with the name to show."""
     stops_early: bool = False
-    """Whether the query takes the first rows that it meets, whatever its plan says of their sizes."""
+    """Whether the query takes the first rows that it meets, whatever its plan says of their
+    sizes.
+    """
     place: Place | None = None
-    """Line and column, from 1, of what was refused in the text as asked; the start of the query where that is no one place."""
+    """Line and column, from 1, of what was refused in the text as asked; the start of the query
+    where that is no one place.
+    """
     nearest: tuple[str, ...] = ()
 
     def raise_if_refused(self) -> None:
-        """Raise `QueryRefusedError`, or `UnknownTableError` for a table that does not exist or is denied."""
+        """Raise `QueryRefusedError`, or `UnknownTableError` for a table that does not exist or is
+        denied.
+        """
         if self.allowed:
             return
         kind = UnknownTableError if self.rule == "table" else QueryRefusedError
         line, column = self.place or (None, None)
-        raise kind(self.reason, rule=self.rule, hint=self.hint, line=line, column=column, nearest=self.nearest)
+        raise kind(
+            self.reason,
+            rule=self.rule,
+            hint=self.hint,
+            line=line,
+            column=column,
+            nearest=self.nearest,
+        )
 
 
 @dataclass(frozen=True)
 class Predicate:
-    """One predicate that looks at one table: `text` is it without the names that tables go by in the query.
+    """One predicate that looks at one table: `text` is it without the names that tables go by in
+    the query.
 
-    `column` is what it compares, "" where that is no plain column; `values` the texts that it compares with, None where it
-    is no `=`, `IN` or `LIKE`.
+    `column` is what it compares, "" where that is no plain column; `values` the texts that it
+    compares with, None where it is no `=`, `IN` or `LIKE`.
     """
 
     text: str
@@ -126,7 +182,9 @@ class Predicate:
 
 @dataclass(frozen=True)
 class Predicates:
-    """The predicates that all must hold, those of the outermost query first. `is_total`: it is a total over all rows."""
+    """The predicates that all must hold, those of the outermost query first. `is_total`: it is a
+    total over all rows.
+    """
 
     is_total: bool
     predicates: tuple[Predicate, ...]
@@ -134,9 +192,11 @@ class Predicates:
 
 @dataclass(frozen=True)
 class Probe:
-    """One check of a query: SQL whose only row says whether it finds something, by one figure over 0 or by two that differ.
+    """One check of a query: SQL whose only row says whether it finds something, by one figure over
+    0 or by two that differ.
 
-    `text` says what was found, with {0} and {1} for the figures; without SQL it is known already. Without text the check failed.
+    `text` says what was found, with {0} and {1} for the figures; without SQL it is known already.
+    Without text the check failed.
     """
 
     code: str
@@ -144,10 +204,11 @@ class Probe:
     sql: str = ""
 
 
-# -- cost -----------------------------------------------------------------------------------------------------------
+# -- cost ------------------------------------------------------------------------------------------
 
-# The engines' plans say different things. SQLite: which tables are read whole, and within which loops. DuckDB: the rows that each
-# step is thought to make. PostgreSQL: that, and a cost in its own units (1 is a page read in order).
+# The engines' plans say different things. SQLite: which tables are read whole, and within which
+# loops. DuckDB: the rows that each step is thought to make. PostgreSQL: that, and a cost in its own
+# units (1 is a page read in order).
 
 
 @dataclass(frozen=True)
@@ -173,7 +234,9 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class CostThresholds:
-    """Over any of these a query is costly; checked when built. Some ten seconds of work each, on one ordinary machine."""
+    """Over any of these a query is costly; checked when built. Some ten seconds of work each, on
+    one ordinary machine.
+    """
 
     scan_rows: int = 20_000_000
     """Rows read by full scans of SQLite."""
@@ -188,7 +251,9 @@ class CostThresholds:
         for name in (field.name for field in fields(self)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise ConfigError(f"CostThresholds.{name} must be a whole number of at least 0, found {value!r}")
+                raise ConfigError(
+                    f"CostThresholds.{name} must be a whole number of at least 0, found {value!r}"
+                )
 
 
 Kind = Literal["scan", "pairs", "rows", "cost"]

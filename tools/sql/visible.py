@@ -1,7 +1,9 @@
-"""Apply a policy to what an engine reflects: the catalogue that a model may see, and what its views read.
+"""Apply a policy to what an engine reflects: the catalogue that a model may see, and what its views
+read.
 
-A view is hidden when it reads a denied column: when it names one, when it may read one without naming it (`*`, a whole row,
-NATURAL JOIN), or when it cannot be parsed. Whoever wrote the view meant to publish something; the policy is the later word.
+A view is hidden when it reads a denied column: when it names one, when it may read one without
+naming it (`*`, a whole row, NATURAL JOIN), or when it cannot be parsed. Whoever wrote the view
+meant to publish something; the policy is the later word.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,30 +20,49 @@ from longtable.tools.sql.table_policy import TablePolicy
 
 
 def visible(reflected: Reflected, policy: TablePolicy, *, dialect: str = "") -> Catalog:
-    """Leave out what the policy hides: tables, what is read along with them, views that read a denied one, keys that point at any.
+    """Leave out what the policy hides: tables, what is read along with them, views that read a
+    denied one, keys that point at any.
 
-    Columns likewise; a view that takes in a denied column is hidden whole. Raises `ConfigError` for a column that is not there.
+    Columns likewise; a view that takes in a denied column is hidden whole. Raises `ConfigError` for
+    a column that is not there.
     """
     open_tables = {
         table.name
         for table in reflected.tables
         if policy.permits(table.bare_name, table.schema)
-        and not any(policy.denies(name, schema) for schema, name in reflected.parts.get((table.schema, table.bare_name), ()))
+        and not any(
+            policy.denies(name, schema)
+            for schema, name in reflected.parts.get((table.schema, table.bare_name), ())
+        )
     }
     denied = {name.rpartition(".")[2] for name in policy.denied}
-    open_tables -= _views_that_read(reflected, lambda text: any(mentions(text, name) for name in denied))
+    open_tables -= _views_that_read(
+        reflected, lambda text: any(mentions(text, name) for name in denied)
+    )
     hidden: dict[tuple[str, str], frozenset[str]] = {}
     masked: dict[str, frozenset[str]] = {}
     policy.check_tables((table.bare_name, table.schema) for table in reflected.tables)
     if policy.names_columns:
-        policy.check_columns((column.name, table.bare_name, table.schema) for table in reflected.tables for column in table.columns)
+        policy.check_columns(
+            (column.name, table.bare_name, table.schema)
+            for table in reflected.tables
+            for column in table.columns
+        )
         hidden = _hidden_columns(reflected, policy)
         closed_columns = _with_row_ids(reflected, hidden)
-        open_tables -= _views_that_read(reflected, lambda text: _takes_in(text, closed_columns, dialect, reflected))
+        open_tables -= _views_that_read(
+            reflected, lambda text: _takes_in(text, closed_columns, dialect, reflected)
+        )
         masked = masked_columns(reflected, policy, dialect)
-    columns = {table.name: _open_columns(table, hidden, masked.get(table.name, frozenset())) for table in reflected.tables}
-    # A table of which nothing is left is not there; a view that is broken has no columns to begin with.
-    open_tables -= {table.name for table in reflected.tables if table.columns and not columns[table.name]}
+    columns = {
+        table.name: _open_columns(table, hidden, masked.get(table.name, frozenset()))
+        for table in reflected.tables
+    }
+    # A table of which nothing is left is not there; a view that is broken has no columns to begin
+    # with.
+    open_tables -= {
+        table.name for table in reflected.tables if table.columns and not columns[table.name]
+    }
     tables = tuple(
         _without_hidden_keys(replace(table, columns=columns[table.name]), open_tables, columns)
         for table in reflected.tables
@@ -60,14 +81,20 @@ def visible(reflected: Reflected, policy: TablePolicy, *, dialect: str = "") -> 
     )
 
 
-def _hidden_columns(reflected: Reflected, policy: TablePolicy) -> dict[tuple[str, str], frozenset[str]]:
-    """Return what is denied of each table; what is denied of a table is denied of its partitions, and the other way round."""
+def _hidden_columns(
+    reflected: Reflected, policy: TablePolicy
+) -> dict[tuple[str, str], frozenset[str]]:
+    """Return what is denied of each table; what is denied of a table is denied of its partitions,
+    and the other way round.
+    """
     hidden: dict[tuple[str, str], set[str]] = {}
     for table in reflected.tables:
         key = (table.schema, table.bare_name)
         for schema, name in (key, *reflected.parts.get(key, ())):
             hidden.setdefault(key, set()).update(
-                column.name for column in table.columns if not policy.permits_column(column.name, name, schema)
+                column.name
+                for column in table.columns
+                if not policy.permits_column(column.name, name, schema)
             )
     for key, parts in reflected.parts.items():
         for part in parts:
@@ -76,16 +103,33 @@ def _hidden_columns(reflected: Reflected, policy: TablePolicy) -> dict[tuple[str
     return {key: frozenset(names) for key, names in hidden.items() if names}
 
 
-def _open_columns(table: Table, hidden: Mapping[tuple[str, str], frozenset[str]], masked: frozenset[str]) -> tuple[Column, ...]:
+def _open_columns(
+    table: Table, hidden: Mapping[tuple[str, str], frozenset[str]], masked: frozenset[str]
+) -> tuple[Column, ...]:
     gone = hidden.get((table.schema, table.bare_name), frozenset())
-    return tuple(_as_masked(column) if column.name in masked else column for column in table.columns if column.name not in gone)
+    return tuple(
+        _as_masked(column) if column.name in masked else column
+        for column in table.columns
+        if column.name not in gone
+    )
 
 
 def _closed_types(reflected: Reflected, tables: Iterable[Table]) -> frozenset[str]:
-    """Return the types of columns that are denied or masked, but for those that an open column has, too: a type may list values."""
-    seen = {table.name: {column.name for column in table.columns if not column.masked} for table in tables}
-    every = [(column, column.name in seen.get(table.name, ())) for table in reflected.tables for column in table.columns]
-    return frozenset(column.type for column, _ in every) - {column.type for column, is_open in every if is_open}
+    """Return the types of columns that are denied or masked, but for those that an open column has,
+    too: a type may list values.
+    """
+    seen = {
+        table.name: {column.name for column in table.columns if not column.masked}
+        for table in tables
+    }
+    every = [
+        (column, column.name in seen.get(table.name, ()))
+        for table in reflected.tables
+        for column in table.columns
+    ]
+    return frozenset(column.type for column, _ in every) - {
+        column.type for column, is_open in every if is_open
+    }
 
 
 def _names_one(name: str, kinds: Iterable[str]) -> bool:
@@ -97,25 +141,43 @@ def _as_masked(column: Column) -> Column:
 
 
 def _views_that_read(reflected: Reflected, reads: Callable[[str], bool]) -> set[str]:
-    """Return the names of the views whose SQL `reads` what is closed, and of those over such a view."""
+    """Return the names of the views whose SQL `reads` what is closed, and of those over such a
+    view.
+    """
     views = {view.name: view.bare_name for view in reflected.tables if view.kind == "view"}
-    texts = {view.name: reflected.view_sql.get((view.schema, view.bare_name), "") for view in reflected.tables if view.name in views}
+    texts = {
+        view.name: reflected.view_sql.get((view.schema, view.bare_name), "")
+        for view in reflected.tables
+        if view.name in views
+    }
     closed = {name for name, text in texts.items() if reads(text)}
-    while more := {name for name in texts.keys() - closed if any(mentions(texts[name], views[other]) for other in closed)}:
+    while more := {
+        name
+        for name in texts.keys() - closed
+        if any(mentions(texts[name], views[other]) for other in closed)
+    }:
         closed |= more
     return closed
 
 
-def _without_hidden_keys(table: Table, open_tables: set[str], columns: Mapping[str, tuple[Column, ...]]) -> Table:
-    """Drop keys that name a table or a column that is not shown; half of a key would say what is not so."""
+def _without_hidden_keys(
+    table: Table, open_tables: set[str], columns: Mapping[str, tuple[Column, ...]]
+) -> Table:
+    """Drop keys that name a table or a column that is not shown; half of a key would say what is
+    not so.
+    """
 
     def shown(names: tuple[str, ...], owner: str) -> bool:
-        return {fold(name) for name in names} <= {fold(column.name) for column in columns.get(owner, ())}
+        return {fold(name) for name in names} <= {
+            fold(column.name) for column in columns.get(owner, ())
+        }
 
     keys = tuple(
         key
         for key in table.foreign_keys
-        if key.table in open_tables and shown(key.columns, table.name) and shown(key.referenced_columns, key.table)
+        if key.table in open_tables
+        and shown(key.columns, table.name)
+        and shown(key.referenced_columns, key.table)
     )
     primary = table.primary_key if shown(table.primary_key, table.name) else ()
     return replace(table, foreign_keys=keys, primary_key=primary)
@@ -124,15 +186,32 @@ def _without_hidden_keys(table: Table, open_tables: set[str], columns: Mapping[s
 Key = tuple[str, str]
 
 
-def masked_columns(reflected: Reflected, policy: TablePolicy, dialect: str) -> dict[str, frozenset[str]]:
-    """Return the masked columns of each table, by the name it is shown under; a view's are what comes of its tables'."""
+def masked_columns(
+    reflected: Reflected, policy: TablePolicy, dialect: str
+) -> dict[str, frozenset[str]]:
+    """Return the masked columns of each table, by the name it is shown under; a view's are what
+    comes of its tables'.
+    """
     masked = {
-        table.name: frozenset(column.name for column in table.columns if _is_masked(reflected, table, column.name, policy))
+        table.name: frozenset(
+            column.name
+            for column in table.columns
+            if _is_masked(reflected, table, column.name, policy)
+        )
         for table in reflected.tables
     }
-    texts = [(view, text) for view in reflected.tables if (text := reflected.view_sql.get((view.schema, view.bare_name))) is not None]
+    texts = [
+        (view, text)
+        for view in reflected.tables
+        if (text := reflected.view_sql.get((view.schema, view.bare_name))) is not None
+    ]
     while any(masked.values()):
-        read = {view.name: masked[view.name] | _come_through(text, view, reflected.tables, masked, dialect) for view, text in texts}
+        read = {
+            view.name: (
+                masked[view.name] | _come_through(text, view, reflected.tables, masked, dialect)
+            )
+            for view, text in texts
+        }
         if masked | read == masked:
             break
         masked |= read
@@ -142,20 +221,38 @@ def masked_columns(reflected: Reflected, policy: TablePolicy, dialect: str) -> d
 def _is_masked(reflected: Reflected, table: Table, column: str, policy: TablePolicy) -> bool:
     key = (table.schema, table.bare_name)
     parents = [parent for parent, parts in reflected.parts.items() if key in parts]
-    return any(policy.masks(column, name, schema) for schema, name in (key, *reflected.parts.get(key, ()), *parents))
+    return any(
+        policy.masks(column, name, schema)
+        for schema, name in (key, *reflected.parts.get(key, ()), *parents)
+    )
 
 
-def _with_row_ids(reflected: Reflected, hidden: Mapping[Key, frozenset[str]]) -> dict[Key, frozenset[str]]:
+def _with_row_ids(
+    reflected: Reflected, hidden: Mapping[Key, frozenset[str]]
+) -> dict[Key, frozenset[str]]:
     """Add the other names of SQLite's row ids."""
-    keys = {(table.schema, table.bare_name): {fold(name) for name in table.primary_key} for table in reflected.tables}
+    keys = {
+        (table.schema, table.bare_name): {fold(name) for name in table.primary_key}
+        for table in reflected.tables
+    }
     return {
-        key: names | (set(ROW_IDS) if keys.get(key, set()) & {fold(name) for name in names} else set()) for key, names in hidden.items()
+        key: (
+            names
+            | (set(ROW_IDS) if keys.get(key, set()) & {fold(name) for name in names} else set())
+        )
+        for key, names in hidden.items()
     }
 
 
-def _takes_in(text: str, hidden: Mapping[Key, frozenset[str]], dialect: str, reflected: Reflected) -> bool:
-    """Return whether a view's SQL may read a hidden column: by its name, or from its table without naming it."""
-    names = [name for (_, table), columns in hidden.items() if mentions(text, table) for name in columns]
+def _takes_in(
+    text: str, hidden: Mapping[Key, frozenset[str]], dialect: str, reflected: Reflected
+) -> bool:
+    """Return whether a view's SQL may read a hidden column: by its name, or from its table without
+    naming it.
+    """
+    names = [
+        name for (_, table), columns in hidden.items() if mentions(text, table) for name in columns
+    ]
     if not names:
         return False
     if any(mentions(text, name) for name in names):
@@ -163,7 +260,9 @@ def _takes_in(text: str, hidden: Mapping[Key, frozenset[str]], dialect: str, ref
     query = _query(text, dialect)
     if query is None:
         return True
-    sources = {fold(node.alias_or_name) for node in query.find_all(exp.Table, exp.Subquery, exp.CTE)}
+    sources = {
+        fold(node.alias_or_name) for node in query.find_all(exp.Table, exp.Subquery, exp.CTE)
+    }
     for node in query.walk():
         if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
             return True
@@ -175,18 +274,29 @@ def _takes_in(text: str, hidden: Mapping[Key, frozenset[str]], dialect: str, ref
             return True
         if isinstance(node, exp.Columns | exp.Pivot):
             return True
-        if isinstance(node, exp.Anonymous) and fold(node.name) in reflected.own_functions:  # what it reads is not looked at
+        if isinstance(node, exp.Anonymous) and fold(node.name) in reflected.own_functions:
+            # What it reads is not looked at.
             return True
     return False
 
 
-def _come_through(text: str, view: Table, tables: tuple[Table, ...], masked: Mapping[str, frozenset[str]], dialect: str) -> frozenset[str]:
+def _come_through(
+    text: str,
+    view: Table,
+    tables: tuple[Table, ...],
+    masked: Mapping[str, frozenset[str]],
+    dialect: str,
+) -> frozenset[str]:
     every = frozenset(column.name for column in view.columns)
     by_name: dict[str, Table] = {}
     for table in tables:
         if table.name != view.name and mentions(text, table.bare_name):
-            columns = tuple(replace(column, masked=column.name in masked[table.name]) for column in table.columns)
-            same = by_name.get(fold(table.bare_name), replace(table, columns=()))  # in another schema
+            columns = tuple(
+                replace(column, masked=column.name in masked[table.name])
+                for column in table.columns
+            )
+            # In another schema.
+            same = by_name.get(fold(table.bare_name), replace(table, columns=()))
             by_name[fold(table.bare_name)] = replace(table, columns=same.columns + columns)
     if not any(column.masked for table in by_name.values() for column in table.columns):
         return frozenset()
@@ -202,7 +312,11 @@ def _come_through(text: str, view: Table, tables: tuple[Table, ...], masked: Map
 
 
 def _read(node: exp.Table, tables: Mapping[str, Table], dialect: str) -> Table | None:
-    return tables.get(fold(node.name)) if isinstance(node.this, exp.Identifier) and cte_of(node, dialect) is None else None
+    return (
+        tables.get(fold(node.name))
+        if isinstance(node.this, exp.Identifier) and cte_of(node, dialect) is None
+        else None
+    )
 
 
 def _query(text: str, dialect: str) -> exp.Expr | None:

@@ -1,7 +1,9 @@
-"""The AST wall: read a model's SQL into a tree, check the tree against lists of what is allowed, write it anew.
+"""The AST wall: read a model's SQL into a tree, check the tree against lists of what is allowed,
+write it anew.
 
-What runs is the text written from the checked tree, without comments, and that text is read and checked once more:
-where sqlglot and an engine read one text in two ways, the engine gets the reading that was checked.
+What runs is the text written from the checked tree, without comments, and that text is read and
+checked once more: where sqlglot and an engine read one text in two ways, the engine gets the
+reading that was checked.
 """
 
 import re
@@ -13,9 +15,22 @@ from weakref import ref
 from sqlglot import Token, TokenType, exp
 
 from longtable.tools.catalog import Catalog, Table, fold, nearest
-from longtable.tools.sql.allow_lists import QUERIES, SCALAR_FUNCTIONS, SYNTAX_FUNCTIONS, TABLE_FUNCTIONS, allowed_node
+from longtable.tools.sql.allow_lists import (
+    QUERIES,
+    SCALAR_FUNCTIONS,
+    SYNTAX_FUNCTIONS,
+    TABLE_FUNCTIONS,
+    allowed_node,
+)
 from longtable.tools.sql.expansion import check_expansion
-from longtable.tools.sql.growth import MAX_GROWTH, MAX_SERIES, bounded, growth, largest, longest_series
+from longtable.tools.sql.growth import (
+    MAX_GROWTH,
+    MAX_SERIES,
+    bounded,
+    growth,
+    largest,
+    longest_series,
+)
 from longtable.tools.sql.hints import explained, place_of_fault, place_of_start
 from longtable.tools.sql.masking import masks_of
 from longtable.tools.sql.narrow import narrowed, predicates_of, reads_of, stops_early
@@ -33,7 +48,19 @@ from longtable.tools.sql.scope import is_cte, resolved_table, written_name
 from longtable.tools.sql.verdict import NO_MASKS, Place, Verdict
 
 EXTENSION_TYPES = frozenset(
-    {"citext", "cube", "geography", "geometry", "halfvec", "hstore", "isbn", "ltree", "lquery", "sparsevec", "vector"}
+    {
+        "citext",
+        "cube",
+        "geography",
+        "geometry",
+        "halfvec",
+        "hstore",
+        "isbn",
+        "ltree",
+        "lquery",
+        "sparsevec",
+        "vector",
+    }
 )
 BUILT_IN_TYPES = frozenset({
     "bit", "box", "bpchar", "char", "cidr", "circle", "jsonpath", "line", "lseg", "macaddr", "macaddr8", "name", "path", "pg_lsn",
@@ -50,12 +77,16 @@ def check_postgres(node: exp.Expr, catalog: Catalog) -> None:
         # `schema.function(...)` may be a function of anybody's with an innocent name.
         if fold(node.this.name) != "pg_catalog" or isinstance(node.this, exp.Dot):
             what = f"the function {node.expression.name or 'named with a schema'!r}"
-            raise RefusedError("function", f"{what} is not allowed", "leave the schema out", node=node)
+            raise RefusedError(
+                "function", f"{what} is not allowed", "leave the schema out", node=node
+            )
     elif isinstance(node, exp.Operator):
         operator = str(node.args.get("operator"))
         if "." in operator and not fold(operator).startswith("pg_catalog."):
             what = f"the operator {operator!r}"
-            raise RefusedError("function", f"{what} is not allowed", "leave the schema out", node=node)
+            raise RefusedError(
+                "function", f"{what} is not allowed", "leave the schema out", node=node
+            )
     elif isinstance(node, exp.Column | exp.Dot):
         _check_attribute(node, catalog)
 
@@ -67,25 +98,57 @@ def check_tokens(sql: str, tokens: list[Token]) -> None:
     """
     for token, after in zip(tokens, [*tokens[1:], None], strict=True):
         written = sql[token.start : token.end + 1].lower()
-        glued = after is not None and after.start == token.end + 1 and (after.text[:1].isalpha() or after.text[:1] == "_")
-        if (token.token_type == TokenType.NUMBER and glued) or written.startswith(("0x", "0b", "0o")):
-            place, reason = line_and_column(sql, token.start), f"the number at {written[:20]!r} can be read in two ways"
+        glued = (
+            after is not None
+            and after.start == token.end + 1
+            and (after.text[:1].isalpha() or after.text[:1] == "_")
+        )
+        if (token.token_type == TokenType.NUMBER and glued) or written.startswith(
+            ("0x", "0b", "0o")
+        ):
+            place, reason = (
+                line_and_column(sql, token.start),
+                f"the number at {written[:20]!r} can be read in two ways",
+            )
             raise RefusedError("syntax", reason, "write it in plain digits", place=place)
         if written == "<=>":
             place = line_and_column(sql, token.start)
-            raise RefusedError("syntax", "the operator '<=>' can be read in two ways", "write cosine_distance(a, b)", place=place)
+            raise RefusedError(
+                "syntax",
+                "the operator '<=>' can be read in two ways",
+                "write cosine_distance(a, b)",
+                place=place,
+            )
 
 
 def _check_type(node: exp.DataType, catalog: Catalog) -> None:
-    """A cast to the row type of a table tells its columns: only enums, domains and types of known extensions can be named."""
+    """A cast to the row type of a table tells its columns: only enums, domains and types of known
+    extensions can be named.
+    """
     if node.this != exp.DataType.Type.USERDEFINED:
         return
     kind = node.args.get("kind")
-    name = (kind if isinstance(kind, str) else written(kind, "postgres") if isinstance(kind, exp.Expr) else "").replace('"', "")
+    name = (
+        kind
+        if isinstance(kind, str)
+        else written(kind, "postgres")
+        if isinstance(kind, exp.Expr)
+        else ""
+    ).replace('"', "")
     plain = fold(name).removeprefix("pg_catalog.").removesuffix("[]")
-    if name in catalog.own_types or plain in catalog.own_types or plain in EXTENSION_TYPES or plain in BUILT_IN_TYPES:
+    if (
+        name in catalog.own_types
+        or plain in catalog.own_types
+        or plain in EXTENSION_TYPES
+        or plain in BUILT_IN_TYPES
+    ):
         return
-    raise RefusedError("type", f"the type {name!r} is not allowed", "cast to a built-in type, an enum or a domain", node=node)
+    raise RefusedError(
+        "type",
+        f"the type {name!r} is not allowed",
+        "cast to a built-in type, an enum or a domain",
+        node=node,
+    )
 
 
 def _check_attribute(node: exp.Column | exp.Dot, catalog: Catalog) -> None:
@@ -93,14 +156,17 @@ def _check_attribute(node: exp.Column | exp.Dot, catalog: Catalog) -> None:
     name = fold(node.expression.name if isinstance(node, exp.Dot) else node.name)
     qualified = isinstance(node, exp.Dot) or bool(node.table)
     if qualified and name in catalog.hidden_functions and not catalog.has_column(name):
-        raise RefusedError("function", f"the function {name!r} is not allowed", "use another function", node=node)
+        raise RefusedError(
+            "function", f"the function {name!r} is not allowed", "use another function", node=node
+        )
 
 
 class VerdictCache:
-    """The newest verdicts of this process, so that a text is parsed once for approval, run and audit.
+    """The newest verdicts of this process, so that a text is parsed once for approval, run and
+    audit.
 
-    The key is the catalogue object itself: it is never changed, and another policy or schema version
-    makes another one. A verdict holds no value that changes.
+    The key is the catalogue object itself: it is never changed, and another policy or schema
+    version makes another one. A verdict holds no value that changes.
     """
 
     def __init__(self, *, entries: int, characters: int) -> None:
@@ -129,7 +195,9 @@ class VerdictCache:
             self._drop(key)
             self._verdicts[key] = ref(catalog), verdict, size
             self._characters += size
-            while len(self._verdicts) > self._most_entries or self._characters > self._most_characters:
+            while (
+                len(self._verdicts) > self._most_entries or self._characters > self._most_characters
+            ):
                 self._drop(next(iter(self._verdicts)))
 
     def _drop(self, key: tuple[int, str, str]) -> None:
@@ -158,7 +226,8 @@ def check(sql: str, *, dialect: str, catalog: Catalog) -> Verdict:
 def _decide(sql: str, dialect: str, catalog: Catalog) -> Verdict:
     """Decide anew.
 
-    In the text that runs, a table with denied columns is a subquery of its other columns, so the engine cannot read them either.
+    In the text that runs, a table with denied columns is a subquery of its other columns, so the
+    engine cannot read them either.
     """
 
     def resolve(node: exp.Expr) -> Table | None:
@@ -195,10 +264,18 @@ def _decide(sql: str, dialect: str, catalog: Catalog) -> Verdict:
         )
     except RefusedError as refused:
         place = refused.place or _place(refused.node, checked, sql, dialect)
-        return Verdict(False, refused.rule, refused.reason, refused.hint, place=place, nearest=refused.nearest)
+        return Verdict(
+            False, refused.rule, refused.reason, refused.hint, place=place, nearest=refused.nearest
+        )
     except RecursionError:
         place = place_of_start(sql, dialect)
-        return Verdict(False, "depth", "the SQL is nested too deeply", "write it with fewer nested brackets", place=place)
+        return Verdict(
+            False,
+            "depth",
+            "the SQL is nested too deeply",
+            "write it with fewer nested brackets",
+            place=place,
+        )
 
 
 def _place(node: exp.Expr | None, checked: str, sql: str, dialect: str) -> Place:
@@ -206,8 +283,12 @@ def _place(node: exp.Expr | None, checked: str, sql: str, dialect: str) -> Place
 
 
 def own_sql(sql: str, *, dialect: str, catalog: Catalog) -> str:
-    """Return this package's own SQL with the policy on columns applied: denied ones are missing, masked ones are NULL."""
-    if not (catalog.hidden_columns or catalog.has_masks) or re.match(r"\s*EXPLAIN\b", sql, re.IGNORECASE):
+    """Return this package's own SQL with the policy on columns applied: denied ones are missing,
+    masked ones are NULL.
+    """
+    if not (catalog.hidden_columns or catalog.has_masks) or re.match(
+        r"\s*EXPLAIN\b", sql, re.IGNORECASE
+    ):
         return sql
     tree = _parse(sql, dialect)
 
@@ -223,7 +304,11 @@ def _checked(sql: str, dialect: str, catalog: Catalog) -> exp.Expr:
     if dialect == "postgres":
         check_tokens(sql, tokens)
     if not isinstance(tree, QUERIES):
-        hint = _PIVOT_FORM if isinstance(tree, exp.Pivot) else "only reading is allowed: send one SELECT"
+        hint = (
+            _PIVOT_FORM
+            if isinstance(tree, exp.Pivot)
+            else "only reading is allowed: send one SELECT"
+        )
         raise RefusedError("statement", f"{_label(tree)} is not a query", hint)
     check_expansion(tree, dialect, catalog)
     for node in nodes_of(tree):
@@ -239,7 +324,12 @@ def _parse(sql: str, dialect: str, tokens: list[Token] | None = None) -> exp.Exp
         raise RefusedError("statement", "there is no statement in the text", "send one SELECT")
     if len(trees) > 1:
         place = place_of_start(sql, dialect, statement=1)
-        raise RefusedError("statements", f"the text holds {len(trees)} statements", "send exactly one SELECT", place=place)
+        raise RefusedError(
+            "statements",
+            f"the text holds {len(trees)} statements",
+            "send exactly one SELECT",
+            place=place,
+        )
     return trees[0]
 
 
@@ -249,8 +339,13 @@ def _render(tree: exp.Expr, dialect: str, *, shown: bool = False, keep: bool = T
         return written(tree, dialect, exact=True, backticks=backticks, keep=keep)
     except (RecursionError, RefusedError):
         raise
-    except Exception as error:  # sqlglot's writer fails on odd trees in other ways than by its own error
-        raise RefusedError("syntax", f"the SQL has no exact form in {dialect}: {first_line(error)}", "write it another way") from error
+    except Exception as error:
+        # sqlglot's writer fails on odd trees in other ways than by its own error
+        raise RefusedError(
+            "syntax",
+            f"the SQL has no exact form in {dialect}: {first_line(error)}",
+            "write it another way",
+        ) from error
 
 
 def _headings(tree: exp.Expr) -> tuple[tuple[str, str], ...]:
@@ -260,62 +355,118 @@ def _headings(tree: exp.Expr) -> tuple[tuple[str, str], ...]:
     return tuple(dict(texts).items())
 
 
-_PIVOT_FORM = "write SELECT * FROM (PIVOT t ON column IN ('a', 'b') USING sum(x)) AS p, or SELECT * FROM (UNPIVOT t ON a, b) AS p"
+_PIVOT_FORM = (
+    "write SELECT * FROM (PIVOT t ON column IN ('a', 'b') USING sum(x)) AS p, or SELECT * FROM"
+    " (UNPIVOT t ON a, b) AS p"
+)
 
 
 def _check_node(node: exp.Expr, sql: str, dialect: str, catalog: Catalog) -> None:
     if isinstance(node, exp.Identifier):
         _check_name(node)
-    if isinstance(node, exp.Pivot) and node.this and not node.unpivot and not all(isinstance(one, exp.In) for one in node.expressions):
+    if (
+        isinstance(node, exp.Pivot)
+        and node.this
+        and not node.unpivot
+        and not all(isinstance(one, exp.In) for one in node.expressions)
+    ):
         # DuckDB runs a statement of its own to find the values.
-        raise RefusedError("construct", "PIVOT without the values that become columns is not one query", _PIVOT_FORM, node=node)
+        raise RefusedError(
+            "construct",
+            "PIVOT without the values that become columns is not one query",
+            _PIVOT_FORM,
+            node=node,
+        )
     if isinstance(node, exp.PositionalColumn):
         # It has no name, so no rule about columns applies to it.
-        raise RefusedError("construct", "a column cannot be named by its position, as in #1", "write the column's name", node=node)
+        raise RefusedError(
+            "construct",
+            "a column cannot be named by its position, as in #1",
+            "write the column's name",
+            node=node,
+        )
     if (
         catalog.types_list_hidden_values
         and dialect == "duckdb"
         and isinstance(node, exp.DataType)
         and node.this == exp.DataType.Type.USERDEFINED
     ):
-        reason = "a type of the database's own cannot be named: it may list the values of a masked or denied column"
+        reason = (
+            "a type of the database's own cannot be named: it may list the values of a masked or"
+            " denied column"
+        )
         raise RefusedError("type", reason, "cast to a built-in type, such as VARCHAR", node=node)
     if dialect == "sqlite" and isinstance(node, exp.In) and node.args.get("field") is not None:
         # SQLite reads `IN name` as a table, the tree has it as a column.
-        raise RefusedError("construct", "a table after IN must be read by a SELECT", "write IN (SELECT column FROM table)", node=node)
+        raise RefusedError(
+            "construct",
+            "a table after IN must be read by a SELECT",
+            "write IN (SELECT column FROM table)",
+            node=node,
+        )
     if isinstance(node, exp.Table):
         _check_table(node, dialect, catalog)
     elif isinstance(node, exp.Func) and type(node) not in SYNTAX_FUNCTIONS:
         _check_function(node, sql, dialect, catalog)
     elif not allowed_node(node):
         hint = "only reading is allowed: send a plain SELECT"
-        raise RefusedError("construct", f"{_label(node)} is not allowed in a query", hint, node=node)
+        raise RefusedError(
+            "construct", f"{_label(node)} is not allowed in a query", hint, node=node
+        )
 
 
 def _check_name(node: exp.Identifier) -> None:
-    """Refuse invisible characters in a name: SQLite and DuckDB read some of them as blanks, the parser as part of the name."""
-    if not node.args.get("quoted") and any(unicodedata.category(char)[0] in "CZ" for char in node.name if char > "\x7f"):
-        raise RefusedError("syntax", "a name holds a character that cannot be seen", "leave it out, or put the name in quotes", node=node)
+    """Refuse invisible characters in a name: SQLite and DuckDB read some of them as blanks, the
+    parser as part of the name.
+    """
+    if not node.args.get("quoted") and any(
+        unicodedata.category(char)[0] in "CZ" for char in node.name if char > "\x7f"
+    ):
+        raise RefusedError(
+            "syntax",
+            "a name holds a character that cannot be seen",
+            "leave it out, or put the name in quotes",
+            node=node,
+        )
 
 
 def _check_table(node: exp.Table, dialect: str, catalog: Catalog) -> None:
     if isinstance(node.this, exp.Func) or (node.this is None and node.args.get("rows_from")):
         return  # its name is checked when the walk comes to it
     # `a..b` leaves the schema an empty text, which is no name.
-    odd = any(not isinstance(node.args.get(part) or node.this, exp.Identifier) or node.args.get(part) == "" for part in ("db", "catalog"))
+    odd = any(
+        not isinstance(node.args.get(part) or node.this, exp.Identifier)
+        or node.args.get(part) == ""
+        for part in ("db", "catalog")
+    )
     if not isinstance(node.this, exp.Identifier) or odd:
-        raise RefusedError("construct", "a table must be given by its name", "see list_tables for the names", node=node)
+        raise RefusedError(
+            "construct",
+            "a table must be given by its name",
+            "see list_tables for the names",
+            node=node,
+        )
     if is_cte(node, dialect) or _resolved(node, dialect, catalog) is not None:
         return
     name = node.name
     close = catalog.nearest_tables(name)
     wanted, exact = fold(name), written_name(node.this, "postgres")
-    others = (one for one in catalog.tables if fold(one.bare_name) == wanted and one.bare_name != exact)
+    others = (
+        one for one in catalog.tables if fold(one.bare_name) == wanted and one.bare_name != exact
+    )
     if dialect == "postgres" and (same := next(others, None)) is not None:
         hint = f"a name with capitals needs its quotes: {same.sql_name}"
-        raise RefusedError("table", f"there is no table {name!r} to read", hint, node=node.this, nearest=[same.sql_name])
+        raise RefusedError(
+            "table",
+            f"there is no table {name!r} to read",
+            hint,
+            node=node.this,
+            nearest=[same.sql_name],
+        )
     hint = f"nearest tables: {', '.join(close)}" if close else "see list_tables for the tables"
-    raise RefusedError("table", f"there is no table {name!r} to read", hint, node=node.this, nearest=close)
+    raise RefusedError(
+        "table", f"there is no table {name!r} to read", hint, node=node.this, nearest=close
+    )
 
 
 def _resolved(node: exp.Expr, dialect: str, catalog: Catalog) -> Table | None:
@@ -324,7 +475,9 @@ def _resolved(node: exp.Expr, dialect: str, catalog: Catalog) -> Table | None:
     return None if is_cte(node, dialect) else resolved_table(node, catalog, dialect)
 
 
-_NAMING_TYPES = frozenset({"from_json", "from_json_strict", "json_transform", "json_transform_strict"})
+_NAMING_TYPES = frozenset(
+    {"from_json", "from_json_strict", "json_transform", "json_transform_strict"}
+)
 """DuckDB's functions that name types in a text."""
 
 
@@ -332,7 +485,9 @@ def _check_function(node: exp.Func, sql: str, dialect: str, catalog: Catalog) ->
     name = _written_name(node, sql)
     in_from = isinstance(node.parent, exp.Table | exp.From | exp.Join | exp.Lateral)
     allowed = TABLE_FUNCTIONS[dialect] if in_from else SCALAR_FUNCTIONS[dialect]
-    closed = catalog.hidden_functions | (_NAMING_TYPES if catalog.types_list_hidden_values else frozenset())
+    closed = catalog.hidden_functions | (
+        _NAMING_TYPES if catalog.types_list_hidden_values else frozenset()
+    )
     if name in allowed and name not in closed:
         return
     close = nearest(name, sorted(allowed))
@@ -365,10 +520,14 @@ def _check_growth(tree: exp.Expr, dialect: str) -> None:
         )
     if rows > MAX_SERIES:
         reason = f"the query would make a series of {rows:,.0f} rows"
-        raise RefusedError("growth", reason, f"stay under {MAX_SERIES:,}", node=largest(tree, dialect))
+        raise RefusedError(
+            "growth", reason, f"stay under {MAX_SERIES:,}", node=largest(tree, dialect)
+        )
     if size > MAX_GROWTH:
         reason = f"the query would make values of some {size:,.0f} elements"
-        raise RefusedError("growth", reason, f"stay under {MAX_GROWTH:,}", node=largest(tree, dialect))
+        raise RefusedError(
+            "growth", reason, f"stay under {MAX_GROWTH:,}", node=largest(tree, dialect)
+        )
 
 
 def _label(node: exp.Expr) -> str:
@@ -386,4 +545,6 @@ TEXT_JOBS: dict[str, Callable[..., object]] = {
     "predicates": predicates_of,
     "probes": probes_of,
 }
-"""What is done with SQL texts. Each parses, and none knows an engine or a driver, so that a worker may do them for a server."""
+"""What is done with SQL texts. Each parses, and none knows an engine or a driver, so that a worker
+may do them for a server.
+"""

@@ -25,7 +25,12 @@ for _name in (
         "longtable.tools.sql.wall",
         "longtable.tools.schema.schema_index",
     ),
-    *("longtable.nodes.turns.tracing", "sqlglot.dialects.duckdb", "sqlglot.dialects.sqlite", "langchain_openai"),
+    *(
+        "longtable.nodes.turns.tracing",
+        "sqlglot.dialects.duckdb",
+        "sqlglot.dialects.sqlite",
+        "langchain_openai",
+    ),
 ):
     import_module(_name)
 counter("o200k_base")
@@ -39,7 +44,9 @@ def run(job: dict[str, Any]) -> None:
     import_module("sitecustomize").Visible.hide(os.environ["TESTS_HIDDEN_DISTRIBUTIONS"])
     os.chdir(job["folder"])
     for number, name in enumerate(("in", "out", "err")):
-        os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC if number else os.O_RDONLY), number)
+        os.dup2(
+            os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC if number else os.O_RDONLY), number
+        )
         setattr(sys, f"std{name}", os.fdopen(number, "w" if number else "r", encoding="utf-8"))
     sys.argv = ["longtable", *job["arguments"]]
     code = 0

@@ -1,4 +1,6 @@
-"""Hide distributions from a Python that starts with this folder on its path: see tests/support/installed.py."""
+"""Hide distributions from a Python that starts with this folder on its path: see
+tests/support/installed.py.
+"""
 
 import json
 import os
@@ -21,14 +23,21 @@ class Visible(PathFinder):
     def hide(cls, file: str) -> None:
         """Hide what a file lists, and nothing else."""
         hidden = json.loads(Path(file).read_text())
-        cls.modules, cls.distributions = frozenset(hidden["modules"]), frozenset(hidden["distributions"])
+        cls.modules, cls.distributions = (
+            frozenset(hidden["modules"]),
+            frozenset(hidden["distributions"]),
+        )
 
     @classmethod
-    def find_spec(cls, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+    def find_spec(
+        cls, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         return None if fullname in cls.modules else super().find_spec(fullname, path, target)
 
     @staticmethod
-    def find_distributions(context: DistributionFinder.Context | None = None) -> Iterable[PathDistribution]:
+    def find_distributions(
+        context: DistributionFinder.Context | None = None,
+    ) -> Iterable[PathDistribution]:
         for each in PathFinder.find_distributions(context or DistributionFinder.Context()):
             if re.sub(r"[-_.]+", "-", each.metadata["Name"]).lower() not in Visible.distributions:
                 yield each

@@ -19,12 +19,21 @@ from longtable.tools.charts.chart_tool import Chart, default_spec
 COLUMNS = ["day", "country", "revenue", "orders", "year"]
 TYPES = ["DATE", "VARCHAR", "DECIMAL(18,2)", "BIGINT", "BIGINT"]
 ROWS = [
-    (f"2024-{month:02d}-{day:02d}", country, Decimal(f"{100 * month + day}.50"), month * day, 2020 + month)
+    (
+        f"2024-{month:02d}-{day:02d}",
+        country,
+        Decimal(f"{100 * month + day}.50"),
+        month * day,
+        2020 + month,
+    )
     for month in range(1, 7)
     for day in (1, 15)
     for country in ("Germany", "美国")
 ]
-BAR = {"mark": "bar", "encoding": {"x": {"field": "country"}, "y": {"field": "revenue", "aggregate": "sum"}}}
+BAR = {
+    "mark": "bar",
+    "encoding": {"x": {"field": "country"}, "y": {"field": "revenue", "aggregate": "sum"}},
+}
 
 
 def check(spec: object) -> Checked:
@@ -73,26 +82,58 @@ def test_a_good_spec_passes_and_is_drawn(spec: dict[str, object]) -> None:
         ({"mark": "blob", "encoding": {}}, "there is no mark 'blob'.*use one of.*bar"),
         ({"mark": "lines", "encoding": {}}, "there is no mark 'lines'.*line"),
         ({"encoding": {}}, "there is no mark"),
-        ({"mark": "bar", "encoding": {"x": {"field": "contry"}}}, "no column 'contry' at spec.encoding.x: its columns: country"),
+        (
+            {"mark": "bar", "encoding": {"x": {"field": "contry"}}},
+            "no column 'contry' at spec.encoding.x: its columns: country",
+        ),
         ({"mark": "bar", "encoding": {"X": {"field": "country"}}}, "no channel 'X'.*nearest: x"),
         ({"mark": "bar", "encoding": {"x": {"feild": "country"}}}, "not valid Vega-Lite.*feild"),
-        ({"mark": "bar", "encoding": {"x": {"field": "country", "type": "category"}}}, "not valid Vega-Lite"),
-        ({"mark": "bar", "encoding": {"y": {"field": "country", "type": "quantitative"}}}, "holds text, not numbers.*nominal"),
-        ({"mark": "line", "encoding": {"x": {"field": "year", "type": "temporal"}}}, "holds whole numbers, not dates.*ordinal"),
-        ({"mark": "line", "encoding": {"x": {"field": "country", "type": "temporal"}}}, "holds text, not dates.*nominal"),
-        ({"mark": "bar", "encoding": {"y": {"field": "country", "aggregate": "sum"}}}, "sum of 'country'.*count"),
+        (
+            {"mark": "bar", "encoding": {"x": {"field": "country", "type": "category"}}},
+            "not valid Vega-Lite",
+        ),
+        (
+            {"mark": "bar", "encoding": {"y": {"field": "country", "type": "quantitative"}}},
+            "holds text, not numbers.*nominal",
+        ),
+        (
+            {"mark": "line", "encoding": {"x": {"field": "year", "type": "temporal"}}},
+            "holds whole numbers, not dates.*ordinal",
+        ),
+        (
+            {"mark": "line", "encoding": {"x": {"field": "country", "type": "temporal"}}},
+            "holds text, not dates.*nominal",
+        ),
+        (
+            {"mark": "bar", "encoding": {"y": {"field": "country", "aggregate": "sum"}}},
+            "sum of 'country'.*count",
+        ),
         ({"mark": "bar", "encoding": {"y": {"field": "country", "bin": True}}}, "cannot be binned"),
-        ({"mark": "bar", "encoding": {"y": {"field": "year", "timeUnit": "year"}}}, "no timeUnit|not dates"),
+        (
+            {"mark": "bar", "encoding": {"y": {"field": "year", "timeUnit": "year"}}},
+            "no timeUnit|not dates",
+        ),
         ({"mark": "bar", "encoding": [1]}, "encoding is not an object"),
         ({"layer": [3]}, "not an object"),
         ({"facet": {"field": "nope"}, "spec": BAR}, "no column 'nope'"),
         ({"repeat": ["nope"], "spec": BAR}, "no column 'nope'"),
-        ({"transform": [{"groupby": ["nope"], "aggregate": [{"op": "count", "as": "n"}]}], **BAR}, "no column 'nope'"),
+        (
+            {
+                "transform": [{"groupby": ["nope"], "aggregate": [{"op": "count", "as": "n"}]}],
+                **BAR,
+            },
+            "no column 'nope'",
+        ),
         ({"transform": [{"sample": 5}], **BAR}, "transform is not supported"),
-        ({"mark": "bar", "encoding": {"x": {"field": "country", "sort": {"field": "nope"}}}}, "no column 'nope'"),
+        (
+            {"mark": "bar", "encoding": {"x": {"field": "country", "sort": {"field": "nope"}}}},
+            "no column 'nope'",
+        ),
     ],
 )
-def test_a_fault_is_named_with_its_place_and_what_to_change(spec: dict[str, object], says: str) -> None:
+def test_a_fault_is_named_with_its_place_and_what_to_change(
+    spec: dict[str, object], says: str
+) -> None:
     with pytest.raises(ChartSpecError, match=says):
         check(spec)
 
@@ -119,12 +160,18 @@ HOSTILE: list[Callable[[], object]] = [
     lambda: {**BAR, "data": "r1"},
     lambda: {**BAR, "datasets": {"x": [1]}},
     lambda: {"layer": [{**BAR, "data": {"url": "x.csv"}}]},
-    lambda: {**BAR, "transform": [{"lookup": "country", "from": {"data": {"url": "x"}, "key": "a"}}]},
+    lambda: {
+        **BAR,
+        "transform": [{"lookup": "country", "from": {"data": {"url": "x"}, "key": "a"}}],
+    },
     lambda: {**BAR, "transform": [{"calculate": "warn('x')", "as": "y"}]},
     lambda: {**BAR, "transform": [{"filter": "datum.x > 1"}]},
     lambda: {**BAR, "transform": [{"filter": {"and": [{"field": "orders", "gt": {"expr": "1"}}]}}]},
     lambda: {**BAR, "transform": [{"filter": {"not": "datum.x"}}]},
-    lambda: {**BAR, "transform": [{"impute": "orders", "key": "year", "keyvals": {"start": 0, "stop": 1e9}}]},
+    lambda: {
+        **BAR,
+        "transform": [{"impute": "orders", "key": "year", "keyvals": {"start": 0, "stop": 1e9}}],
+    },
     lambda: {**BAR, "params": [{"name": "p", "expr": "1"}]},
     lambda: {**BAR, "width": {"signal": "1"}},
     lambda: {**BAR, "title": {"text": {"expr": "1"}}},
@@ -136,12 +183,28 @@ HOSTILE: list[Callable[[], object]] = [
     lambda: {"mark": {"type": "bar", "fill": "url(http://127.0.0.1/x)"}, "encoding": {}},
     lambda: {"mark": {"type": "bar", "fill": "url(file:/etc/passwd)"}, "encoding": {}},
     lambda: {"mark": {"type": "point", "shape": "http://127.0.0.1/"}, "encoding": {}},
-    lambda: {"mark": "bar", "encoding": {"color": {"condition": {"test": "true", "value": "red"}, "value": "blue"}}},
-    lambda: {"mark": "bar", "encoding": {"x": {"field": "country", "axis": {"labelExpr": "datum.label"}}}},
-    lambda: {"mark": "bar", "encoding": {"x": {"field": "day", "axis": {"tickCount": {"interval": "millisecond", "step": 1}}}}},
+    lambda: {
+        "mark": "bar",
+        "encoding": {"color": {"condition": {"test": "true", "value": "red"}, "value": "blue"}},
+    },
+    lambda: {
+        "mark": "bar",
+        "encoding": {"x": {"field": "country", "axis": {"labelExpr": "datum.label"}}},
+    },
+    lambda: {
+        "mark": "bar",
+        "encoding": {
+            "x": {"field": "day", "axis": {"tickCount": {"interval": "millisecond", "step": 1}}}
+        },
+    },
     lambda: {"mark": "bar", "encoding": {"x": {"field": "orders", "bin": {"step": 1e-9}}}},
     lambda: {"mark": "bar", "encoding": {"x": {"field": "orders", "bin": {"maxbins": 1e9}}}},
-    lambda: {"mark": "bar", "encoding": {"x": {"field": "orders", "scale": {"bins": {"start": 0, "stop": 1e9, "step": 1}}}}},
+    lambda: {
+        "mark": "bar",
+        "encoding": {
+            "x": {"field": "orders", "scale": {"bins": {"start": 0, "stop": 1e9, "step": 1}}}
+        },
+    },
     lambda: {**BAR, "usermeta": {"embedOptions": {"sourceHeader": "<script>"}}},
     lambda: {**BAR, "config": {"signals": [{"name": "x"}]}},
     lambda: {**BAR, "config": {"customFormatTypes": True}},
@@ -184,7 +247,9 @@ def test_the_spec_given_is_not_changed() -> None:
 
 
 def test_columns_that_rule_objects_are_no_fields() -> None:
-    checked = check_spec(BAR, [*COLUMNS, "__proto__"], [*TYPES, "VARCHAR"], [(*row, "x") for row in ROWS])
+    checked = check_spec(
+        BAR, [*COLUMNS, "__proto__"], [*TYPES, "VARCHAR"], [(*row, "x") for row in ROWS]
+    )
     assert "__proto__" not in checked.rows[0]
 
 
@@ -200,25 +265,33 @@ def test_cells_become_what_a_chart_can_use() -> None:
     rows = [(date(2024, 1, 1), Decimal("2.5"), float("nan")), (None, "3", 1.0)]
     spec = {"mark": "line", "encoding": {"x": {"field": "d"}, "y": {"field": "n"}}}
     checked = check_spec(spec, ["d", "n", "x"], ["DATE", "DECIMAL", "DOUBLE"], rows)
-    # Midnight where the reader is: a date alone would be midnight in Greenwich, the day before in America.
+    # Midnight where the reader is: a date alone would be midnight in Greenwich, the day before in
+    # America.
     assert checked.rows[0] == {"d": "2024-01-01T00:00:00", "n": 2.5, "x": None}
 
 
-# -- too many rows ----------------------------------------------------------------------------------------------------
+# -- too many rows ---------------------------------------------------------------------------------
 
 
 def test_many_rows_are_added_up_exactly_where_the_spec_adds_up() -> None:
     rows = [(f"c{number % 7}", number) for number in range(20_000)]
-    spec = {"mark": "bar", "encoding": {"x": {"field": "c"}, "y": {"field": "n", "aggregate": "sum"}}}
+    spec = {
+        "mark": "bar",
+        "encoding": {"x": {"field": "c"}, "y": {"field": "n", "aggregate": "sum"}},
+    }
     checked = check_spec(spec, ["c", "n"], ["VARCHAR", "BIGINT"], rows)
-    assert {row["c"]: row["n"] for row in checked.rows} == {f"c{key}": sum(range(key, 20_000, 7)) for key in range(7)}
+    assert {row["c"]: row["n"] for row in checked.rows} == {
+        f"c{key}": sum(range(key, 20_000, 7)) for key in range(7)
+    }
     assert checked.notes == ("20,000 rows were added up to 7 points",)
     assert f"{sum(range(0, 20_000, 7))}" in drawn(checked).svg().replace(",", "")
 
 
 def test_many_rows_are_counted_exactly() -> None:
     spec = {"mark": "bar", "encoding": {"x": {"field": "c"}, "y": {"aggregate": "count"}}}
-    checked = check_spec(spec, ["c"], ["VARCHAR"], [("ab"[number % 3 == 0],) for number in range(9_000)])
+    checked = check_spec(
+        spec, ["c"], ["VARCHAR"], [("ab"[number % 3 == 0],) for number in range(9_000)]
+    )
     assert checked.spec["encoding"]["y"]["aggregate"] == "sum"  # type: ignore[index, call-overload]
     svg = drawn(checked).svg().replace(",", "")
     assert "c: a; count: 6000" in svg
@@ -227,7 +300,9 @@ def test_many_rows_are_counted_exactly() -> None:
 
 def test_many_rows_without_sums_are_sampled_and_said_so() -> None:
     spec = {"mark": "point", "encoding": {"x": {"field": "a"}, "y": {"field": "b"}}}
-    checked = check_spec(spec, ["a", "b"], ["BIGINT", "BIGINT"], [(number, number * 2) for number in range(100_000)])
+    checked = check_spec(
+        spec, ["a", "b"], ["BIGINT", "BIGINT"], [(number, number * 2) for number in range(100_000)]
+    )
     assert len(checked.rows) <= MAX_POINTS
     assert checked.notes == ("5,000 of 100,000 rows are drawn, every 20th",)
 
@@ -235,23 +310,51 @@ def test_many_rows_without_sums_are_sampled_and_said_so() -> None:
 @pytest.mark.parametrize(
     "spec",
     [
-        {"mark": "bar", "encoding": {"x": {"field": "a", "bin": True}, "y": {"field": "b", "aggregate": "median"}}},
-        {"mark": "line", "encoding": {"x": {"field": "a"}, "y": {"field": "b", "aggregate": "sum"}}},
+        {
+            "mark": "bar",
+            "encoding": {
+                "x": {"field": "a", "bin": True},
+                "y": {"field": "b", "aggregate": "median"},
+            },
+        },
+        {
+            "mark": "line",
+            "encoding": {"x": {"field": "a"}, "y": {"field": "b", "aggregate": "sum"}},
+        },
         {"layer": [{"mark": "bar", "encoding": {"y": {"field": "b", "aggregate": "sum"}}}]},
-        {"transform": [{"filter": {"field": "a", "gt": 1}}], "mark": "point", "encoding": {"x": {"field": "a"}}},
+        {
+            "transform": [{"filter": {"field": "a", "gt": 1}}],
+            "mark": "point",
+            "encoding": {"x": {"field": "a"}},
+        },
     ],
 )
 def test_what_cannot_be_added_up_exactly_is_sent_back_to_sql(spec: dict[str, object]) -> None:
     with pytest.raises(ChartSpecError, match="aggregate in the SQL"):
-        check_spec(spec, ["a", "b"], ["BIGINT", "BIGINT"], [(number, number * 2) for number in range(10_000)])
+        check_spec(
+            spec,
+            ["a", "b"],
+            ["BIGINT", "BIGINT"],
+            [(number, number * 2) for number in range(10_000)],
+        )
 
 
 def test_too_many_categories_and_small_charts_are_sent_back() -> None:
     rows = [(f"c{number}", number) for number in range(1_000)]
     with pytest.raises(ChartSpecError, match=r"1,000 different values.*LIMIT"):
-        check_spec({"mark": "bar", "encoding": {"x": {"field": "c"}, "y": {"field": "n"}}}, ["c", "n"], [], rows)
+        check_spec(
+            {"mark": "bar", "encoding": {"x": {"field": "c"}, "y": {"field": "n"}}},
+            ["c", "n"],
+            [],
+            rows,
+        )
     with pytest.raises(ChartSpecError, match="1,000 small charts"):
-        check_spec({"mark": "bar", "encoding": {"row": {"field": "c"}, "y": {"field": "n"}}}, ["c", "n"], [], rows)
+        check_spec(
+            {"mark": "bar", "encoding": {"row": {"field": "c"}, "y": {"field": "n"}}},
+            ["c", "n"],
+            [],
+            rows,
+        )
 
 
 def test_an_empty_result_cannot_be_drawn() -> None:
@@ -259,7 +362,7 @@ def test_an_empty_result_cannot_be_drawn() -> None:
         check_spec(BAR, COLUMNS, TYPES, [])
 
 
-# -- drawings ---------------------------------------------------------------------------------------------------------
+# -- drawings --------------------------------------------------------------------------------------
 
 
 def test_png_has_its_header_and_size() -> None:
@@ -290,7 +393,12 @@ def test_a_drawing_too_large_is_refused_before_it_is_made_of_pixels() -> None:
 
 
 def test_html_stands_alone_and_no_cell_can_end_its_script() -> None:
-    checked = check_spec(BAR, COLUMNS, TYPES, [*ROWS, ("2024-01-01", "</script><script>alert(1)</script>", 1, 1, 2020)])
+    checked = check_spec(
+        BAR,
+        COLUMNS,
+        TYPES,
+        [*ROWS, ("2024-01-01", "</script><script>alert(1)</script>", 1, 1, 2020)],
+    )
     page = drawn(checked).html()
     assert page.count("</script") == 1
     assert "<script>alert" not in page
@@ -305,13 +413,17 @@ def test_text_has_the_labels_and_fits(width: int) -> None:
     checked = check({**BAR, "title": "Revenue"})
     lines = render_text(checked.spec, checked.rows, width).split("\n")
     assert lines[0] == "Revenue"
-    assert any(line.startswith("Germany") and "█" in line and line.endswith("4,302") for line in lines)
+    assert any(
+        line.startswith("Germany") and "█" in line and line.endswith("4,302") for line in lines
+    )
     assert any(line.startswith("美国") for line in lines)
     assert all(len(line) <= width for line in lines)
 
 
 def test_text_of_points_is_a_grid() -> None:
-    checked = check({"mark": "point", "encoding": {"x": {"field": "orders"}, "y": {"field": "revenue"}}})
+    checked = check(
+        {"mark": "point", "encoding": {"x": {"field": "orders"}, "y": {"field": "revenue"}}}
+    )
     text = render_text(checked.spec, checked.rows, 60)
     assert "●" in text or "█" in text
     assert "revenue against orders" in text
@@ -319,7 +431,10 @@ def test_text_of_points_is_a_grid() -> None:
 
 
 def test_text_of_months_adds_up_and_is_in_order() -> None:
-    encoding = {"x": {"field": "day", "timeUnit": "yearmonth"}, "y": {"field": "orders", "aggregate": "sum"}}
+    encoding = {
+        "x": {"field": "day", "timeUnit": "yearmonth"},
+        "y": {"field": "orders", "aggregate": "sum"},
+    }
     checked = check({"mark": "line", "encoding": encoding})
     lines = render_text(checked.spec, checked.rows, 60).split("\n")
     assert [line.split()[0] for line in lines] == [f"2024-{month:02d}" for month in range(1, 7)]
@@ -327,19 +442,41 @@ def test_text_of_months_adds_up_and_is_in_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "ends"), [("sum", ["14", "–", "0"]), ("mean", ["7", "–", "0"]), ("count", ["3", "1", "1"]), ("distinct", ["2", "0", "1"])]
+    ("kind", "ends"),
+    [
+        ("sum", ["14", "–", "0"]),
+        ("mean", ["7", "–", "0"]),
+        ("count", ["3", "1", "1"]),
+        ("distinct", ["2", "0", "1"]),
+    ],
 )
 def test_text_draws_null_as_no_number(kind: str, ends: list[str]) -> None:
-    spec = {"mark": "bar", "encoding": {"x": {"field": "c"}, "y": {"field": "n", "aggregate": kind}}}
-    checked = check_spec(spec, ["c", "n"], ["VARCHAR", "BIGINT"], [("a", 10), ("a", None), ("a", 4), ("b", None), ("z", 0)])
-    assert [line.split()[-1] for line in render_text(checked.spec, checked.rows, 60).split("\n")] == ends
+    spec = {
+        "mark": "bar",
+        "encoding": {"x": {"field": "c"}, "y": {"field": "n", "aggregate": kind}},
+    }
+    checked = check_spec(
+        spec,
+        ["c", "n"],
+        ["VARCHAR", "BIGINT"],
+        [("a", 10), ("a", None), ("a", 4), ("b", None), ("z", 0)],
+    )
+    assert [
+        line.split()[-1] for line in render_text(checked.spec, checked.rows, 60).split("\n")
+    ] == ends
 
 
 def test_text_draws_no_sum_where_the_chart_shows_none() -> None:
     rows = [("a", 1), ("a", 2), ("a", 9), ("b", 4), ("b", 5)]
     encoding = {"x": {"field": "c"}, "y": {"field": "n"}}
-    boxes = check_spec({"mark": {"type": "boxplot"}, "encoding": encoding}, ["c", "n"], ["VARCHAR", "BIGINT"], rows)
-    assert [line.split()[-1] for line in render_text(boxes.spec, boxes.rows, 60).split("\n")] == ["2", "4.5"]  # medians
+    boxes = check_spec(
+        {"mark": {"type": "boxplot"}, "encoding": encoding}, ["c", "n"], ["VARCHAR", "BIGINT"], rows
+    )
+    # medians
+    assert [line.split()[-1] for line in render_text(boxes.spec, boxes.rows, 60).split("\n")] == [
+        "2",
+        "4.5",
+    ]
     spread = {"mark": "bar", "encoding": encoding | {"y": {"field": "n", "aggregate": "stdev"}}}
     checked = check_spec(spread, ["c", "n"], ["VARCHAR", "BIGINT"], rows)
     assert render_text(checked.spec, checked.rows, 60) == "(no text form of this chart)"
@@ -347,14 +484,17 @@ def test_text_draws_no_sum_where_the_chart_shows_none() -> None:
 
 def test_text_is_clean_of_control_characters() -> None:
     checked = check_spec(
-        {"mark": "bar", "encoding": {"x": {"field": "c"}, "y": {"field": "n"}}}, ["c", "n"], [], [("\x1b[2Jred\nline", 1), ("b", -2)]
+        {"mark": "bar", "encoding": {"x": {"field": "c"}, "y": {"field": "n"}}},
+        ["c", "n"],
+        [],
+        [("\x1b[2Jred\nline", 1), ("b", -2)],
     )
     text = render_text(checked.spec, checked.rows, 60)
     assert "\x1b" not in text
     assert len(text.split("\n")) == 2
 
 
-# -- wishes -----------------------------------------------------------------------------------------------------------
+# -- wishes ----------------------------------------------------------------------------------------
 
 
 def shape(wish: str) -> tuple[str, dict[str, str]]:
@@ -362,7 +502,11 @@ def shape(wish: str) -> tuple[str, dict[str, str]]:
     assert drawn(checked).svg()
     mark, encoding = checked.spec["mark"], checked.spec["encoding"]
     assert isinstance(encoding, dict)
-    told = {name: str(one.get("field", one.get("aggregate"))) for name, one in encoding.items() if isinstance(one, dict)}
+    told = {
+        name: str(one.get("field", one.get("aggregate")))
+        for name, one in encoding.items()
+        if isinstance(one, dict)
+    }
     return str(mark["type"] if isinstance(mark, dict) else mark), told
 
 
@@ -381,14 +525,20 @@ def shape(wish: str) -> tuple[str, dict[str, str]]:
         ("散点图", "point", {"x": "revenue", "y": "orders"}),
         ("histogram of revenue", "bar", {"x": "revenue", "y": "count"}),
         ("orders 的分布", "bar", {"x": "orders", "y": "count"}),
-        ("line of revenue by month, one line per country", "line", {"x": "day", "y": "revenue", "color": "country"}),
+        (
+            "line of revenue by month, one line per country",
+            "line",
+            {"x": "day", "y": "revenue", "color": "country"},
+        ),
         ("revenue per country and month", "line", {"x": "day", "y": "revenue", "color": "country"}),
         ("area chart of orders by day", "area", {"x": "day", "y": "orders", "color": "country"}),
         ("revenue by year", "line", {"x": "year", "y": "revenue", "color": "country"}),
         ("", "line", {"x": "day", "y": "revenue", "color": "country"}),
     ],
 )
-def test_a_wish_becomes_a_chart_of_the_right_shape(wish: str, mark: str, fields: dict[str, str]) -> None:
+def test_a_wish_becomes_a_chart_of_the_right_shape(
+    wish: str, mark: str, fields: dict[str, str]
+) -> None:
     found, told = shape(wish)
     assert found == mark
     assert fields.items() <= told.items()
@@ -415,14 +565,33 @@ def test_a_wish_by_month_gathers_days_into_months() -> None:
     ],
     ids=lambda value: str(value)[:30],
 )
-@pytest.mark.parametrize("wish", ["", "line", "bar", "pie", "scatter", "heatmap", "box plot", "饼图", "histogram", "area by month"])
-def test_every_shape_of_result_gets_a_chart_or_a_reason(columns: list[str], rows: list[tuple[object, ...]], wish: str) -> None:
+@pytest.mark.parametrize(
+    "wish",
+    [
+        "",
+        "line",
+        "bar",
+        "pie",
+        "scatter",
+        "heatmap",
+        "box plot",
+        "饼图",
+        "histogram",
+        "area by month",
+    ],
+)
+def test_every_shape_of_result_gets_a_chart_or_a_reason(
+    columns: list[str], rows: list[tuple[object, ...]], wish: str
+) -> None:
     types = ["ANY"] * len(columns)
     try:
         spec = default_spec(wish, columns, types, rows)
     except ChartSpecError as error:
         # Nothing to draw: two numbers that are no numbers, or a pie without names.
-        if columns not in (["n"], ["a", "b"], ["x", "y"], ["customer_id", "name"]) or not error.hint:
+        if (
+            columns not in (["n"], ["a", "b"], ["x", "y"], ["customer_id", "name"])
+            or not error.hint
+        ):
             raise
         return
     checked = check_spec(spec, columns, types, rows)
@@ -432,7 +601,12 @@ def test_every_shape_of_result_gets_a_chart_or_a_reason(columns: list[str], rows
 
 def test_several_measures_along_time_become_several_lines() -> None:
     rows = [("2024-01", 1, 2), ("2024-02", 3, 4), ("2024-03", 3, 4)]
-    checked = check_spec(default_spec("trend", ["month", "north", "south"], [], rows), ["month", "north", "south"], [], rows)
+    checked = check_spec(
+        default_spec("trend", ["month", "north", "south"], [], rows),
+        ["month", "north", "south"],
+        [],
+        rows,
+    )
     svg = drawn(checked).svg()
     assert "north" in svg
     assert "south" in svg
@@ -465,7 +639,9 @@ WORDS = [
 SCALARS = st.none() | st.booleans() | st.integers(-5, 10**12) | st.floats()
 JSONISH = st.recursive(
     SCALARS | st.sampled_from(["country", "day", "orders", "sum", "bar", "temporal", "x"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=4)
+    ),
     max_leaves=20,
 )
 

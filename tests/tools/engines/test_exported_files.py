@@ -1,4 +1,5 @@
-"""Forty files as people's programs export them, written blind: each loads right, or says what it could not.
+"""Forty files as people's programs export them, written blind: each loads right, or says what it
+could not.
 
 `evals/blind/README.md` tells how to read what each of them must come to.
 """
@@ -26,9 +27,16 @@ def plain(header: str) -> str:
     return " ".join(header.split("#")[0].split())
 
 
-def pair(must: Sequence[str], table: Sequence[str], values: Mapping[str, list[object]], *, index: bool) -> dict[str, str] | None:
-    """Return which loaded column each wanted one is, in order; None where one is missing or too many."""
-    must = [f"{name}#{must[: place + 1].count(name)}" if name and name in must[:place] else name for place, name in enumerate(must)]
+def pair(
+    must: Sequence[str], table: Sequence[str], values: Mapping[str, list[object]], *, index: bool
+) -> dict[str, str] | None:
+    """Return which loaded column each wanted one is, in order; None where one is missing or too
+    many.
+    """
+    must = [
+        f"{name}#{must[: place + 1].count(name)}" if name and name in must[:place] else name
+        for place, name in enumerate(must)
+    ]
     pairs: dict[str, str] = {}
     left = list(table)
     for place, want in enumerate(must):
@@ -53,18 +61,26 @@ def same(kind: str, want: object, cell: object) -> bool:
         return want is None and cell in (None, "")
     if kind == "numbers":
         number = isinstance(cell, int | float | Decimal) and not isinstance(cell, bool)
-        return number and abs(float(str(cell)) - float(str(want))) <= 1e-9 * max(1.0, abs(float(str(want))))
+        return number and abs(float(str(cell)) - float(str(want))) <= 1e-9 * max(
+            1.0, abs(float(str(want)))
+        )
     if kind == "dates":
         if isinstance(cell, datetime):
-            return cell.replace(tzinfo=None) == datetime.fromisoformat(str(want)).replace(tzinfo=None)
+            return cell.replace(tzinfo=None) == datetime.fromisoformat(str(want)).replace(
+                tzinfo=None
+            )
         return isinstance(cell, date) and cell.isoformat() == want
     if kind == "booleans":
-        return cell is want or (not isinstance(cell, bool) and (isinstance(cell, str) or cell == want))
+        return cell is want or (
+            not isinstance(cell, bool) and (isinstance(cell, str) or cell == want)
+        )
     # A number, time or date is right only where it looks as the file has it.
     return isinstance(cell, str | int | time | date) and str(cell).replace("\r\n", "\n") == want
 
 
-def faults(database: Database, table: Table, must: Mapping[str, Any], notes: Sequence[LoadNote]) -> tuple[list[str], list[str]]:
+def faults(
+    database: Database, table: Table, must: Mapping[str, Any], notes: Sequence[LoadNote]
+) -> tuple[list[str], list[str]]:
     """Return what is wrong with a table in silence, and what it says that it could not."""
     rows = database.run(f"SELECT * FROM {table.sql_name}").rows
     names = [column.name for column in table.columns]
@@ -82,9 +98,15 @@ def faults(database: Database, table: Table, must: Mapping[str, Any], notes: Seq
     for kind in ("numbers", "dates", "texts", "booleans"):
         for column, wanted in must.get(kind, {}).items():
             cells = values[pairs[column]][: len(wanted)] if column in pairs else []
-            off = [(want, cell) for want, cell in zip(wanted, cells, strict=False) if not same(kind, want, cell)]
+            off = [
+                (want, cell)
+                for want, cell in zip(wanted, cells, strict=False)
+                if not same(kind, want, cell)
+            ]
             if len(cells) != len(wanted) or off:
-                (said if pairs.get(column) in noted else wrong).append(f"{kind} {column}: {off[:3]}")
+                (said if pairs.get(column) in noted else wrong).append(
+                    f"{kind} {column}: {off[:3]}"
+                )
     for column, question in must.get("ambiguous", {}).items():
         if pairs.get(column, column) not in noted:
             wrong.append(f"{column}: in silence {question}")
@@ -111,8 +133,17 @@ def verdict(entry: Mapping[str, Any]) -> tuple[str, list[str]]:
             return "wrong", [f"{len(tables)} tables"]
         wrong, said = [], []
         for sheet in sheets:
-            table = tables[0] if len(sheets) == 1 else next(t for t in tables if f"sheet {sheet['sheet']}" in str(t.comment))
-            here = faults(database, table, sheet, [note for note in database.notes if note.table in ("", table.name)])
+            table = (
+                tables[0]
+                if len(sheets) == 1
+                else next(t for t in tables if f"sheet {sheet['sheet']}" in str(t.comment))
+            )
+            here = faults(
+                database,
+                table,
+                sheet,
+                [note for note in database.notes if note.table in ("", table.name)],
+            )
             wrong += here[0]
             said += here[1]
     if wrong or (said and not entry["or_note"]):
@@ -131,9 +162,19 @@ def test_files_that_differ_by_a_year_are_one_table_that_says_which(folder: str) 
     together = next(entry["together"] for entry in EXPORTS if entry["file"].startswith(folder))
     with Database.open(str(FOLDER / folder), isolation="none") as database:
         [table] = database.catalog().tables
-        assert [column.name for column in table.columns][: len(together["columns"])] == together["columns"]
-        [which] = [column.name for column in table.columns if column.name not in together["columns"]]
-        counts = database.run(f'SELECT "{which}", count(*) FROM {table.sql_name} GROUP BY 1 ORDER BY 1').rows
+        assert [column.name for column in table.columns][: len(together["columns"])] == together[
+            "columns"
+        ]
+        [which] = [
+            column.name for column in table.columns if column.name not in together["columns"]
+        ]
+        counts = database.run(
+            f'SELECT "{which}", count(*) FROM {table.sql_name} GROUP BY 1 ORDER BY 1'
+        ).rows
         assert sum(int(str(count)) for _, count in counts) == together["rows"]
-        assert ["2023" in str(counts[0][0]), "2024" in str(counts[1][0]), len(counts)] == [True, True, 2]
+        assert ["2023" in str(counts[0][0]), "2024" in str(counts[1][0]), len(counts)] == [
+            True,
+            True,
+            2,
+        ]
         assert "files_joined" in {note.code for note in database.notes}

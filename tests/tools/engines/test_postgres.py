@@ -1,4 +1,6 @@
-"""What PostgreSQL alone has: roles, schemas, a pool, a server that is told to stop; on a real server."""
+"""What PostgreSQL alone has: roles, schemas, a pool, a server that is told to stop; on a real
+server.
+"""
 
 import subprocess
 import sys
@@ -34,7 +36,10 @@ from tests.tools.test_catalog import call
 
 WAIT_SECONDS = 20
 SLOW = "SELECT count(*) FROM numbers a, numbers b, numbers c, numbers d"
-AT_WORK = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'longtable' AND state = 'active' AND query LIKE 'FETCH%'"
+AT_WORK = (
+    "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'longtable' AND state ="
+    " 'active' AND query LIKE 'FETCH%'"
+)
 
 
 @pytest.fixture
@@ -70,18 +75,25 @@ def in_thread(work: Callable[[], object]) -> tuple[threading.Thread, list[Except
     return thread, caught
 
 
-# -- opening --------------------------------------------------------------------------------------------------------
+# -- opening ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg", "postgresql+psycopg2"])
+@pytest.mark.parametrize(
+    "scheme", ["postgresql", "postgres", "postgresql+psycopg", "postgresql+psycopg2"]
+)
 def test_every_spelling_of_the_scheme_opens_the_database(scheme: str, place: str) -> None:
     with Database.open(scheme + place.removeprefix("postgresql")) as database:
-        assert (database.dialect, database.run("SELECT count(*) FROM people").rows) == ("postgres", [(4,)])
+        assert (database.dialect, database.run("SELECT count(*) FROM people").rows) == (
+            "postgres",
+            [(4,)],
+        )
         assert database.name == place.partition("/db")[2].partition("?")[0].join(("db", ""))
 
 
 def test_no_password_is_shown_anywhere(place: str) -> None:
-    url = place.replace("postgres:@", "postgres@").replace("postgresql://postgres@", "postgresql://postgres:s3cr%40t@")
+    url = place.replace("postgres:@", "postgres@").replace(
+        "postgresql://postgres@", "postgresql://postgres:s3cr%40t@"
+    )
     with Database.open(url) as database:
         assert "s3cr" not in repr(database.url) + str(vars(database))
         assert database.url.startswith("postgresql://postgres@")
@@ -110,16 +122,26 @@ def test_without_the_driver_the_error_names_the_extra() -> None:
         "try: Database.open('postgresql://host/x')\n"
         "except ConfigError as error: print(error)"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    ).stdout
     assert "pip install -e '.[postgres]'" in said
 
 
 def test_the_driver_is_loaded_for_postgresql_only() -> None:
-    code = "import sys, longtable.tools.database, longtable.tools.sql.wall; print('psycopg' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout.strip() == "False"
+    code = (
+        "import sys, longtable.tools.database, longtable.tools.sql.wall; print('psycopg' in"
+        " sys.modules)"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        ).stdout.strip()
+        == "False"
+    )
 
 
-# -- stopping and waiting -------------------------------------------------------------------------------------------
+# -- stopping and waiting --------------------------------------------------------------------------
 
 
 def test_cancelling_a_run_cancels_the_query_in_the_server(place: str) -> None:
@@ -146,19 +168,32 @@ def test_the_server_itself_knows_the_limits(place: str) -> None:
     with open_at(place, limits=QueryLimits(seconds=7)) as database:
         engine = database.engine
         assert isinstance(engine, PostgresEngine)
-        names = ("transaction_read_only", "default_transaction_read_only", "transaction_isolation", "search_path", "temp_file_limit")
-        asked = ", ".join(f"current_setting('{name}')" for name in (*names, "statement_timeout", "lock_timeout"))
+        names = (
+            "transaction_read_only",
+            "default_transaction_read_only",
+            "transaction_isolation",
+            "search_path",
+            "temp_file_limit",
+        )
+        asked = ", ".join(
+            f"current_setting('{name}')" for name in (*names, "statement_timeout", "lock_timeout")
+        )
         found = database.read(f"SELECT {asked}, current_user", seconds=7)[0]
         assert found[:5] == ("on", "on", "repeatable read", "public, pg_temp", "976562kB")
         assert str(found[5]) == "7s" or 6_000 < int(str(found[5]).removesuffix("ms")) < 7_000
         assert found[6:] == ("5s", "pg_read_all_data")
 
 
-def test_too_slow_is_not_waited_for_a_connection(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_slow_is_not_waited_for_a_connection(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with Database.open(place, limits=QueryLimits(seconds=60), busy_seconds=0.2) as database:
         database.catalog()
         cancel = Cancel()
-        threads = [in_thread(lambda: database.run(SLOW, cancel=cancel))[0] for _ in range(postgres.MAX_CONNECTIONS)]
+        threads = [
+            in_thread(lambda: database.run(SLOW, cancel=cancel))[0]
+            for _ in range(postgres.MAX_CONNECTIONS)
+        ]
         assert eventually(lambda: at_work(place) == postgres.MAX_CONNECTIONS)
         with pytest.raises(ConnectionWaitError, match="was not started") as caught:
             database.run("SELECT 1")
@@ -174,7 +209,10 @@ def test_a_wait_for_a_connection_can_be_cancelled(place: str) -> None:
     with Database.open(place, limits=QueryLimits(seconds=60), busy_seconds=60) as database:
         database.catalog()
         first, second = Cancel(), Cancel()
-        threads = [in_thread(lambda: database.run(SLOW, cancel=first))[0] for _ in range(postgres.MAX_CONNECTIONS)]
+        threads = [
+            in_thread(lambda: database.run(SLOW, cancel=first))[0]
+            for _ in range(postgres.MAX_CONNECTIONS)
+        ]
         assert eventually(lambda: at_work(place) == postgres.MAX_CONNECTIONS)
         waiting, caught = in_thread(lambda: database.run("SELECT 1", cancel=second))
         second.cancel()
@@ -189,12 +227,21 @@ def test_connections_are_used_again_and_few(place: str) -> None:
     with open_at(place) as database:
         backends = {database.read("SELECT pg_backend_pid()", seconds=5)[0][0] for _ in range(10)}
         assert len(backends) == 1
-        threads = [in_thread(lambda: database.run("SELECT count(*) FROM numbers a, numbers b WHERE a.n = b.n")) for _ in range(30)]
+        threads = [
+            in_thread(
+                lambda: database.run("SELECT count(*) FROM numbers a, numbers b WHERE a.n = b.n")
+            )
+            for _ in range(30)
+        ]
         for thread, caught in threads:
             thread.join(WAIT_SECONDS)
             assert caught == []
-        mine = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'longtable' AND datname = current_database()"
-        assert int(postgres_server().run(place, mine)[0][0]) <= 2 * postgres.MAX_CONNECTIONS  # the session's own Database has some
+        mine = (
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'longtable' AND datname"
+            " = current_database()"
+        )
+        # The session's own Database has some.
+        assert int(postgres_server().run(place, mine)[0][0]) <= 2 * postgres.MAX_CONNECTIONS
 
 
 def test_a_connection_that_the_server_closed_is_replaced(place: str) -> None:
@@ -227,17 +274,24 @@ def test_large_rows_are_stopped_in_the_server(place: str) -> None:
 
 
 def test_temporary_space_has_its_own_limit_and_error(place: str) -> None:
-    with open_at(place, limits=QueryLimits(temp_bytes=1_000_000)) as database, pytest.raises(TempSpaceError, match="1,000,000") as caught:
-        database.run("SELECT a.n FROM numbers a, numbers b ORDER BY a.n * b.n LIMIT 1 OFFSET 3000000")
+    with (
+        open_at(place, limits=QueryLimits(temp_bytes=1_000_000)) as database,
+        pytest.raises(TempSpaceError, match="1,000,000") as caught,
+    ):
+        database.run(
+            "SELECT a.n FROM numbers a, numbers b ORDER BY a.n * b.n LIMIT 1 OFFSET 3000000"
+        )
     assert caught.value.code == "temp_space"
 
 
 def test_two_million_rows_are_given_up_before_they_are_fetched(place: str) -> None:
     with open_at(place) as database, pytest.raises(TooManyRowsError):
-        database.run("SELECT a.n, b.n, 'some text that is not short at all' FROM numbers a, numbers b")
+        database.run(
+            "SELECT a.n, b.n, 'some text that is not short at all' FROM numbers a, numbers b"
+        )
 
 
-# -- the engine's wall ----------------------------------------------------------------------------------------------
+# -- the engine's wall -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -287,7 +341,10 @@ def test_a_plan_tells_what_is_read_called_and_written() -> None:
                             "Relation Name": "people",
                             "Filter": "(\"pg_ls_dir\"(p.x) = E'\\'a(')",
                         },
-                        {"Node Type": "Foreign Scan", "Relations": '(public.far) INNER JOIN ("Odd"."Name")'},
+                        {
+                            "Node Type": "Foreign Scan",
+                            "Relations": '(public.far) INNER JOIN ("Odd"."Name")',
+                        },
                         {"Node Type": "LockRows"},
                         {"Node Type": "Function Scan", "Function Name": "dblink"},
                     ],
@@ -305,10 +362,12 @@ def test_what_a_query_sets_does_not_outlive_it(place: str) -> None:
         for sql in ("SELECT set_config('work_mem', '1GB', false)", "SELECT pg_advisory_lock(77)"):
             database.read(sql, seconds=5)
         assert database.read("SELECT current_setting('work_mem')", seconds=5)[0][0] != "1GB"
-        assert postgres_server().run(place, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 77") == [(0,)]
+        assert postgres_server().run(
+            place, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 77"
+        ) == [(0,)]
 
 
-# -- roles, schemas, names ------------------------------------------------------------------------------------------
+# -- roles, schemas, names -------------------------------------------------------------------------
 
 ROLES = """
 CREATE TABLE open_table (id int, shown text, hidden text);
@@ -334,11 +393,16 @@ def for_roles(files: dict[str, Place]) -> str:
 
 def test_a_role_sees_what_it_may_read(for_roles: str) -> None:
     with Database.open(for_roles) as database:
-        assert {table.name: [column.name for column in table.columns] for table in database.catalog().tables} == {
+        assert {
+            table.name: [column.name for column in table.columns]
+            for table in database.catalog().tables
+        } == {
             "open_table": ["id", "shown"],
             "guarded": ["owner", "what"],
         }
-        assert call(database, "describe_tables", names=["open_table"])["tables"][0]["sample_rows"] == [[1, "seen"]]
+        assert call(database, "describe_tables", names=["open_table"])["tables"][0][
+            "sample_rows"
+        ] == [[1, "seen"]]
         assert database.run("SELECT what FROM guarded").rows == [("mine",)]
         with pytest.raises(QueryRefusedError):
             database.run("SELECT * FROM open_table")
@@ -346,7 +410,9 @@ def test_a_role_sees_what_it_may_read(for_roles: str) -> None:
             database.run("SELECT hidden FROM open_table")
 
 
-def test_a_superuser_gets_an_error_rather_than_rows_that_a_policy_leaves_out(for_roles: str) -> None:
+def test_a_superuser_gets_an_error_rather_than_rows_that_a_policy_leaves_out(
+    for_roles: str,
+) -> None:
     with Database.open(postgres_server().url("roles")) as database, pytest.raises(DatabaseError):
         database.run("SELECT what FROM guarded")
 
@@ -367,12 +433,25 @@ def test_names_mean_what_the_search_path_says(files: dict[str, Place]) -> None:
     url = postgres_server().create(SCHEMAS, search_path="b, public")
     with Database.open(url) as database:
         names = [table.name for table in database.catalog().tables]
-        assert names == ["t", "only", "public.t", '"dot.ted"', "public.pg_class", '"Odd.Schema".Odd', "a.t"]
+        assert names == [
+            "t",
+            "only",
+            "public.t",
+            '"dot.ted"',
+            "public.pg_class",
+            '"Odd.Schema".Odd',
+            "a.t",
+        ]
         assert database.run("SELECT x FROM t").rows == [("from b",)]
-        assert database.run("SELECT x FROM a.t UNION ALL SELECT x FROM public.t").rows == [("from a",), ("from public",)]
+        assert database.run("SELECT x FROM a.t UNION ALL SELECT x FROM public.t").rows == [
+            ("from a",),
+            ("from public",),
+        ]
         assert database.run('SELECT x FROM "dot.ted"').rows == []
         assert database.run('SELECT x FROM "Odd.Schema"."Odd"').columns == ("x",)
-        assert [row["name"] for row in call(database, "describe_tables", names=["a.t", "b.t"])["tables"]] == ["a.t", "t"]
+        assert [
+            row["name"] for row in call(database, "describe_tables", names=["a.t", "b.t"])["tables"]
+        ] == ["a.t", "t"]
         with pytest.raises(UnknownTableError):
             database.run("SELECT * FROM pg_class")
     with (
@@ -393,22 +472,30 @@ def test_names_mean_what_the_search_path_says(files: dict[str, Place]) -> None:
         ("SELECT main.people.name FROM main.people", "there is no table 'people'"),
     ],
 )
-def test_an_error_tells_what_postgresql_wants(sql: str, said: str, databases: dict[str, Database]) -> None:
+def test_an_error_tells_what_postgresql_wants(
+    sql: str, said: str, databases: dict[str, Database]
+) -> None:
     with pytest.raises(QueryFailedError) as caught:
         databases["postgres"].run(sql)
     assert said in str(caught.value)
 
 
-# -- the catalogue --------------------------------------------------------------------------------------------------
+# -- the catalogue ---------------------------------------------------------------------------------
 
 
-def test_partitions_inheritance_views_enums_and_domains_are_known(databases: dict[str, Database]) -> None:
+def test_partitions_inheritance_views_enums_and_domains_are_known(
+    databases: dict[str, Database],
+) -> None:
     catalog = databases["postgres"].catalog()
     kinds = {table.name: table.kind for table in catalog.tables}
     assert kinds["measures"] == "table"
     assert not {"measures_2023", "measures_2024"} & kinds.keys()
     assert (kinds["by_city"], kinds["bosses"], kinds["safe_box"]) == ("view", "view", "table")
-    nested, measures, people = catalog.find("nested"), catalog.find("measures"), catalog.find("public.people")
+    nested, measures, people = (
+        catalog.find("nested"),
+        catalog.find("measures"),
+        catalog.find("public.people"),
+    )
     assert nested is not None
     assert measures is not None
     assert people is not None
@@ -421,10 +508,17 @@ def test_partitions_inheritance_views_enums_and_domains_are_known(databases: dic
         "interval",
         "timestamp with time zone",
     ]
-    assert (measures.rows_estimate, people.comment, people.columns[3].comment) == (3, "who works here", "thousand francs a year")
+    assert (measures.rows_estimate, people.comment, people.columns[3].comment) == (
+        3,
+        "who works here",
+        "thousand francs a year",
+    )
 
 
-@pytest.mark.parametrize(("denied", "hidden"), [("measures_2023", "measures"), ("safe_box", "safe"), ("people", "by_city")])
+@pytest.mark.parametrize(
+    ("denied", "hidden"),
+    [("measures_2023", "measures"), ("safe_box", "safe"), ("people", "by_city")],
+)
 def test_what_reads_a_denied_table_along_is_hidden(denied: str, hidden: str, place: str) -> None:
     with Database.open(place, policy=TablePolicy(denied=frozenset({denied}))) as database:
         assert database.catalog().find(hidden) is None
@@ -434,7 +528,9 @@ def test_what_reads_a_denied_table_along_is_hidden(denied: str, hidden: str, pla
 
 def test_four_hundred_tables_take_as_many_queries_as_four(files: dict[str, Place]) -> None:
     script = "".join(
-        f"CREATE TABLE t{index} (id int PRIMARY KEY, up int REFERENCES t{max(0, index - 1)} (id), n text);" for index in range(400)
+        f"CREATE TABLE t{index} (id int PRIMARY KEY, up int REFERENCES t{max(0, index - 1)} (id), n"
+        " text);"
+        for index in range(400)
     )
     with Database.open(postgres_server().create(script)) as database:
         seen: list[str] = []
@@ -456,7 +552,8 @@ def test_four_hundred_tables_take_as_many_queries_as_four(files: dict[str, Place
 
 def test_large_tables_are_estimated_and_small_ones_counted(files: dict[str, Place]) -> None:
     script = (
-        "CREATE TABLE large AS SELECT generate_series(1, 150000) AS n; CREATE TABLE small AS SELECT 1 AS n; ANALYZE; DELETE FROM small;"
+        "CREATE TABLE large AS SELECT generate_series(1, 150000) AS n; CREATE TABLE small AS SELECT"
+        " 1 AS n; ANALYZE; DELETE FROM small;"
     )
     with Database.open(postgres_server().create(script)) as database:
         large, small = call(database, "list_tables")["tables"]
@@ -464,7 +561,7 @@ def test_large_tables_are_estimated_and_small_ones_counted(files: dict[str, Plac
         assert small["rows"] == 0
 
 
-# -- values ---------------------------------------------------------------------------------------------------------
+# -- values ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -492,7 +589,10 @@ def test_large_tables_are_estimated_and_small_ones_counted(files: dict[str, Plac
         ("interval '1 day 2 hours'", "1 day, 2:00:00"),
         ("interval '1 year 2 months 3 days'", "1 year 2 mons 3 days"),
         ("interval '100000000 days'", "100000000 days, 0:00:00"),
-        ('\'{"a": [1, 2.50, null], "b": {"c": true}}\'::jsonb', {"a": [1, 2.5, None], "b": {"c": True}}),
+        (
+            '\'{"a": [1, 2.50, null], "b": {"c": true}}\'::jsonb',
+            {"a": [1, 2.5, None], "b": {"c": True}},
+        ),
         ("'12345678901234567890.5'::jsonb", "12345678901234567890.5"),
         ("'\"text\"'::json", "text"),
         ("ARRAY[1, NULL, 3]", [1, None, 3]),
@@ -519,7 +619,9 @@ def test_large_tables_are_estimated_and_small_ones_counted(files: dict[str, Plac
         ("'\x1b[31mred\x07'", "red"),
     ],
 )
-def test_values_of_every_kind_come_through(sql: str, cell: object, databases: dict[str, Database]) -> None:
+def test_values_of_every_kind_come_through(
+    sql: str, cell: object, databases: dict[str, Database]
+) -> None:
     assert call(databases["postgres"], "run_sql", sql=f"SELECT {sql} AS x")["rows"] == [[cell]]
 
 
@@ -549,7 +651,9 @@ def test_rows_keep_their_order(databases: dict[str, Database]) -> None:
         ({"text": "1 day", "table": "nested"}, ("nested", "spent", "1 day", "exact")),
     ],
 )
-def test_find_values_reads_postgresql_types(arguments: dict[str, str], found: tuple[object, ...], databases: dict[str, Database]) -> None:
+def test_find_values_reads_postgresql_types(
+    arguments: dict[str, str], found: tuple[object, ...], databases: dict[str, Database]
+) -> None:
     answer = call(databases["postgres"], "find_values", **arguments)
     match = answer["matches"][0]
     assert (match["table"], match["column"], match["value"], match["match"]) == found

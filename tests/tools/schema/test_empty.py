@@ -1,4 +1,6 @@
-"""A query that finds nothing says which condition is at fault, and what the column holds instead."""
+"""A query that finds nothing says which condition is at fault, and what the column holds
+instead.
+"""
 
 import json
 from typing import Any
@@ -15,19 +17,48 @@ from tests.tools.databases import Place, open_at
 
 def told(database: Database, sql: str) -> dict[str, Any]:
     run = next(tool for tool in database_tools(database) if tool.name == "run_sql")
-    answer: dict[str, Any] = json.loads(run.invoke({"name": "run_sql", "args": {"sql": sql}, "id": "1", "type": "tool_call"}).text)
+    answer: dict[str, Any] = json.loads(
+        run.invoke({"name": "run_sql", "args": {"sql": sql}, "id": "1", "type": "tool_call"}).text
+    )
     return answer
 
 
 @pytest.mark.parametrize(
     ("sql", "condition", "help_"),
     [
-        ("SELECT * FROM people WHERE city = 'bern' AND salary > 10", "city = 'bern'", {"column": "city", "nearest": ["Bern"]}),
-        ("SELECT count(*) FROM people p WHERE p.city = 'Bren' AND p.id > 0", "city = 'Bren'", {"column": "city", "nearest": ["Bern"]}),
-        ("SELECT sum(salary) FROM people WHERE city IN ('berne', 'genf')", "", {"column": "city", "nearest": ["Bern", "Genf"]}),
-        ("SELECT b.name FROM people b JOIN people w ON w.boss_id = b.id WHERE w.name LIKE '%ada%x'", "", {"column": "name"}),
-        ("SELECT * FROM people WHERE salary > 1000 AND city = 'Bern'", "salary > 1000", {"column": "salary", "least": 50, "most": 90.5}),
-        ("SELECT * FROM people WHERE salary BETWEEN 1 AND 2", "salary BETWEEN 1 AND 2", {"column": "salary", "least": 50, "most": 90.5}),
+        (
+            "SELECT * FROM people WHERE city = 'bern' AND salary > 10",
+            "city = 'bern'",
+            {"column": "city", "nearest": ["Bern"]},
+        ),
+        (
+            "SELECT count(*) FROM people p WHERE p.city = 'Bren' AND p.id > 0",
+            "city = 'Bren'",
+            {"column": "city", "nearest": ["Bern"]},
+        ),
+        (
+            "SELECT sum(salary) FROM people WHERE city IN ('berne', 'genf')",
+            "",
+            {"column": "city", "nearest": ["Bern", "Genf"]},
+        ),
+        (
+            (
+                "SELECT b.name FROM people b JOIN people w ON w.boss_id = b.id WHERE w.name LIKE"
+                " '%ada%x'"
+            ),
+            "",
+            {"column": "name"},
+        ),
+        (
+            "SELECT * FROM people WHERE salary > 1000 AND city = 'Bern'",
+            "salary > 1000",
+            {"column": "salary", "least": 50, "most": 90.5},
+        ),
+        (
+            "SELECT * FROM people WHERE salary BETWEEN 1 AND 2",
+            "salary BETWEEN 1 AND 2",
+            {"column": "salary", "least": 50, "most": 90.5},
+        ),
         ("SELECT 名称 FROM 客户 WHERE 城市 = '上'", "", {"column": "城市", "nearest": ["上海"]}),
         (
             "WITH t AS (SELECT * FROM people WHERE city = 'Genff') SELECT * FROM t WHERE t.id > 0",
@@ -67,12 +98,16 @@ def test_conditions_that_fail_only_together_are_not_blamed(database: Database) -
         "SELECT 0 AS n",
     ],
 )
-def test_nothing_is_said_of_a_query_that_finds_something_or_compares_nothing(sql: str, database: Database) -> None:
+def test_nothing_is_said_of_a_query_that_finds_something_or_compares_nothing(
+    sql: str, database: Database
+) -> None:
     assert "empty" not in told(database, sql) or not told(database, sql)["empty"]["at_fault"]
 
 
 def test_what_a_policy_masks_is_not_told(dialect: str, files: dict[str, Place]) -> None:
-    with open_at(files[dialect], policy=TablePolicy(masked_columns=frozenset({"people.city"}))) as database:
+    with open_at(
+        files[dialect], policy=TablePolicy(masked_columns=frozenset({"people.city"}))
+    ) as database:
         answer = told(database, "SELECT id FROM people WHERE city = 'bern'")
         [fault] = answer["empty"]["at_fault"]
         assert fault["column"] == "city"

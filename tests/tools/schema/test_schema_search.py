@@ -1,4 +1,6 @@
-"""Finding the way in a big schema: search, inferred keys, statistics, values with a slip of the pen; on real files and a real server."""
+"""Finding the way in a big schema: search, inferred keys, statistics, values with a slip of the
+pen; on real files and a real server.
+"""
 
 import json
 import sqlite3
@@ -39,10 +41,14 @@ CREATE VIEW open_orders AS SELECT * FROM orders WHERE state = 'open';
 
 @pytest.fixture(scope="module")
 def shops(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Database]]:
-    opened = {dialect: open_at(make(tmp_path_factory.mktemp("shop"), dialect, f"BEGIN; {SHOP} COMMIT;")) for dialect in DIALECTS}
+    opened = {
+        dialect: open_at(make(tmp_path_factory.mktemp("shop"), dialect, f"BEGIN; {SHOP} COMMIT;"))
+        for dialect in DIALECTS
+    }
     for database in opened.values():
         looks = 0
-        while looks == 0 or (database.knowledge().unsampled and looks < 20):  # on a busy machine one look is not enough
+        while looks == 0 or (database.knowledge().unsampled and looks < 20):
+            # On a busy machine one look is not enough.
             find_columns(database, "city")
             looks += 1
     yield opened
@@ -60,17 +66,27 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     """400 tables, some with Chinese names, one of hostile text, one view that cannot be read."""
     subjects = ["invoice", "shipment", "PayrollRun", "vendor_rating", "库存记录"]
     script = [
-        f'CREATE TABLE "{subjects[n % 5]}_{n:03}" (id INTEGER PRIMARY KEY, amount_{n} REAL, "备注{n}" TEXT, note TEXT);' for n in range(396)
+        f'CREATE TABLE "{subjects[n % 5]}_{n:03}" (id INTEGER PRIMARY KEY, amount_{n} REAL,'
+        f' "备注{n}" TEXT, note TEXT);'
+        for n in range(396)
     ]
     quoted = HOSTILE.replace('"', '""')
     script += [
         f'CREATE TABLE "{quoted}" (id INTEGER, "{quoted}" TEXT);',
         "CREATE TABLE EmployeeSalaryHistory (EmployeeID INTEGER, BaseSalary REAL, grade TEXT);",
         "INSERT INTO EmployeeSalaryHistory VALUES (1, 10, 'senior astronomer');",
-        "CREATE TABLE gone (id INTEGER); CREATE VIEW unreadable AS SELECT id FROM gone; DROP TABLE gone;",
-        "CREATE VIEW slow_ledger AS WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT x AS entry FROM t;",
+        (
+            "CREATE TABLE gone (id INTEGER); CREATE VIEW unreadable AS SELECT id FROM gone; DROP"
+            " TABLE gone;"
+        ),
+        (
+            "CREATE VIEW slow_ledger AS WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1"
+            " FROM t) SELECT x AS entry FROM t;"
+        ),
     ]
-    with open_at(make(tmp_path_factory.mktemp("large"), "sqlite", f"BEGIN; {''.join(script)} COMMIT;")) as database:
+    with open_at(
+        make(tmp_path_factory.mktemp("large"), "sqlite", f"BEGIN; {''.join(script)} COMMIT;")
+    ) as database:
         yield database
 
 
@@ -106,7 +122,9 @@ def change(place: Path | str, script: str) -> None:
         ("ＣＩＴＹ categories", {"city", "category"}),
     ],
 )
-def test_names_are_split_on_case_underscores_digits_and_pairs_of_characters(text: str, found: set[str]) -> None:
+def test_names_are_split_on_case_underscores_digits_and_pairs_of_characters(
+    text: str, found: set[str]
+) -> None:
     assert set(terms(text)) == found
 
 
@@ -164,7 +182,9 @@ def test_hostile_names_are_found_exactly_and_run_nothing(large: Database) -> Non
         ("placd_on", "orders.placed_on", None),
     ],
 )
-def test_columns_are_found_by_name_value_and_slip(text: str, first: str, match: list[str] | None, shop: Database) -> None:
+def test_columns_are_found_by_name_value_and_slip(
+    text: str, first: str, match: list[str] | None, shop: Database
+) -> None:
     answer = told(find_columns(shop, text))
     assert columns(answer)[0] == first
     assert match is None or answer["columns"][0]["match"] == match
@@ -186,27 +206,41 @@ def test_find_columns_says_when_there_are_more(large: Database) -> None:
 
 def test_a_denied_table_is_in_no_search(shop: Database) -> None:
     assert "vault" not in names(told(list_tables(shop, "vault combination seven")))
-    assert not any("vault" in name for name in columns(told(find_columns(shop, "combination seven"))))
+    assert not any(
+        "vault" in name for name in columns(told(find_columns(shop, "combination seven")))
+    )
 
 
 def test_what_a_policy_hides_or_masks_is_in_no_answer(dialect: str, tmp_path: Path) -> None:
-    policy = TablePolicy(denied_columns=frozenset({"customers.city"}), masked_columns=frozenset({"customers.full_name", "orders.total"}))
+    policy = TablePolicy(
+        denied_columns=frozenset({"customers.city"}),
+        masked_columns=frozenset({"customers.full_name", "orders.total"}),
+    )
     with open_at(make(tmp_path, dialect, f"BEGIN; {SHOP} COMMIT;"), policy=policy) as database:
         answers = [
             describe_tables(database, ["customers", "orders"]),
-            *(find_columns(database, text) for text in ("city", "Jefferson", "Lovelace", "full name")),
+            *(
+                find_columns(database, text)
+                for text in ("city", "Jefferson", "Lovelace", "full name")
+            ),
             *(find_values(database, text) for text in ("Jefferson City", "Lovelace", "Lovelase")),
             list_tables(database, "lovelace"),
         ]
         shown = dumps(answers)
         assert not [word for word in ("city", "Jefferson", "Lovelace", "10.5") if word in shown]
         [customers, orders] = told(answers[0])["tables"]
-        assert {column["name"]: column.get("values") for column in customers["columns"]}["tier"] == ["gold"]
+        assert {column["name"]: column.get("values") for column in customers["columns"]}[
+            "tier"
+        ] == ["gold"]
         assert "inferred_reference" in dumps(orders)
 
 
-def test_values_not_looked_at_yet_are_looked_at_by_the_next_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = "".join(f"CREATE TABLE t{n} (body TEXT); INSERT INTO t{n} VALUES ('word{n}x');" for n in range(30))
+def test_values_not_looked_at_yet_are_looked_at_by_the_next_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = "".join(
+        f"CREATE TABLE t{n} (body TEXT); INSERT INTO t{n} VALUES ('word{n}x');" for n in range(30)
+    )
     with open_at(make(tmp_path, "sqlite", f"BEGIN; {script} COMMIT;")) as database:
         monkeypatch.setattr(knowledge, "SAMPLE_SECONDS", 0)
         assert told(find_columns(database, "body"))["incomplete"] is True
@@ -234,14 +268,21 @@ def test_statistics_tell_ranges_nulls_and_few_values(shop: Database) -> None:
     assert held["memo"]["nulls"] == 2
 
 
-def test_a_large_table_is_sampled_all_over_and_says_so(dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_table_is_sampled_all_over_and_says_so(
+    dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sampling.WHOLE_ROWS, "duckdb", 10_000)
     series = {
-        "sqlite": "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t WHERE x < 60000) INSERT INTO big SELECT x FROM t;",
+        "sqlite": (
+            "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t WHERE x < 60000) INSERT"
+            " INTO big SELECT x FROM t;"
+        ),
         "duckdb": "INSERT INTO big SELECT range + 1 FROM range(60000);",
         "postgres": "INSERT INTO big SELECT generate_series(1, 60000); ANALYZE big;",
     }
-    with open_at(make(tmp_path, dialect, f"CREATE TABLE big (n INTEGER); {series[dialect]}")) as database:
+    with open_at(
+        make(tmp_path, dialect, f"CREATE TABLE big (n INTEGER); {series[dialect]}")
+    ) as database:
         [big] = told(describe_tables(database, ["big"]))["tables"]
     assert "sample of" in str(big["statistics_from"])
     [column] = big["columns"]
@@ -267,7 +308,9 @@ def test_a_view_that_cannot_be_read_is_described_all_the_same(large: Database) -
         ("张伟商茂公司", "张伟商贸公司", "typo"),
     ],
 )
-def test_find_values_finds_plurals_and_slips(text: str, value: str, match: str, shop: Database) -> None:
+def test_find_values_finds_plurals_and_slips(
+    text: str, value: str, match: str, shop: Database
+) -> None:
     [found] = told(find_values(shop, text))["matches"]
     assert (found["value"], found["match"], found["count"]) == (value, match, 1)
 
@@ -283,7 +326,9 @@ def test_a_column_is_named_as_table_and_column(shop: Database) -> None:
 
 
 def test_find_values_says_how_many_more_there_are(dialect: str, tmp_path: Path) -> None:
-    script = "CREATE TABLE codes (code TEXT); INSERT INTO codes VALUES " + ", ".join(f"('code {n}')" for n in range(37))
+    script = "CREATE TABLE codes (code TEXT); INSERT INTO codes VALUES " + ", ".join(
+        f"('code {n}')" for n in range(37)
+    )
     with open_at(make(tmp_path, dialect, script)) as database:
         answer = told(find_values(database, "code", limit=5))
     assert (len(answer["matches"]), answer["more"], answer["more_matches"]) == (5, True, 32)
@@ -299,13 +344,19 @@ def test_a_cancelled_call_ends_at_once(shop: Database) -> None:
 
 
 @pytest.mark.parametrize("dialect", CHANGEABLE)
-def test_a_changed_schema_is_seen_by_refresh_and_its_tables_can_be_read(dialect: str, tmp_path: Path) -> None:
+def test_a_changed_schema_is_seen_by_refresh_and_its_tables_can_be_read(
+    dialect: str, tmp_path: Path
+) -> None:
     place = make(tmp_path, dialect, "CREATE TABLE a (x INTEGER); CREATE TABLE b (y INTEGER);")
     with open_at(place) as database:
         before = database.catalog()
         database.run("SELECT * FROM a")
         assert database.refresh() is before
-        change(place, "DROP TABLE b; ALTER TABLE a ADD COLUMN z TEXT; CREATE TABLE c (v INTEGER); CREATE TABLE vault (s TEXT);")
+        change(
+            place,
+            "DROP TABLE b; ALTER TABLE a ADD COLUMN z TEXT; CREATE TABLE c (v INTEGER); CREATE"
+            " TABLE vault (s TEXT);",
+        )
         after = database.refresh()
         assert {table.name for table in after.tables} == {"a", "c"}
         assert (before.hash, before.hashes["a"]) != (after.hash, after.hashes["a"])
@@ -326,7 +377,10 @@ def test_rows_change_no_schema(dialect: str, tmp_path: Path) -> None:
 
 
 def test_many_tables_at_once_are_described_without_statistics(shop: Database) -> None:
-    few, many = (told(describe_tables(shop, names)) for names in (["orders"], ["orders", "customers", "strays", "客户订单"]))
+    few, many = (
+        told(describe_tables(shop, names))
+        for names in (["orders"], ["orders", "customers", "strays", "客户订单"])
+    )
     assert "range" in dumps(few["tables"])
     assert "range" not in dumps(many["tables"])
     assert len(many["tables"]) == 4

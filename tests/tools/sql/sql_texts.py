@@ -1,4 +1,6 @@
-"""SQL texts of our own, hostile and legal, over the schema in `databases.py`; policy: everything but `vault` can be read."""
+"""SQL texts of our own, hostile and legal, over the schema in `databases.py`; policy: everything
+but `vault` can be read.
+"""
 
 from tests.tools.sql.sql_texts_postgres import POSTGRES_ALLOWED, POSTGRES_REFUSED, POSTGRES_STOPPED
 
@@ -57,7 +59,10 @@ BOTH_REFUSED = [
     "SELECT count(*) FILTER (WHERE EXISTS (SELECT 1 FROM vault)) FROM people",
     "WITH vault AS (SELECT * FROM vault) SELECT * FROM vault",
     "WITH RECURSIVE vault AS (SELECT * FROM vault) SELECT * FROM vault",
-    "WITH RECURSIVE vault AS (SELECT * FROM vault UNION ALL SELECT * FROM vault WHERE 1 = 0) SELECT * FROM vault",
+    (
+        "WITH RECURSIVE vault AS (SELECT * FROM vault UNION ALL SELECT * FROM vault WHERE 1 = 0)"
+        " SELECT * FROM vault"
+    ),
     "WITH people AS (SELECT * FROM vault) SELECT * FROM people",
     "WITH a AS (WITH vault AS (SELECT 1 AS x) SELECT * FROM vault) SELECT * FROM vault",
     "SELECT * FROM (WITH vault AS (SELECT 1 AS x) SELECT * FROM vault) AS s, vault",
@@ -139,12 +144,18 @@ REFUSED = {
         "SELECT * FROM people POSITIONAL JOIN vault",
         "SELECT * FROM people ASOF JOIN vault ON people.id >= vault.id",
         "SELECT * FROM people SEMI JOIN vault USING (id)",
-        "SELECT name FROM people QUALIFY row_number() OVER (ORDER BY (SELECT secret FROM vault)) = 1",
+        (
+            "SELECT name FROM people QUALIFY row_number() OVER (ORDER BY (SELECT secret FROM"
+            " vault)) = 1"
+        ),
         "SELECT [s FOR s IN (SELECT list(secret) FROM vault)]",
         "SELECT list_transform([1], lambda x: (SELECT secret FROM vault LIMIT 1))",
         "SELECT ARRAY(SELECT secret FROM vault)",
         "SELECT id FROM people UNION BY NAME SELECT id FROM vault",
-        "WITH RECURSIVE vault(id) USING KEY (id) AS (SELECT id FROM vault UNION SELECT 1) SELECT * FROM vault",
+        (
+            "WITH RECURSIVE vault(id) USING KEY (id) AS (SELECT id FROM vault UNION SELECT 1)"
+            " SELECT * FROM vault"
+        ),
         "SELECT * FROM query('SELECT * FROM vault')",
         "SELECT * FROM query_table('vault')",
         "SELECT * FROM query_table(['vault'])",
@@ -218,7 +229,10 @@ REFUSED = {
         "SELECT len(range(n)) FROM (SELECT 2000000000 AS n)",
         "SELECT length(repeat('x', n)) FROM (SELECT 2000000000 AS n)",
         "SELECT repeat('x', (random() * 1000000000)::INTEGER)",
-        "SELECT generate_series(TIMESTAMP '1900-01-01', TIMESTAMP '2100-01-01', INTERVAL 1 MICROSECOND)",
+        (
+            "SELECT generate_series(TIMESTAMP '1900-01-01', TIMESTAMP '2100-01-01', INTERVAL 1"
+            " MICROSECOND)"
+        ),
     ],
     "postgres": POSTGRES_REFUSED,
 }
@@ -227,8 +241,14 @@ STOPPED = {
     "sqlite": [
         "SELECT count(*) FROM numbers a, numbers b, numbers c, numbers d",
         "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT count(*) FROM t",
-        "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT x FROM t WHERE x < 0",
-        "WITH RECURSIVE t(s) AS (SELECT 'xxxxxxxx' UNION ALL SELECT s || s FROM t) SELECT max(length(s)) FROM t",
+        (
+            "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT x FROM t WHERE"
+            " x < 0"
+        ),
+        (
+            "WITH RECURSIVE t(s) AS (SELECT 'xxxxxxxx' UNION ALL SELECT s || s FROM t) SELECT"
+            " max(length(s)) FROM t"
+        ),
         "SELECT length(hex(hex(hex(hex(hex(printf('%100000d', 1)))))))",
         "SELECT length(replace(printf('%10000d', 1), ' ', printf('%10000d', 1)))",
         "SELECT length(group_concat(a.n || b.n || c.n)) FROM numbers a, numbers b, numbers c",
@@ -238,13 +258,19 @@ STOPPED = {
     "duckdb": [
         "SELECT count(*) FROM range(300000) a, range(300000) b WHERE (a.range * b.range) % 11 = 5",
         "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT count(*) FROM t",
-        "WITH RECURSIVE t(s) AS (SELECT 'xxxxxxxx' UNION ALL SELECT s || s FROM t) SELECT max(length(s)) FROM t",
+        (
+            "WITH RECURSIVE t(s) AS (SELECT 'xxxxxxxx' UNION ALL SELECT s || s FROM t) SELECT"
+            " max(length(s)) FROM t"
+        ),
         "SELECT * FROM range(2000000)",
         "SELECT count(*) FROM generate_series(1, 100000000000)",
         "SELECT a.range FROM range(100000) a, range(100000) b ORDER BY a.range * b.range",
         "SELECT string_agg(repeat('x', 10000), '') FROM range(1000000)",
         "SELECT list(a.range) FROM range(100000) a, range(100000) b",
-        "SELECT count(*) FROM (SELECT DISTINCT a.range * 100000 + b.range FROM range(100000) a, range(100000) b)",
+        (
+            "SELECT count(*) FROM (SELECT DISTINCT a.range * 100000 + b.range FROM range(100000) a,"
+            " range(100000) b)"
+        ),
         "SELECT repeat('x', 10000) FROM range(5000)",
     ],
     "postgres": POSTGRES_STOPPED,
@@ -264,21 +290,36 @@ BOTH_ALLOWED = [
     'SELECT o."table" FROM "order" AS o',
     "SELECT count(*), sum(salary), avg(salary), min(salary), max(salary) FROM people",
     "SELECT count(DISTINCT city) FROM people",
-    "SELECT city, count(*) AS n FROM people GROUP BY city HAVING count(*) > 0 ORDER BY n DESC, city LIMIT 3 OFFSET 0",
+    (
+        "SELECT city, count(*) AS n FROM people GROUP BY city HAVING count(*) > 0 ORDER BY n DESC,"
+        " city LIMIT 3 OFFSET 0"
+    ),
     "SELECT p.name, b.name FROM people p LEFT JOIN people b ON b.id = p.boss_id",
     "SELECT * FROM people NATURAL JOIN (SELECT 1 AS id)",
     "SELECT * FROM people CROSS JOIN (SELECT 1 AS one)",
-    "SELECT name FROM people WHERE city IN ('Bern', 'Genf') AND salary BETWEEN 1 AND 999999 AND name LIKE '%a%' AND boss_id IS NULL",
+    (
+        "SELECT name FROM people WHERE city IN ('Bern', 'Genf') AND salary BETWEEN 1 AND 999999 AND"
+        " name LIKE '%a%' AND boss_id IS NULL"
+    ),
     "SELECT name FROM people WHERE NOT EXISTS (SELECT 1 FROM people q WHERE q.boss_id = people.id)",
     "SELECT CASE WHEN salary > 10 THEN 'high' ELSE 'low' END AS level FROM people",
     "SELECT coalesce(city, 'none'), nullif(city, 'Bern'), ifnull(city, '') FROM people",
     "SELECT CAST(salary AS INTEGER), round(CAST(salary AS NUMERIC) / 3.0, 2), abs(-1) FROM people",
     "WITH a AS (SELECT id FROM people), b AS (SELECT id FROM a) SELECT count(*) FROM b",
     "WITH a(x) AS (SELECT id FROM people) SELECT x FROM a",
-    "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t WHERE x < 10) SELECT sum(x) FROM t",
-    "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t WHERE x < 10) SELECT count(*) FROM t",
-    "WITH RECURSIVE chain(id, depth) AS (SELECT id, 0 FROM people WHERE boss_id IS NULL UNION ALL"
-    " SELECT p.id, c.depth + 1 FROM people p JOIN chain c ON p.boss_id = c.id) SELECT max(depth) FROM chain",
+    (
+        "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t WHERE x < 10) SELECT sum(x)"
+        " FROM t"
+    ),
+    (
+        "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t WHERE x < 10) SELECT"
+        " count(*) FROM t"
+    ),
+    (
+        "WITH RECURSIVE chain(id, depth) AS (SELECT id, 0 FROM people WHERE boss_id IS NULL UNION"
+        " ALL SELECT p.id, c.depth + 1 FROM people p JOIN chain c ON p.boss_id = c.id) SELECT"
+        " max(depth) FROM chain"
+    ),
     "WITH a AS (WITH b AS (SELECT 1 AS x) SELECT x FROM b) SELECT x FROM a",
     "WITH vault AS (SELECT 1 AS x) SELECT x FROM vault",
     "WITH vault AS (SELECT 1 AS x), later AS (SELECT x FROM VAULT) SELECT x FROM later",
@@ -288,9 +329,18 @@ BOTH_ALLOWED = [
     "SELECT id FROM people INTERSECT SELECT boss_id FROM people",
     "SELECT id FROM people EXCEPT SELECT boss_id FROM people",
     "SELECT name, row_number() OVER (PARTITION BY city ORDER BY salary DESC) AS r FROM people",
-    "SELECT name, sum(salary) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM people",
-    "SELECT name, lag(salary, 1, 0) OVER w, first_value(name) OVER w FROM people WINDOW w AS (ORDER BY id)",
-    "SELECT rank() OVER (ORDER BY salary), dense_rank() OVER (ORDER BY salary), ntile(2) OVER (ORDER BY id) FROM people",
+    (
+        "SELECT name, sum(salary) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM"
+        " people"
+    ),
+    (
+        "SELECT name, lag(salary, 1, 0) OVER w, first_value(name) OVER w FROM people WINDOW w AS"
+        " (ORDER BY id)"
+    ),
+    (
+        "SELECT rank() OVER (ORDER BY salary), dense_rank() OVER (ORDER BY salary), ntile(2) OVER"
+        " (ORDER BY id) FROM people"
+    ),
     "SELECT sum(salary) FILTER (WHERE city = 'Bern') FROM people",
     "SELECT vault.name FROM people AS vault",
     "SELECT name AS vault FROM people",
@@ -314,7 +364,10 @@ BOTH_ALLOWED = [
 ALLOWED = {
     "sqlite": [
         "SELECT main.people.name FROM main.people",
-        "SELECT strftime('%Y', created), julianday(created), datetime(created, '+1 day') FROM audit",
+        (
+            "SELECT strftime('%Y', created), julianday(created), datetime(created, '+1 day') FROM"
+            " audit"
+        ),
         "SELECT [name], `city` FROM [people]",
         "SELECT printf('%.2f', salary), char(65, 66), iif(id > 1, 'a', 'b') FROM people",
         "SELECT name FROM people WHERE name GLOB 'A*'",
@@ -340,10 +393,19 @@ ALLOWED = {
         "SELECT * FROM people USING SAMPLE 3 ROWS",
         "SELECT * FROM people TABLESAMPLE 50%",
         "SELECT id::VARCHAR, TRY_CAST(name AS INTEGER), salary::DECIMAL(10, 2) FROM people",
-        "SELECT date_trunc('month', created), extract(year FROM created), year(created), strftime(created, '%Y-%m') FROM audit",
-        "SELECT created + INTERVAL 3 DAY, date_diff('day', created, DATE '2024-01-01'), DATE '2024-01-01' FROM audit",
+        (
+            "SELECT date_trunc('month', created), extract(year FROM created), year(created),"
+            " strftime(created, '%Y-%m') FROM audit"
+        ),
+        (
+            "SELECT created + INTERVAL 3 DAY, date_diff('day', created, DATE '2024-01-01'), DATE"
+            " '2024-01-01' FROM audit"
+        ),
         "SELECT now(), today(), current_timestamp",
-        "SELECT list_transform([1, 2], lambda x: x + 1), [x * 2 FOR x IN [1, 2] IF x > 1], {'a': 1}.a, MAP {'k': 1}",
+        (
+            "SELECT list_transform([1, 2], lambda x: x + 1), [x * 2 FOR x IN [1, 2] IF x > 1],"
+            " {'a': 1}.a, MAP {'k': 1}"
+        ),
         "SELECT unnest([1, 2]), unnest(range(3))",
         "SELECT i FROM range(5) AS t(i)",
         "SELECT * FROM generate_series(1, 10, 3)",
@@ -352,8 +414,14 @@ ALLOWED = {
         "SELECT repeat('#', id), bar(salary, 0, 100, 20) FROM people",
         "SELECT unnest(range(1, id + 1)) FROM people",
         "SELECT printf('%05d', id), format('{:>8}', name) FROM people",
-        "SELECT name FROM people WHERE name ILIKE 'a%' OR name SIMILAR TO 'A.*' OR regexp_matches(name, '^A')",
-        "SELECT median(salary), quantile_cont(salary, 0.9), stddev(salary), mode(city), arg_max(name, salary) FROM people",
+        (
+            "SELECT name FROM people WHERE name ILIKE 'a%' OR name SIMILAR TO 'A.*' OR"
+            " regexp_matches(name, '^A')"
+        ),
+        (
+            "SELECT median(salary), quantile_cont(salary, 0.9), stddev(salary), mode(city),"
+            " arg_max(name, salary) FROM people"
+        ),
         "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY salary) FROM people",
         "SELECT string_agg(name, ', ' ORDER BY name), list(name), histogram(city) FROM people",
         "SELECT city, grouping(city), count(*) FROM people GROUP BY ROLLUP (city)",

@@ -1,4 +1,6 @@
-"""SQL texts over the schema in `test_policy.py`: `staff.salary`, `badge.code`, `pay.salary` are denied, `email` is masked."""
+"""SQL texts over the schema in `test_policy.py`: `staff.salary`, `badge.code`, `pay.salary` are
+denied, `email` is masked.
+"""
 
 DENIED = {
     "all": [
@@ -12,7 +14,10 @@ DENIED = {
         "WITH staff AS (SELECT * FROM staff) SELECT * FROM staff",
         "WITH RECURSIVE staff AS (SELECT * FROM staff) SELECT * FROM staff",
         "WITH t(a, b, c, d, e, f) AS (SELECT * FROM staff) SELECT d FROM t",
-        "WITH a AS (WITH staff AS (SELECT 1 AS salary) SELECT * FROM staff) SELECT salary FROM staff",
+        (
+            "WITH a AS (WITH staff AS (SELECT 1 AS salary) SELECT * FROM staff) SELECT salary FROM"
+            " staff"
+        ),
         "SELECT x.d FROM staff AS x(a, b, c, d, e, f)",
         "SELECT name FROM staff WHERE salary > 7000000",
         "SELECT name, (SELECT max(salary) FROM staff) FROM staff",
@@ -159,10 +164,15 @@ HARMLESS = {
         "SELECT name, row_number() OVER (PARTITION BY city ORDER BY id) FROM staff",
         "SELECT name FROM staff UNION SELECT colour FROM badge",
         "SELECT staff_id FROM pay",
-        "WITH RECURSIVE up(id, name) AS (SELECT id, name FROM staff WHERE boss_id IS NULL UNION ALL"
-        " SELECT s.id, s.name FROM staff s JOIN up ON s.boss_id = up.id) SELECT * FROM up",
+        (
+            "WITH RECURSIVE up(id, name) AS (SELECT id, name FROM staff WHERE boss_id IS NULL UNION"
+            " ALL SELECT s.id, s.name FROM staff s JOIN up ON s.boss_id = up.id) SELECT * FROM up"
+        ),
     ],
-    "sqlite": ["SELECT main.staff.name FROM main.staff", "SELECT name FROM (staff JOIN badge ON staff_id = staff.id)"],
+    "sqlite": [
+        "SELECT main.staff.name FROM main.staff",
+        "SELECT name FROM (staff JOIN badge ON staff_id = staff.id)",
+    ],
     "duckdb": [
         "FROM staff",
         "SELECT p FROM pay p",
@@ -198,7 +208,10 @@ MASKED = {
         "SELECT x.d FROM (SELECT * FROM staff) AS x(a, b, c, d, e)",
         "SELECT name FROM staff UNION SELECT email FROM staff",
         "SELECT q FROM (SELECT name AS q FROM staff UNION ALL SELECT email FROM staff) AS t",
-        "SELECT n FROM (SELECT city AS n, id FROM staff UNION ALL SELECT email, id FROM staff) AS t",
+        (
+            "SELECT n FROM (SELECT city AS n, id FROM staff UNION ALL SELECT email, id FROM staff)"
+            " AS t"
+        ),
         "SELECT (SELECT max(t.email) FROM staff t) AS name",
         "SELECT CASE WHEN id = 1 THEN email ELSE 'x' END AS y FROM staff",
         "SELECT reached_at FROM contacts",
@@ -210,10 +223,16 @@ MASKED = {
         'SELECT "email" AS "Name" FROM staff',
         "SELECT a.name, b.email FROM staff a JOIN staff b ON a.id = b.id",
         "VALUES ((SELECT max(email) FROM staff))",
-        "WITH RECURSIVE up(id, name) AS (SELECT id, email FROM staff WHERE boss_id IS NULL UNION ALL"
-        " SELECT s.id, s.email FROM staff s JOIN up ON s.boss_id = up.id) SELECT name FROM up",
+        (
+            "WITH RECURSIVE up(id, name) AS (SELECT id, email FROM staff WHERE boss_id IS NULL"
+            " UNION ALL SELECT s.id, s.email FROM staff s JOIN up ON s.boss_id = up.id) SELECT name"
+            " FROM up"
+        ),
         "SELECT CAST(email AS INTEGER) FROM staff",
-        "SELECT id FROM staff WHERE CAST(email AS INTEGER) = 1 UNION SELECT CAST(email AS INTEGER) FROM staff",
+        (
+            "SELECT id FROM staff WHERE CAST(email AS INTEGER) = 1 UNION SELECT CAST(email AS"
+            " INTEGER) FROM staff"
+        ),
         "SELECT * FROM staff a, staff b",
         "SELECT t.* FROM (SELECT email AS x, id AS y FROM staff) AS t",
         "SELECT replace(email, '@', '#') AS id FROM staff",
@@ -307,9 +326,15 @@ MASKED = {
 MASKED_OPEN = {
     "all": [
         "SELECT name FROM staff WHERE email = 'canary.one@example.com'",
-        "SELECT name FROM staff WHERE email IN ('canary.one@example.com', 'x') AND NOT (email = 'y' OR email IS NULL)",
+        (
+            "SELECT name FROM staff WHERE email IN ('canary.one@example.com', 'x') AND NOT (email ="
+            " 'y' OR email IS NULL)"
+        ),
         "SELECT name FROM staff WHERE id IN (SELECT id FROM staff WHERE email <> 'x')",
-        "WITH t AS (SELECT email AS e, name FROM staff) SELECT name FROM t WHERE e = 'canary.one@example.com'",
+        (
+            "WITH t AS (SELECT email AS e, name FROM staff) SELECT name FROM t WHERE e ="
+            " 'canary.one@example.com'"
+        ),
         "SELECT name FROM staff ORDER BY email",
         "SELECT count(*) AS n FROM staff GROUP BY email HAVING count(email) > 0",
         "SELECT count(email) AS n, count(DISTINCT email) AS m FROM staff",
@@ -321,23 +346,35 @@ MASKED_OPEN = {
         "SELECT colour FROM badge",
         "SELECT name FROM over_contacts",
         "SELECT name FROM staff WHERE email IN (SELECT b.email FROM staff b WHERE b.id < 3)",
-        "SELECT s.name FROM staff s WHERE EXISTS (SELECT 1 FROM staff b WHERE b.email = s.email AND b.id <> s.id) OR s.id = 1",
+        (
+            "SELECT s.name FROM staff s WHERE EXISTS (SELECT 1 FROM staff b WHERE b.email = s.email"
+            " AND b.id <> s.id) OR s.id = 1"
+        ),
         "SELECT s.name FROM staff s WHERE NOT EXISTS (SELECT b.email FROM staff b WHERE b.id > 5)",
         "SELECT name, row_number() OVER (PARTITION BY email ORDER BY id) AS n FROM staff",
         "SELECT name, rank() OVER (ORDER BY email DESC) AS place FROM staff",
         "SELECT city, count(DISTINCT email) AS n FROM staff GROUP BY city ORDER BY n DESC",
         "SELECT name FROM staff GROUP BY name, email ORDER BY count(email), email",
-        "SELECT a.name FROM staff a JOIN (SELECT email AS e, id FROM staff) AS b ON a.email = b.e AND a.id = b.id",
+        (
+            "SELECT a.name FROM staff a JOIN (SELECT email AS e, id FROM staff) AS b ON a.email ="
+            " b.e AND a.id = b.id"
+        ),
         "SELECT a.id FROM staff a JOIN (SELECT email FROM staff) AS b USING (email)",
         "SELECT a.id FROM staff a NATURAL JOIN (SELECT email, id FROM staff) AS b",
         "WITH t AS (SELECT DISTINCT email AS e FROM staff) SELECT count(*) AS n FROM t",
-        "SELECT s.name FROM staff s JOIN (SELECT upper(name) AS name, staff_id FROM clean, badge) AS c ON c.staff_id = s.id",
+        (
+            "SELECT s.name FROM staff s JOIN (SELECT upper(name) AS name, staff_id FROM clean,"
+            " badge) AS c ON c.staff_id = s.id"
+        ),
         "SELECT name FROM staff WHERE (email = 'canary.one@example.com') OR NOT (email <> 'x')",
         "SELECT count(*) FILTER (WHERE email IS NULL) AS n FROM staff",
         "SELECT city, sum(CASE WHEN city = 'Bern' THEN 1 ELSE 0 END) AS n FROM staff GROUP BY city",
         "SELECT upper(reached) AS big FROM (SELECT name AS reached FROM contacts) AS t",
         "SELECT email.colour FROM staff s JOIN badge email ON email.staff_id = s.id",
-        "SELECT staff.name FROM staff WHERE id IN (SELECT staff_id FROM badge WHERE upper(colour) LIKE 'R%')",
+        (
+            "SELECT staff.name FROM staff WHERE id IN (SELECT staff_id FROM badge WHERE"
+            " upper(colour) LIKE 'R%')"
+        ),
     ],
     "sqlite": [],
     "duckdb": [
@@ -351,21 +388,39 @@ MASKED_OPEN = {
 
 SHOWN_WHOLE = {
     "all": [
-        "SELECT s.name || ' <' || s.email || '>' AS who, count(b.colour) AS n FROM staff s LEFT JOIN badge b ON b.staff_id = s.id"
-        " GROUP BY s.id, s.name, s.email ORDER BY n DESC, s.id LIMIT 10",
-        "SELECT upper(email), lower(trim(email)), coalesce(email, 'none'), CAST(email AS TEXT) FROM staff",
+        (
+            "SELECT s.name || ' <' || s.email || '>' AS who, count(b.colour) AS n FROM staff s LEFT"
+            " JOIN badge b ON b.staff_id = s.id GROUP BY s.id, s.name, s.email ORDER BY n DESC,"
+            " s.id LIMIT 10"
+        ),
+        (
+            "SELECT upper(email), lower(trim(email)), coalesce(email, 'none'), CAST(email AS TEXT)"
+            " FROM staff"
+        ),
         "SELECT min(email), max(email), max(lower(email)) FROM staff",
-        "SELECT city, max(email) AS last, count(*) AS n FROM staff GROUP BY city ORDER BY n DESC, 3, city",
+        (
+            "SELECT city, max(email) AS last, count(*) AS n FROM staff GROUP BY city ORDER BY n"
+            " DESC, 3, city"
+        ),
         "SELECT email FROM staff UNION ALL SELECT email FROM staff",
         "SELECT name, email FROM staff UNION ALL SELECT 'none', NULL",
         "SELECT email || '; ' || name FROM staff ORDER BY email",
         "SELECT (SELECT s.email) AS e, s.name FROM staff s ORDER BY e",
-        "WITH t AS (SELECT id, email AS e FROM staff) SELECT upper(e) AS f FROM t WHERE e IS NOT NULL ORDER BY e, id",
+        (
+            "WITH t AS (SELECT id, email AS e FROM staff) SELECT upper(e) AS f FROM t WHERE e IS"
+            " NOT NULL ORDER BY e, id"
+        ),
     ],
     "sqlite": ["SELECT group_concat(email, '; ') FROM staff"],
-    "duckdb": ["SELECT string_agg(email, ', ' ORDER BY email) FROM staff", "SELECT concat(name, ' ', email) AS x, email FROM staff"],
+    "duckdb": [
+        "SELECT string_agg(email, ', ' ORDER BY email) FROM staff",
+        "SELECT concat(name, ' ', email) AS x, email FROM staff",
+    ],
     "postgres": [
-        "SELECT string_agg(DISTINCT email, ', ' ORDER BY email) FILTER (WHERE email <> 'x') FROM staff",
+        (
+            "SELECT string_agg(DISTINCT email, ', ' ORDER BY email) FILTER (WHERE email <> 'x')"
+            " FROM staff"
+        ),
         "SELECT concat_ws(', ', name, email) FROM staff",
     ],
 }
@@ -373,28 +428,50 @@ SHOWN_WHOLE = {
 
 SPELLED_OUT = {
     "all": [
-        "SELECT n.n, p.n FROM staff, numbers n, numbers p WHERE unicode(substr(email, p.n, 1)) = n.n",
+        (
+            "SELECT n.n, p.n FROM staff, numbers n, numbers p WHERE unicode(substr(email, p.n, 1))"
+            " = n.n"
+        ),
         "SELECT name FROM staff WHERE email LIKE 'c%'",
-        # The limit of a result's size tells how long a masked value is: no length may depend on its characters.
+        # The limit of a result's size tells how long a masked value is: no length may depend on its
+        # characters.
         "SELECT ltrim(email, 'abc') FROM staff",
         "SELECT trim(email, 'abc') || name FROM staff",
         "SELECT max(coalesce(s.email, 'm')) FROM numbers LEFT JOIN staff s ON s.id = n",
-        "SELECT min(upper(coalesce(s.email, 'm'))) OVER () FROM numbers LEFT JOIN staff s ON s.id = n",
+        (
+            "SELECT min(upper(coalesce(s.email, 'm'))) OVER () FROM numbers LEFT JOIN staff s ON"
+            " s.id = n"
+        ),
         "SELECT name FROM staff WHERE email > 'd'",
         "SELECT name FROM staff WHERE email BETWEEN 'a' AND 'd'",
         "SELECT name FROM staff WHERE length(email) = 5",
         "SELECT name FROM staff WHERE email = name || '@example.com'",
         "SELECT x.g FROM staff JOIN (SELECT name AS g FROM staff) AS x ON x.g = staff.email",
-        "SELECT x.other FROM staff s JOIN (SELECT name AS email, city AS other FROM staff) AS x ON x.email = s.email",
-        "SELECT x.other FROM staff s JOIN (SELECT name AS email, city AS other FROM staff) AS x USING (email)",
-        "SELECT x.other FROM staff s NATURAL JOIN (SELECT name AS email, city AS other FROM staff) AS x",
+        (
+            "SELECT x.other FROM staff s JOIN (SELECT name AS email, city AS other FROM staff) AS x"
+            " ON x.email = s.email"
+        ),
+        (
+            "SELECT x.other FROM staff s JOIN (SELECT name AS email, city AS other FROM staff) AS x"
+            " USING (email)"
+        ),
+        (
+            "SELECT x.other FROM staff s NATURAL JOIN (SELECT name AS email, city AS other FROM"
+            " staff) AS x"
+        ),
         "SELECT name FROM staff WHERE CASE WHEN email = 'x' THEN 1 ELSE 0 END = 1",
         "SELECT name FROM staff WHERE (SELECT max(email) FROM staff) > 'c'",
         "SELECT name FROM staff GROUP BY name HAVING min(email) < 'd'",
         "SELECT name FROM staff ORDER BY substr(email, 3, 1)",
         "SELECT n FROM numbers LIMIT (SELECT length(email) FROM staff LIMIT 1)",
-        "WITH t AS (SELECT length(email) AS size FROM staff) SELECT n FROM numbers, t WHERE n <= size",
-        "SELECT n.n, p.n, count(CASE WHEN n.n <= length(s.email) THEN 1 END) FROM staff s, numbers n, numbers p GROUP BY 1, 2",
+        (
+            "WITH t AS (SELECT length(email) AS size FROM staff) SELECT n FROM numbers, t WHERE n"
+            " <= size"
+        ),
+        (
+            "SELECT n.n, p.n, count(CASE WHEN n.n <= length(s.email) THEN 1 END) FROM staff s,"
+            " numbers n, numbers p GROUP BY 1, 2"
+        ),
         "SELECT sum(CASE WHEN email < 'd' THEN 1 ELSE 0 END) FROM staff",
         "SELECT count(CASE WHEN email = 'x' THEN 1 END) FROM staff",
         "SELECT email = 'x' AS hit FROM staff",
@@ -403,7 +480,10 @@ SPELLED_OUT = {
         "SELECT email FROM staff UNION SELECT 'd'",
         "SELECT name FROM staff UNION SELECT email FROM staff",
         "SELECT email AS e, 0 AS mine FROM staff UNION ALL SELECT 'd', 1 ORDER BY e",
-        "SELECT mine FROM (SELECT email AS e, 0 AS mine FROM staff UNION ALL SELECT 'd', 1) AS t ORDER BY e",
+        (
+            "SELECT mine FROM (SELECT email AS e, 0 AS mine FROM staff UNION ALL SELECT 'd', 1) AS"
+            " t ORDER BY e"
+        ),
         "SELECT upper(email) AS e FROM staff UNION ALL SELECT 'D' ORDER BY 1",
         "SELECT count(*) FROM staff GROUP BY substr(email, 1, 1)",
         "SELECT substr(email, 1, 1) AS x, count(*) FROM staff GROUP BY x",
@@ -435,18 +515,33 @@ SPELLED_OUT = {
         "SELECT sum(id) OVER (ORDER BY email) FROM staff",
         "SELECT lag(email) OVER (ORDER BY id) = email FROM staff",
         "SELECT first_value(name) OVER (PARTITION BY substr(email, 1, 1) ORDER BY id) FROM staff",
-        "SELECT s.name FROM staff s WHERE EXISTS (SELECT 1 FROM numbers n WHERE n.n < length(s.email))",
+        (
+            "SELECT s.name FROM staff s WHERE EXISTS (SELECT 1 FROM numbers n WHERE n.n <"
+            " length(s.email))"
+        ),
         "SELECT (SELECT count(*) FROM numbers n WHERE n.n < length(s.email)) FROM staff s",
         "SELECT (SELECT count(*) FROM numbers WHERE n < length(email)) FROM staff",
         "SELECT (SELECT name AS email FROM clean WHERE email > 'd' LIMIT 1) FROM staff",
-        "SELECT (SELECT count(*) FROM numbers n JOIN numbers m ON email > 'd' JOIN (SELECT 'x' AS email) AS q ON 1 = 1) FROM staff",
-        "SELECT (SELECT count(*) FROM numbers n JOIN numbers m ON upper(email) = 'X' JOIN (SELECT 'x' AS email) AS q ON 1 = 1) FROM staff",
+        (
+            "SELECT (SELECT count(*) FROM numbers n JOIN numbers m ON email > 'd' JOIN (SELECT 'x'"
+            " AS email) AS q ON 1 = 1) FROM staff"
+        ),
+        (
+            "SELECT (SELECT count(*) FROM numbers n JOIN numbers m ON upper(email) = 'X' JOIN"
+            " (SELECT 'x' AS email) AS q ON 1 = 1) FROM staff"
+        ),
         "SELECT a.email FROM staff a JOIN (SELECT 'x' AS email) AS b USING (email)",
         "SELECT a.id FROM staff a JOIN (SELECT name AS e FROM staff) AS b ON b.e = a.email",
         "WITH t AS (SELECT email AS e FROM staff) SELECT e > 'd' FROM t",
         "WITH t(a) AS (SELECT email FROM staff) SELECT count(*) FROM t WHERE a LIKE 'c%'",
-        "WITH RECURSIVE r(n, e) AS (SELECT 1, email FROM staff UNION ALL SELECT n + 1, substr(e, 2) FROM r WHERE n < 5) SELECT n FROM r",
-        "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r, staff s WHERE n < length(s.email)) SELECT n FROM r",
+        (
+            "WITH RECURSIVE r(n, e) AS (SELECT 1, email FROM staff UNION ALL SELECT n + 1,"
+            " substr(e, 2) FROM r WHERE n < 5) SELECT n FROM r"
+        ),
+        (
+            "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r, staff s WHERE n <"
+            " length(s.email)) SELECT n FROM r"
+        ),
         "SELECT reached_at > 'd' FROM contacts",
         "SELECT name FROM over_contacts WHERE r LIKE 'c%'",
         "SELECT name FROM contacts ORDER BY upper(reached_at)",
@@ -467,7 +562,10 @@ SPELLED_OUT = {
     ],
     "sqlite": [
         "SELECT 1 FROM staff, json_each('[' || replace(hex(email), '4', '4,') || ']')",
-        "SELECT count(CASE WHEN n.n <= unicode(substr(s.email, 1, 1)) THEN 1 END) FROM staff s, numbers n",
+        (
+            "SELECT count(CASE WHEN n.n <= unicode(substr(s.email, 1, 1)) THEN 1 END) FROM staff s,"
+            " numbers n"
+        ),
         "SELECT name FROM staff WHERE email GLOB 'c*'",
         "SELECT name FROM staff ORDER BY email COLLATE NOCASE",
         "SELECT name, email FROM staff ORDER BY 2 COLLATE NOCASE",
@@ -506,7 +604,10 @@ SPELLED_OUT = {
         "SELECT hash(email) FROM staff",
         "SELECT email_1 > 'd' FROM (SELECT a.email, b.email, 1 AS email_1 FROM staff a, staff b)",
         "SELECT [x < 'd' for x in [email]] FROM staff",
-        "SELECT (SELECT count(*) FROM unnest(['a', 'b']) AS email WHERE email = s.email) FROM staff s",
+        (
+            "SELECT (SELECT count(*) FROM unnest(['a', 'b']) AS email WHERE email = s.email) FROM"
+            " staff s"
+        ),
         "SELECT j.email > 'd' FROM ((staff s JOIN numbers n ON n.n = s.id)) AS j",
         "SELECT count(COLUMNS(*)) FROM staff",
         "SELECT max(length(COLUMNS('em.*'))) FROM staff",
@@ -523,14 +624,20 @@ SPELLED_OUT = {
     "postgres": [
         "SELECT name FROM staff s WHERE s > ROW(1, 'a', 'b', 'd', 1)",
         "SELECT count(s) FROM staff s",
-        "SELECT (SELECT count(*) FROM unnest(ARRAY['a', 'b']) AS email WHERE email = s.email) FROM staff s",
+        (
+            "SELECT (SELECT count(*) FROM unnest(ARRAY['a', 'b']) AS email WHERE email = s.email)"
+            " FROM staff s"
+        ),
         "SELECT j.email > 'd' FROM ((staff s JOIN numbers n ON n.n = s.id)) AS j",
         "SELECT s.text FROM staff s",
         "SELECT s.to_json FROM staff s",
         "SELECT s.pg_column_size FROM (SELECT email FROM staff) AS s",
         "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY email) FROM staff",
         "SELECT mode() WITHIN GROUP (ORDER BY email) FROM staff",
-        "SELECT sum(id) OVER (ORDER BY email RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) FROM staff",
+        (
+            "SELECT sum(id) OVER (ORDER BY email RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+            " FROM staff"
+        ),
         "SELECT name FROM staff WHERE email = ANY (ARRAY['a', 'b'])",
         'SELECT name FROM staff ORDER BY email COLLATE "C"',
         "SELECT width_bucket(email, ARRAY['a', 'd']) FROM staff",
@@ -538,8 +645,14 @@ SPELLED_OUT = {
         "SELECT l.x FROM staff s, LATERAL (SELECT length(s.email)) AS l(x)",
         "SELECT array_agg(name ORDER BY upper(email)) FROM staff",
         "SELECT grouping(email) FROM staff GROUP BY GROUPING SETS ((upper(email)), ())",
-        "SELECT (SELECT min(n) FROM generate_series(1, 200) AS email(n) WHERE n > ascii(s.email)) FROM staff s",
-        "SELECT (SELECT count(*) FROM generate_series(1, 3) AS email WHERE email = s.email::int) FROM staff s",
+        (
+            "SELECT (SELECT min(n) FROM generate_series(1, 200) AS email(n) WHERE n >"
+            " ascii(s.email)) FROM staff s"
+        ),
+        (
+            "SELECT (SELECT count(*) FROM generate_series(1, 3) AS email WHERE email ="
+            " s.email::int) FROM staff s"
+        ),
         "SELECT (SELECT count(*) FROM (SELECT 1 AS \"Email\") AS q WHERE email > 'd') FROM staff",
         "SELECT generate_series(1, length(email)) FROM staff",
         "SELECT 1 FROM staff, generate_series(1, length(email))",
@@ -548,4 +661,6 @@ SPELLED_OUT = {
         "SELECT name FROM staff s WHERE to_jsonb(s) ->> 'email' < 'd'",
     ],
 }
-"""By the rows that come, these would tell a masked value though it is in none of them: they are refused."""
+"""By the rows that come, these would tell a masked value though it is in none of them: they are
+refused.
+"""

@@ -1,4 +1,6 @@
-"""SQL texts for PostgreSQL alone, over the schema in `databases.py`; policy: everything but `vault` can be read."""
+"""SQL texts for PostgreSQL alone, over the schema in `databases.py`; policy: everything but `vault`
+can be read.
+"""
 
 POSTGRES_REFUSED = [
     # reading the denied table by PostgreSQL's own ways
@@ -118,7 +120,10 @@ POSTGRES_REFUSED = [
     "SELECT name INTO TEMP copy FROM people",
     "CREATE TEMP TABLE people AS SELECT * FROM vault",
     "WITH u AS (UPDATE people SET name = 'x' RETURNING *) SELECT * FROM u",
-    "WITH m AS (MERGE INTO people USING audit ON false WHEN NOT MATCHED THEN DO NOTHING RETURNING *) SELECT * FROM m",
+    (
+        "WITH m AS (MERGE INTO people USING audit ON false WHEN NOT MATCHED THEN DO NOTHING"
+        " RETURNING *) SELECT * FROM m"
+    ),
     "MERGE INTO people USING audit ON false WHEN MATCHED THEN DELETE",
     "COPY vault TO STDOUT",
     "COPY (SELECT * FROM vault) TO '/tmp/longtable-out'",
@@ -175,11 +180,26 @@ POSTGRES_REFUSED = [
     "SELECT count(*) FROM numbers, generate_series(1, n * 1000000)",
     "SELECT count(*) FROM generate_series(1, (SELECT 1000000000))",
     "SELECT count(*) FROM generate_series(1, (random() * 1e12)::bigint)",
-    "SELECT count(*) FROM generate_series(timestamp '1900-01-01', timestamp '2100-01-01', interval '1 microsecond')",
-    "SELECT count(*) FROM generate_series(timestamp '1900-01-01', timestamp '2100-01-01', '1 second')",
-    "SELECT count(*) FROM generate_series(timestamp '1900-01-01', timestamp '2100-01-01', '0.00001 day'::interval)",
-    "SELECT count(*) FROM generate_series(timestamp '1900-01-01', timestamp '2100-01-01', interval '1' second)",
-    "SELECT count(*) FROM generate_series(timestamp '1900-01-01', timestamp '2100-01-01', (SELECT interval '1 us'))",
+    (
+        "SELECT count(*) FROM generate_series(timestamp '1900-01-01', timestamp '2100-01-01',"
+        " interval '1 microsecond')"
+    ),
+    (
+        "SELECT count(*) FROM generate_series(timestamp '1900-01-01', timestamp '2100-01-01', '1"
+        " second')"
+    ),
+    (
+        "SELECT count(*) FROM generate_series(timestamp '1900-01-01', timestamp '2100-01-01',"
+        " '0.00001 day'::interval)"
+    ),
+    (
+        "SELECT count(*) FROM generate_series(timestamp '1900-01-01', timestamp '2100-01-01',"
+        " interval '1' second)"
+    ),
+    (
+        "SELECT count(*) FROM generate_series(timestamp '1900-01-01', timestamp '2100-01-01',"
+        " (SELECT interval '1 us'))"
+    ),
     "SELECT gen_random_bytes(1000)",
 ]
 
@@ -190,19 +210,37 @@ POSTGRES_STOPPED = [
     "SELECT a.n FROM numbers a, numbers b",
     "SELECT g FROM generate_series(1, 1000000) AS g",
     "SELECT unnest(ARRAY(SELECT g FROM generate_series(1, 1000000) AS g))",
-    "WITH RECURSIVE t(x) AS (SELECT 1::bigint UNION ALL SELECT x + 1 FROM t) SELECT count(*) FROM t",
-    "WITH RECURSIVE t(s) AS (SELECT 'xxxxxxxx' UNION ALL SELECT s || s FROM t) SELECT max(length(s)) FROM t",
-    "WITH RECURSIVE t(s) AS (SELECT 'xxxxxxxx' UNION ALL SELECT s || s FROM t WHERE length(s) < 100000000) SELECT s FROM t",
-    "WITH RECURSIVE t(x, y) AS (SELECT 1, 1 UNION ALL SELECT x + 1, y * 2 % 7 FROM t) SELECT x FROM t WHERE y > 10",
+    (
+        "WITH RECURSIVE t(x) AS (SELECT 1::bigint UNION ALL SELECT x + 1 FROM t) SELECT count(*)"
+        " FROM t"
+    ),
+    (
+        "WITH RECURSIVE t(s) AS (SELECT 'xxxxxxxx' UNION ALL SELECT s || s FROM t) SELECT"
+        " max(length(s)) FROM t"
+    ),
+    (
+        "WITH RECURSIVE t(s) AS (SELECT 'xxxxxxxx' UNION ALL SELECT s || s FROM t WHERE length(s) <"
+        " 100000000) SELECT s FROM t"
+    ),
+    (
+        "WITH RECURSIVE t(x, y) AS (SELECT 1, 1 UNION ALL SELECT x + 1, y * 2 % 7 FROM t) SELECT x"
+        " FROM t WHERE y > 10"
+    ),
     "SELECT string_agg(repeat('x', 10000), '') FROM numbers a, numbers b",
     "SELECT array_agg(a.n * b.n) FROM numbers a, numbers b, numbers c",
     "SELECT jsonb_agg(a) FROM numbers a, numbers b, numbers c",
     "SELECT count(DISTINCT a.n * 4000000 + b.n * 2000 + c.n) FROM numbers a, numbers b, numbers c",
     "SELECT repeat('x', 10000) FROM numbers",
     "SELECT sum(ln(a.n::numeric) * sqrt(b.n::numeric)) FROM numbers a, numbers b, numbers c",
-    "SELECT count(*) FROM numbers a, numbers b WHERE repeat('a', 3000) || a.n || b.n ~ '(a+)+(a+)+(a+)+b'",
+    (
+        "SELECT count(*) FROM numbers a, numbers b WHERE repeat('a', 3000) || a.n || b.n ~"
+        " '(a+)+(a+)+(a+)+b'"
+    ),
     "SELECT factorial(2000) * factorial(a.n) FROM numbers a, numbers b",
-    "SELECT a.n, sum(a.n) OVER (ORDER BY b.n RANGE BETWEEN 1999 PRECEDING AND CURRENT ROW) FROM numbers a, numbers b",
+    (
+        "SELECT a.n, sum(a.n) OVER (ORDER BY b.n RANGE BETWEEN 1999 PRECEDING AND CURRENT ROW) FROM"
+        " numbers a, numbers b"
+    ),
 ]
 
 POSTGRES_ALLOWED = [
@@ -210,49 +248,111 @@ POSTGRES_ALLOWED = [
     "TABLE people",
     "SELECT * FROM ONLY people",
     "SELECT DISTINCT ON (city) city, name FROM people ORDER BY city, id",
-    "SELECT id::text, salary::numeric(10, 2), CAST(id AS varchar(5)), '2024-01-01'::date FROM people",
+    (
+        "SELECT id::text, salary::numeric(10, 2), CAST(id AS varchar(5)), '2024-01-01'::date FROM"
+        " people"
+    ),
     "SELECT p.name, x.n FROM people p CROSS JOIN LATERAL (SELECT p.id + 1 AS n) AS x",
     "SELECT p.name, g FROM people p, LATERAL generate_series(1, p.id) AS g",
     "SELECT i, o FROM generate_series(1, 10, 3) WITH ORDINALITY AS t(i, o)",
-    "SELECT d::date FROM generate_series(date '2024-01-01', date '2024-03-01', interval '1 month') AS d",
-    "SELECT d FROM generate_series('2024-01-01'::timestamp, '2024-01-02'::timestamp, '15 minutes'::interval) AS d",
+    (
+        "SELECT d::date FROM generate_series(date '2024-01-01', date '2024-03-01', interval '1"
+        " month') AS d"
+    ),
+    (
+        "SELECT d FROM generate_series('2024-01-01'::timestamp, '2024-01-02'::timestamp, '15"
+        " minutes'::interval) AS d"
+    ),
     "SELECT d FROM generate_series(timestamp '2024-01-01', timestamp '2024-02-01', '1 day') AS d",
-    "SELECT m, count(a.created) FROM generate_series((SELECT min(created) FROM audit), now(), '1 month') AS m LEFT JOIN audit a"
-    " ON date_trunc('month', a.created) = m GROUP BY m ORDER BY m",
+    (
+        "SELECT m, count(a.created) FROM generate_series((SELECT min(created) FROM audit), now(),"
+        " '1 month') AS m LEFT JOIN audit a ON date_trunc('month', a.created) = m GROUP BY m ORDER"
+        " BY m"
+    ),
     "SELECT generate_series(1, 3), unnest(ARRAY[1, 2])",
     "SELECT * FROM unnest(ARRAY[1, 2], ARRAY['a', 'b']) AS t(a, b)",
-    "SELECT ARRAY[1, 2, 3], (ARRAY[1, 2, 3])[1], (ARRAY[1, 2, 3])[1:2], ARRAY(SELECT id FROM people)",
-    "SELECT tags[1], array_length(tags, 1), cardinality(tags), 'a' = ANY (tags), tags || ARRAY['x'], tags && ARRAY['a'] FROM nested",
-    "SELECT doc -> 'kind', doc ->> 'kind', doc #> '{kind}', doc #>> '{kind}', doc @> '{\"kind\": \"bolt\"}', doc - 'kind' FROM nested",
-    "SELECT doc ? 'kind', doc ?| ARRAY['kind'], doc @? '$.kind', jsonb_path_query(doc, '$.*'), jsonb_typeof(doc) FROM nested",
+    (
+        "SELECT ARRAY[1, 2, 3], (ARRAY[1, 2, 3])[1], (ARRAY[1, 2, 3])[1:2], ARRAY(SELECT id FROM"
+        " people)"
+    ),
+    (
+        "SELECT tags[1], array_length(tags, 1), cardinality(tags), 'a' = ANY (tags), tags ||"
+        " ARRAY['x'], tags && ARRAY['a'] FROM nested"
+    ),
+    (
+        "SELECT doc -> 'kind', doc ->> 'kind', doc #> '{kind}', doc #>> '{kind}', doc @>"
+        " '{\"kind\": \"bolt\"}', doc - 'kind' FROM nested"
+    ),
+    (
+        "SELECT doc ? 'kind', doc ?| ARRAY['kind'], doc @? '$.kind', jsonb_path_query(doc, '$.*'),"
+        " jsonb_typeof(doc) FROM nested"
+    ),
     "SELECT * FROM nested, jsonb_each_text(doc)",
     "SELECT * FROM jsonb_to_recordset('[{\"a\": 1}]') AS x(a int, b text)",
     "SELECT value FROM jsonb_array_elements('[1, 2]') AS value",
     "SELECT jsonb_build_object('a', id, 'b', name), to_jsonb(p), row_to_json(p) FROM people p",
     "SELECT json_agg(p), jsonb_object_agg(name, id), array_agg(name ORDER BY id) FROM people p",
-    "SELECT feeling, feeling::text, 'ok'::mood, enum_range(NULL::mood) FROM nested WHERE feeling >= 'ok'",
+    (
+        "SELECT feeling, feeling::text, 'ok'::mood, enum_range(NULL::mood) FROM nested WHERE"
+        " feeling >= 'ok'"
+    ),
     "SELECT mail, 'bo@example.com'::email FROM nested",
     "SELECT 'ok'::public.mood, ARRAY['ok']::mood[] FROM nested",
-    "SELECT count(*) FILTER (WHERE id > 1), percentile_cont(0.5) WITHIN GROUP (ORDER BY salary), mode() WITHIN GROUP (ORDER BY city)"
-    " FROM people",
+    (
+        "SELECT count(*) FILTER (WHERE id > 1), percentile_cont(0.5) WITHIN GROUP (ORDER BY"
+        " salary), mode() WITHIN GROUP (ORDER BY city) FROM people"
+    ),
     "SELECT city, count(*), grouping(city) FROM people GROUP BY GROUPING SETS ((city), ())",
     "SELECT city, count(*) FROM people GROUP BY ROLLUP (city)",
     "SELECT city, boss_id, count(*) FROM people GROUP BY CUBE (city, boss_id)",
-    "SELECT sum(id) OVER (PARTITION BY city ORDER BY id RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW EXCLUDE TIES) FROM people",
+    (
+        "SELECT sum(id) OVER (PARTITION BY city ORDER BY id RANGE BETWEEN UNBOUNDED PRECEDING AND"
+        " CURRENT ROW EXCLUDE TIES) FROM people"
+    ),
     "SELECT sum(id) OVER (ORDER BY id GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING) FROM people",
-    "SELECT created + interval '3 days', age(created), now() - created, date_trunc('month', created), created + 5 FROM audit",
-    "SELECT extract(year FROM created), date_part('dow', created), to_char(created, 'YYYY-MM'), make_date(2024, 1, 1) FROM audit",
-    "SELECT timestamp '2024-01-01' AT TIME ZONE 'UTC', timestamptz '2024-01-01 00:00+00', extract(epoch FROM now())",
+    (
+        "SELECT created + interval '3 days', age(created), now() - created, date_trunc('month',"
+        " created), created + 5 FROM audit"
+    ),
+    (
+        "SELECT extract(year FROM created), date_part('dow', created), to_char(created, 'YYYY-MM'),"
+        " make_date(2024, 1, 1) FROM audit"
+    ),
+    (
+        "SELECT timestamp '2024-01-01' AT TIME ZONE 'UTC', timestamptz '2024-01-01 00:00+00',"
+        " extract(epoch FROM now())"
+    ),
     "SELECT (date '2024-01-01', date '2024-02-01') OVERLAPS (date '2024-01-15', date '2024-03-01')",
     "SELECT date_bin('15 minutes', timestamp '2024-01-01 00:20', timestamp '2024-01-01')",
     "SELECT name FROM people WHERE name ~ '^A' OR name ~* 'a' OR name !~ 'x' OR name !~* 'y'",
-    "SELECT name FROM people WHERE name ILIKE 'a%' OR name SIMILAR TO 'A.*' OR name NOT ILIKE 'x' OR name LIKE 'a!%' ESCAPE '!'",
-    "SELECT name FROM people WHERE id = ANY (ARRAY[1, 2]) AND id <> ALL (ARRAY[5]) AND id = ANY (SELECT id FROM people)",
-    "SELECT ROW(1, 2) = ROW(1, 2), (1, 2) < (1, 3), 1 IS DISTINCT FROM NULL, NULL IS NOT DISTINCT FROM NULL",
-    "SELECT position('a' IN name), substring(name FROM 1 FOR 2), overlay(name PLACING 'x' FROM 1), trim(BOTH 'x' FROM name) FROM people",
-    "SELECT concat_ws('-', name, city), format('%s-%s', name, city), initcap(name), split_part(name, 'a', 1), left(name, 2) FROM people",
-    "SELECT regexp_replace(name, 'a', 'b', 'g'), regexp_match(name, 'a'), translate(name, 'a', 'b'), reverse(name), md5(name) FROM people",
-    "SELECT string_agg(name, ', ' ORDER BY name), bool_and(id > 0), every(id > 0), corr(id, salary), stddev(salary) FROM people",
+    (
+        "SELECT name FROM people WHERE name ILIKE 'a%' OR name SIMILAR TO 'A.*' OR name NOT ILIKE"
+        " 'x' OR name LIKE 'a!%' ESCAPE '!'"
+    ),
+    (
+        "SELECT name FROM people WHERE id = ANY (ARRAY[1, 2]) AND id <> ALL (ARRAY[5]) AND id = ANY"
+        " (SELECT id FROM people)"
+    ),
+    (
+        "SELECT ROW(1, 2) = ROW(1, 2), (1, 2) < (1, 3), 1 IS DISTINCT FROM NULL, NULL IS NOT"
+        " DISTINCT FROM NULL"
+    ),
+    (
+        "SELECT position('a' IN name), substring(name FROM 1 FOR 2), overlay(name PLACING 'x' FROM"
+        " 1), trim(BOTH 'x' FROM name) FROM people"
+    ),
+    (
+        "SELECT concat_ws('-', name, city), format('%s-%s', name, city), initcap(name),"
+        " split_part(name, 'a', 1), left(name, 2) FROM people"
+    ),
+    (
+        "SELECT regexp_replace(name, 'a', 'b', 'g'), regexp_match(name, 'a'), translate(name, 'a',"
+        " 'b'), reverse(name), md5(name) FROM people"
+    ),
+    (
+        "SELECT string_agg(name, ', ' ORDER BY name), bool_and(id > 0), every(id > 0), corr(id,"
+        " salary), stddev(salary) FROM people"
+    ),
     "SELECT repeat('*', id), lpad(name, 10, '.'), rpad(name, id + 3, '.') FROM people",
     "SELECT * FROM people TABLESAMPLE SYSTEM (50)",
     "SELECT * FROM people TABLESAMPLE BERNOULLI (50) REPEATABLE (1)",
@@ -262,14 +362,23 @@ POSTGRES_ALLOWED = [
     "WITH x AS MATERIALIZED (SELECT 1 AS a) SELECT a FROM x",
     "WITH x AS NOT MATERIALIZED (SELECT 1 AS a) SELECT a FROM x",
     'WITH "Vault" AS (SELECT 1 AS a) SELECT a FROM "Vault"',
-    "SELECT to_tsvector('english', name) @@ to_tsquery('english', 'ada'), ts_rank(to_tsvector(name), plainto_tsquery('x')) FROM people",
+    (
+        "SELECT to_tsvector('english', name) @@ to_tsquery('english', 'ada'),"
+        " ts_rank(to_tsvector(name), plainto_tsquery('x')) FROM people"
+    ),
     "SELECT similarity(name, 'ada'), name % 'ada', name <-> 'ada' FROM people",
     "SELECT $$it's; DROP TABLE people$$, E'a\\'b\\n', U&'d\\0061t', B'101', X'1F'",
     "SELECT $tag$ a $$ b $tag$",
     "SELECT 7 / 2, 7 % 3, 2 ^ 3, 5 & 3, 5 | 3, 5 # 3, ~5, 1 << 4, |/ 4.0",
-    "SELECT '10.0.0.1'::inet << '10.0.0.0/8'::inet, '[1,3)'::int4range @> 2, int4range(1, 3) * int4range(2, 5)",
+    (
+        "SELECT '10.0.0.1'::inet << '10.0.0.0/8'::inet, '[1,3)'::int4range @> 2, int4range(1, 3) *"
+        " int4range(2, 5)"
+    ),
     'SELECT name COLLATE "C" FROM people ORDER BY name COLLATE "C"',
-    "SELECT current_date, current_user, current_schema, current_database(), version(), clock_timestamp()",
+    (
+        "SELECT current_date, current_user, current_schema, current_database(), version(),"
+        " clock_timestamp()"
+    ),
     "SELECT p.* FROM people AS p WHERE p.* IS NOT NULL",
     "SELECT p FROM people p",
     "SELECT (p).name FROM people p",
@@ -281,8 +390,14 @@ POSTGRES_ALLOWED = [
     'SELECT "FirstName" FROM "Mixed"',
     "SELECT pg_typeof(salary), pg_size_pretty(12345::bigint) FROM people",
     "SELECT pg_catalog.lower(name) FROM people",
-    "SELECT to_hex(255), 5 OPERATOR(pg_catalog.+) 3, id IN (1, 2) AND id = SOME (ARRAY[1]) FROM people",
-    "SELECT width_bucket(salary, 0, 100, 5), round(salary::numeric, 2), trunc(1.5), mod(5, 3), div(5, 3), greatest(1, 2) FROM people",
+    (
+        "SELECT to_hex(255), 5 OPERATOR(pg_catalog.+) 3, id IN (1, 2) AND id = SOME (ARRAY[1]) FROM"
+        " people"
+    ),
+    (
+        "SELECT width_bucket(salary, 0, 100, 5), round(salary::numeric, 2), trunc(1.5), mod(5, 3),"
+        " div(5, 3), greatest(1, 2) FROM people"
+    ),
     "SELECT interval '1 year 2 months', make_interval(days => 5), justify_days(interval '40 days')",
     "SELECT id FROM people UNION ALL (SELECT id FROM people ORDER BY id LIMIT 1)",
     "SELECT salary BETWEEN SYMMETRIC 100 AND 1, NULL IS UNKNOWN, TRUE IS NOT TRUE FROM people",

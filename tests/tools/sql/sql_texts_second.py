@@ -1,7 +1,9 @@
-"""A second corpus, written after the walls stood and not tuned on before its first run; schema and policy of `evals/fuzz.py`.
+"""A second corpus, written after the walls stood and not tuned on before its first run; schema and
+policy of `evals/fuzz.py`.
 
-`REFUSE`: must be refused or fail. `QUIET`: may run, but must bring out nothing denied, and masked values to nobody but the person.
-`STOP`: must end in a typed error within the limits. `RUN`: is harmless, and must run.
+`REFUSE`: must be refused or fail. `QUIET`: may run, but must bring out nothing denied, and masked
+values to nobody but the person. `STOP`: must end in a typed error within the limits. `RUN`: is
+harmless, and must run.
 """
 
 REFUSE = {
@@ -65,7 +67,10 @@ REFUSE = {
         'SELECT "secret" FROM /* people */ vault',
         "SELECT*FROM(vault)",
         "SELECT * FROM ((vault))",
-        "SELECT * FROM people JOIN (vault JOIN staff ON vault.id = staff.id) ON people.id = staff.id",
+        (
+            "SELECT * FROM people JOIN (vault JOIN staff ON vault.id = staff.id) ON people.id ="
+            " staff.id"
+        ),
         # what the engine tells of itself
         "SELECT * FROM sqlite_schema",
         "SELECT * FROM duckdb_columns()",
@@ -188,7 +193,10 @@ QUIET = {
         "SELECT s.salary + 0 FROM staff s",
         "SELECT name FROM staff s WHERE EXISTS (SELECT 1 FROM pay p WHERE p.salary = s.salary)",
         "SELECT id, (SELECT q.salary FROM staff q WHERE q.id = s.id) FROM staff s",
-        "WITH RECURSIVE r AS (SELECT * FROM staff UNION ALL SELECT * FROM r WHERE 1 = 0) SELECT * FROM r",
+        (
+            "WITH RECURSIVE r AS (SELECT * FROM staff UNION ALL SELECT * FROM r WHERE 1 = 0) SELECT"
+            " * FROM r"
+        ),
         "SELECT * FROM staff s JOIN staff t USING (id, name, city, salary)",
         "SELECT * FROM (SELECT * FROM (SELECT * FROM (SELECT * FROM staff) AS a) AS b) AS c",
         "SELECT a.*, b.*, c.* FROM staff a, pay b, badge c",
@@ -197,7 +205,10 @@ QUIET = {
         "SELECT staff.salary AS name FROM staff",
         "SELECT name AS salary, salary AS name FROM staff",
         "SELECT salary FROM (SELECT 1 AS one) AS o, staff",
-        "SELECT count(DISTINCT salary), min(salary), max(salary), sum(salary), avg(salary) FROM staff",
+        (
+            "SELECT count(DISTINCT salary), min(salary), max(salary), sum(salary), avg(salary) FROM"
+            " staff"
+        ),
         "SELECT lag(salary) OVER (ORDER BY salary) FROM staff",
         "SELECT CASE salary WHEN 7000000 THEN 1 ELSE 0 END FROM staff",
         "SELECT name FROM staff WHERE salary IS NOT NULL AND salary BETWEEN 1 AND 99999999",
@@ -211,7 +222,10 @@ QUIET = {
         # masked
         "SELECT s.id, s.email || '' FROM staff s",
         "SELECT lower(e.m) FROM (SELECT email AS m FROM staff) AS e",
-        "WITH a AS (SELECT email FROM staff), b AS (SELECT email AS x FROM a), c AS (SELECT x AS y FROM b) SELECT y AS z FROM c",
+        (
+            "WITH a AS (SELECT email FROM staff), b AS (SELECT email AS x FROM a), c AS (SELECT x"
+            " AS y FROM b) SELECT y AS z FROM c"
+        ),
         "WITH a(q) AS (SELECT email FROM staff) SELECT q FROM a",
         "WITH a(q, r) AS (SELECT id, email FROM staff) SELECT q AS r, r AS q FROM a",
         "SELECT a.name FROM (SELECT email AS name FROM staff) AS a",
@@ -245,7 +259,10 @@ QUIET = {
         "SELECT quote(email) FROM staff",
         "SELECT hex(email) FROM staff",
         "SELECT json_extract(json_object('e', email), '$.e') AS id FROM staff",
-        "SELECT j.value FROM (SELECT json_group_array(email) AS a FROM staff) AS t, json_each(t.a) AS j",
+        (
+            "SELECT j.value FROM (SELECT json_group_array(email) AS a FROM staff) AS t,"
+            " json_each(t.a) AS j"
+        ),
         'SELECT "upper(email)" FROM (SELECT upper(email) FROM staff)',
     ],
     "duckdb": [
@@ -351,30 +368,61 @@ STOP = {
     "all": [
         # cross joins
         "SELECT count(*) FROM numbers a, numbers b, numbers c, numbers d, numbers e",
-        "SELECT count(*) FROM numbers a CROSS JOIN numbers b CROSS JOIN numbers c CROSS JOIN numbers d WHERE a.n * b.n - c.n * d.n = 3",
+        (
+            "SELECT count(*) FROM numbers a CROSS JOIN numbers b CROSS JOIN numbers c CROSS JOIN"
+            " numbers d WHERE a.n * b.n - c.n * d.n = 3"
+        ),
         "SELECT a.n FROM numbers a, numbers b ORDER BY a.n * b.n",
         "SELECT max(a.n * b.n - c.n * d.n) FROM numbers a, numbers b, numbers c, numbers d",
-        "SELECT count(*) FROM numbers a JOIN numbers b ON a.n <> b.n JOIN numbers c ON b.n <> c.n JOIN numbers d ON c.n <> d.n",
+        (
+            "SELECT count(*) FROM numbers a JOIN numbers b ON a.n <> b.n JOIN numbers c ON b.n <>"
+            " c.n JOIN numbers d ON c.n <> d.n"
+        ),
         # recursion
         "WITH RECURSIVE f(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM f) SELECT count(*) FROM f",
-        "WITH RECURSIVE f(a, b) AS (SELECT 1.0, 1.0 UNION ALL SELECT b, a + b FROM f) SELECT max(a) FROM f",
-        "WITH RECURSIVE f(n) AS (SELECT 1 UNION ALL SELECT 1 FROM f, numbers) SELECT count(*) FROM f",
+        (
+            "WITH RECURSIVE f(a, b) AS (SELECT 1.0, 1.0 UNION ALL SELECT b, a + b FROM f) SELECT"
+            " max(a) FROM f"
+        ),
+        (
+            "WITH RECURSIVE f(n) AS (SELECT 1 UNION ALL SELECT 1 FROM f, numbers) SELECT count(*)"
+            " FROM f"
+        ),
         "WITH RECURSIVE f(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM f) SELECT n FROM f",
         # strings
-        "WITH RECURSIVE f(s) AS (SELECT CAST('xxxxxxxxxx' AS TEXT) UNION ALL SELECT s || s FROM f) SELECT max(length(s)) FROM f",
-        "SELECT replace(replace(replace(replace(hex(name), '4', 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'), 'x',"
-        " 'yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy'), 'y', 'zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz'), 'z',"
-        " 'qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq') FROM people",
+        (
+            "WITH RECURSIVE f(s) AS (SELECT CAST('xxxxxxxxxx' AS TEXT) UNION ALL SELECT s || s FROM"
+            " f) SELECT max(length(s)) FROM f"
+        ),
+        (
+            "SELECT replace(replace(replace(replace(hex(name), '4',"
+            " 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'), 'x',"
+            " 'yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy'), 'y',"
+            " 'zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz'), 'z',"
+            " 'qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq')"
+            " FROM people"
+        ),
     ],
     "sqlite": [
-        "SELECT count(*) FROM numbers a, numbers b WHERE (a.n || b.n) LIKE '%1%2%3%4%5%6%7%8%9%'"
-        " OR (SELECT count(*) FROM numbers c, numbers d) < 0",
+        (
+            "SELECT count(*) FROM numbers a, numbers b WHERE (a.n || b.n) LIKE"
+            " '%1%2%3%4%5%6%7%8%9%' OR (SELECT count(*) FROM numbers c, numbers d) < 0"
+        ),
         "SELECT group_concat(a.n || b.n || c.n) FROM numbers a, numbers b, numbers c",
         "SELECT printf('%.*c', 100000000, 'x')",
-        "SELECT hex(hex(hex(hex(hex(hex(hex(hex(hex(hex(hex(hex(hex(hex(hex(hex(hex(hex(hex(hex('xxxxxxxx'))))))))))))))))))))",
-        "SELECT count(*) FROM numbers a, numbers b, numbers c WHERE a.n GLOB '*1*2*3*' AND b.n GLOB '*' || c.n || '*'",
+        (
+            "SELECT"
+            " hex(hex(hex(hex(hex(hex(hex(hex(hex(hex(hex(hex(hex(hex(hex(hex(hex(hex(hex(hex('xxxxxxxx'))))))))))))))))))))"
+        ),
+        (
+            "SELECT count(*) FROM numbers a, numbers b, numbers c WHERE a.n GLOB '*1*2*3*' AND b.n"
+            " GLOB '*' || c.n || '*'"
+        ),
         "SELECT json_group_array(json_array(a.n, b.n, c.n)) FROM numbers a, numbers b, numbers c",
-        "SELECT sum(x) FROM (SELECT count(*) OVER (ORDER BY a.n + b.n + c.n) AS x FROM numbers a, numbers b, numbers c)",
+        (
+            "SELECT sum(x) FROM (SELECT count(*) OVER (ORDER BY a.n + b.n + c.n) AS x FROM numbers"
+            " a, numbers b, numbers c)"
+        ),
     ],
     "duckdb": [
         "SELECT count(*) FROM range(1000000000000) AS r(i) WHERE i % 7 = 8 OR sin(i) > 2",
@@ -384,18 +432,29 @@ STOP = {
         "SELECT repeat('x', 1000000000)",
         "SELECT len(repeat(repeat('x', 9000), 9000))",
         "SELECT list_reduce(range(100000000), (a, b) -> a + b)",
-        "SELECT count(*) FROM generate_series(TIMESTAMP '1970-01-01', TIMESTAMP '9970-01-01', INTERVAL 1 MICROSECOND)",
+        (
+            "SELECT count(*) FROM generate_series(TIMESTAMP '1970-01-01', TIMESTAMP '9970-01-01',"
+            " INTERVAL 1 MICROSECOND)"
+        ),
         "SELECT lpad('x', 2000000000, 'y')",
         "SELECT format('{:>2000000000}', 'x')",
         "SELECT printf('%2000000000d', 1)",
         "SELECT array_agg(a.n ORDER BY b.n * c.n) FROM numbers a, numbers b, numbers c",
-        "SELECT count(*) FROM numbers a, numbers b, numbers c "
-        " WHERE regexp_matches(a.n::VARCHAR || b.n::VARCHAR, '(1|2|3)*(4|5)*$') OR c.n < 0 ORDER BY 1",
+        (
+            "SELECT count(*) FROM numbers a, numbers b, numbers c  WHERE"
+            " regexp_matches(a.n::VARCHAR || b.n::VARCHAR, '(1|2|3)*(4|5)*$') OR c.n < 0 ORDER BY 1"
+        ),
         "SELECT median(a.n * b.n * c.n) FROM numbers a, numbers b, numbers c",
-        "SELECT count(DISTINCT a.n * 1000000 + b.n * 2000 + c.n) FROM numbers a, numbers b, numbers c",
+        (
+            "SELECT count(DISTINCT a.n * 1000000 + b.n * 2000 + c.n) FROM numbers a, numbers b,"
+            " numbers c"
+        ),
         "SELECT list_sort(list(a.n * b.n)) FROM numbers a, numbers b, numbers c",
         "SELECT bitstring('1', 2000000000)",
-        "SELECT map_from_entries(list({'k': a.n * b.n, 'v': c.n})) FROM numbers a, numbers b, numbers c",
+        (
+            "SELECT map_from_entries(list({'k': a.n * b.n, 'v': c.n})) FROM numbers a, numbers b,"
+            " numbers c"
+        ),
         "SELECT range(10000000000)",
         "SELECT unnest(range(1000000000))",
     ],
@@ -409,17 +468,31 @@ STOP = {
         "SELECT repeat(repeat('x', 10000), 10000)",
         "SELECT lpad('x', 1000000000, 'y')",
         "SELECT format('%1000000000s', 'x')",
-        "SELECT 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!' ~ '^((((a+)+)+)+)+\\1$'"
-        " FROM numbers a, numbers b, numbers c",
+        (
+            "SELECT 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!' ~"
+            " '^((((a+)+)+)+)+\\1$' FROM numbers a, numbers b, numbers c"
+        ),
         "SELECT 9.0 ^ 9999999",
         "SELECT factorial(100000)",
-        "SELECT count(*) FROM numbers a, numbers b, numbers c WHERE levenshtein(a.n::text, b.n::text) > c.n",
-        "SELECT jsonb_agg(jsonb_build_object('a', a.n, 'b', b.n)) FROM numbers a, numbers b, numbers c",
+        (
+            "SELECT count(*) FROM numbers a, numbers b, numbers c WHERE levenshtein(a.n::text,"
+            " b.n::text) > c.n"
+        ),
+        (
+            "SELECT jsonb_agg(jsonb_build_object('a', a.n, 'b', b.n)) FROM numbers a, numbers b,"
+            " numbers c"
+        ),
         "SELECT array_agg(a.n ORDER BY b.n * c.n) FROM numbers a, numbers b, numbers c",
         "SELECT count(DISTINCT a.n::text || b.n || c.n) FROM numbers a, numbers b, numbers c",
         "SELECT generate_series('1970-01-01'::timestamp, '9970-01-01', '1 microsecond')",
-        "SELECT xx.n FROM numbers n1, LATERAL (SELECT n2.n FROM numbers n2, numbers n3, numbers n4 WHERE n2.n * n3.n * n4.n > n1.n) AS xx",
-        "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY a.n * b.n * c.n) FROM numbers a, numbers b, numbers c",
+        (
+            "SELECT xx.n FROM numbers n1, LATERAL (SELECT n2.n FROM numbers n2, numbers n3, numbers"
+            " n4 WHERE n2.n * n3.n * n4.n > n1.n) AS xx"
+        ),
+        (
+            "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY a.n * b.n * c.n) FROM numbers a,"
+            " numbers b, numbers c"
+        ),
     ],
 }
 
@@ -431,14 +504,23 @@ RUN = {
         "SELECT city, count(*) AS n FROM people GROUP BY city HAVING count(*) > 0 ORDER BY n DESC",
         "SELECT p.name, b.name AS boss FROM people p LEFT JOIN people b ON b.id = p.boss_id",
         "SELECT name FROM people WHERE city IS NULL OR city LIKE 'B%'",
-        "SELECT CASE WHEN salary > 65 THEN 'high' ELSE 'low' END AS band, count(*) FROM people GROUP BY 1",
-        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 5) SELECT sum(n) FROM t",
+        (
+            "SELECT CASE WHEN salary > 65 THEN 'high' ELSE 'low' END AS band, count(*) FROM people"
+            " GROUP BY 1"
+        ),
+        (
+            "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 5) SELECT"
+            " sum(n) FROM t"
+        ),
         "SELECT avg(salary) AS mean, max(salary) - min(salary) AS spread FROM people",
         "SELECT name, rank() OVER (ORDER BY salary DESC) AS place FROM people",
         "SELECT name FROM people WHERE salary > (SELECT avg(salary) FROM people)",
         "SELECT 名称 FROM 客户 WHERE 城市 = '上海'",
         'SELECT "group", "select" FROM "order"',
-        "SELECT s.name, b.colour FROM staff s LEFT JOIN badge b ON b.staff_id = s.id ORDER BY s.name",
+        (
+            "SELECT s.name, b.colour FROM staff s LEFT JOIN badge b ON b.staff_id = s.id ORDER BY"
+            " s.name"
+        ),
         "SELECT s.city, count(*) AS n FROM staff s JOIN pay p ON p.staff_id = s.id GROUP BY s.city",
         "SELECT 'DROP TABLE people; --' AS text",
         "SELECT name /* the name */ FROM people -- all of them",
@@ -449,7 +531,8 @@ RUN = {
     ],
     "sqlite": [
         "SELECT strftime('%Y', created) AS year FROM audit",
-        "WITH v AS (SELECT * FROM vault), vault AS (SELECT 1 AS n) SELECT * FROM v",  # SQLite sees later expressions, too
+        # SQLite sees later expressions, too
+        "WITH v AS (SELECT * FROM vault), vault AS (SELECT 1 AS n) SELECT * FROM v",
         "SELECT group_concat(name, ', ') FROM people",
         "SELECT json_extract('{\"a\": 1}', '$.a')",
         "SELECT total(n), iif(1, 2, 3) FROM numbers",
@@ -465,7 +548,8 @@ RUN = {
         "SELECT i FROM range(10) AS r(i) WHERE i % 2 = 0",
     ],
     "postgres": [
-        "SELECT regexp_replace(repeat('a', 9999) || 'b', '(a*)*(a*)*(a*)*c', 'x')",  # no backtracking, no harm
+        # No backtracking, no harm.
+        "SELECT regexp_replace(repeat('a', 9999) || 'b', '(a*)*(a*)*(a*)*c', 'x')",
         "SELECT date_trunc('month', created) FROM audit",
         "SELECT string_agg(name, ', ' ORDER BY name) FROM people",
         "SELECT doc ->> 'kind', tags[1] FROM nested",
@@ -473,6 +557,9 @@ RUN = {
         "SELECT count(*) FILTER (WHERE salary > 60) FROM people",
         "SELECT d::date FROM generate_series('2024-01-01'::date, '2024-01-05', '1 day') AS d",
         'SELECT "FirstName" FROM "Mixed"',
-        "SELECT p.name, x.top FROM people p CROSS JOIN LATERAL (SELECT max(salary) AS top FROM people q WHERE q.city = p.city) AS x",
+        (
+            "SELECT p.name, x.top FROM people p CROSS JOIN LATERAL (SELECT max(salary) AS top FROM"
+            " people q WHERE q.city = p.city) AS x"
+        ),
     ],
 }

@@ -1,4 +1,6 @@
-"""Mutated texts and a corpus kept back, asked of two databases that differ only in what the policy denies; see `evals/fuzz.py`."""
+"""Mutated texts and a corpus kept back, asked of two databases that differ only in what the policy
+denies; see `evals/fuzz.py`.
+"""
 
 import random
 from collections import Counter
@@ -25,14 +27,23 @@ from tests.tools.databases import DIALECTS
 from tests.tools.sql.sql_texts_second import QUIET, REFUSE, RUN, STOP
 
 SAMPLE_OF_STOPPED = 4
-"""Of the costly texts, as many an engine are asked here as there is time for; `evals.second` asks them all."""
-STEPS = st.lists(st.tuples(st.integers(0, 11), st.integers(0, 10**6), st.integers(0, 10**6)), min_size=1, max_size=4)
+"""Of the costly texts, as many an engine are asked here as there is time for; `evals.second` asks
+them all.
+"""
+STEPS = st.lists(
+    st.tuples(st.integers(0, 11), st.integers(0, 10**6), st.integers(0, 10**6)),
+    min_size=1,
+    max_size=4,
+)
 
 
 @pytest.fixture(scope="module")
 def pairs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Pair]]:
     with ExitStack() as stack:
-        yield {dialect: stack.enter_context(pair(dialect, tmp_path_factory.mktemp(dialect))) for dialect in DIALECTS}
+        yield {
+            dialect: stack.enter_context(pair(dialect, tmp_path_factory.mktemp(dialect)))
+            for dialect in DIALECTS
+        }
 
 
 @pytest.fixture
@@ -40,7 +51,13 @@ def two(dialect: str, pairs: dict[str, Pair]) -> Pair:
     return pairs[dialect]
 
 
-@settings(max_examples=120, derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=120,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(base=st.integers(0, 10**6), steps=STEPS)
 def test_no_mutated_text_writes_reads_a_file_brings_out_what_is_denied_or_crashes(
     base: int, steps: list[tuple[int, int, int]], two: Pair
@@ -57,7 +74,10 @@ def test_no_mutated_text_writes_reads_a_file_brings_out_what_is_denied_or_crashe
     [
         "SELECT * FROM other..people",
         ";SELECT nothing FROM staff",
-        "SELECT d FROM generate_series(timestamp '2024-01-01', timestamp '2024-02-01', '1 staff.* day') AS d",
+        (
+            "SELECT d FROM generate_series(timestamp '2024-01-01', timestamp '2024-02-01', '1"
+            " staff.* day') AS d"
+        ),
         "SELECT substr(\ufeffemail, 1, 10) AS id FROM staff",
         "SELECT q FROM (SELECT name AS \ufeffq FROM staff UNION ALL SELECT email FROM staff) AS t",
     ],
@@ -84,12 +104,23 @@ def test_a_masked_column_that_the_engine_gives_a_number_is_masked(sql: str, two:
 def test_the_fuzzer_sees_a_leak(two: Pair) -> None:
     with Database.open(two.urls[0]) as one, Database.open(two.urls[1]) as other:
         open_pair = replace(two, one=one, other=other, outcomes=Counter(), findings=[])
-        for sql in ("SELECT max(secret) FROM vault", "SELECT sum(salary) % 7 FROM staff", "SELECT email FROM staff", "SELECT 1 FROM staff"):
+        for sql in (
+            "SELECT max(secret) FROM vault",
+            "SELECT sum(salary) % 7 FROM staff",
+            "SELECT email FROM staff",
+            "SELECT 1 FROM staff",
+        ):
             open_pair.ask(sql)
-    assert [kind for kind, _ in open_pair.findings] == ["secret combination is", "difference", "masked value"]
+    assert [kind for kind, _ in open_pair.findings] == [
+        "secret combination is",
+        "difference",
+        "masked value",
+    ]
 
 
-def test_an_adversary_who_knows_the_walls_reads_no_masked_text(dialect: str, tmp_path: Path) -> None:
+def test_an_adversary_who_knows_the_walls_reads_no_masked_text(
+    dialect: str, tmp_path: Path
+) -> None:
     place, texts = make_secrets(tmp_path, dialect)
     with Database.open(place, policy=POLICY) as masked, Database.open(place) as plain:
         assert recovered(masked, texts)[0] == 0
@@ -106,7 +137,9 @@ def test_the_second_corpus_is_answered_as_it_says(two: Pair) -> None:
     for sql in [*RUN["all"], *RUN[dialect]]:
         assert two.one.run(sql).columns
     for sql in random.Random(7).sample([*STOP["all"], *STOP[dialect]], SAMPLE_OF_STOPPED):
-        with pytest.raises((QueryRefusedError, QueryTimeoutError, ResultTooLargeError, TooManyRowsError)):
+        with pytest.raises(
+            (QueryRefusedError, QueryTimeoutError, ResultTooLargeError, TooManyRowsError)
+        ):
             two.one.run(sql)
     assert not two.findings
     assert two.state() == before

@@ -1,4 +1,6 @@
-"""No text takes the parser long, and none is written out longer than it may be asked; legal texts are not touched."""
+"""No text takes the parser long, and none is written out longer than it may be asked; legal texts
+are not touched.
+"""
 
 import asyncio
 import time
@@ -15,7 +17,9 @@ from longtable.tools.sql.wall import check
 from tests.tools.databases import DIALECTS
 
 SECONDS = 5.0
-"""Each text takes under half a second alone; the machine of the tests is busy. Without a limit they take hours."""
+"""Each text takes under half a second alone; the machine of the tests is busy. Without a limit they
+take hours.
+"""
 CATALOG = Catalog((Table("t", "table", (Column("x", "INTEGER"), Column("y", "VARCHAR"))),))
 
 
@@ -39,7 +43,9 @@ HOSTILE = {
     "a type within types": "SELECT CAST(1 AS " + "STRUCT(a " * 25 + "INT" + ")" * 25 + ")",
     "subscripts": "SELECT y" + "[1]" * 8_000 + " FROM t",
     "subscripts of a long list": "SELECT ([" + ",".join("1" * 8_000) + "])" + "[1]" * 29,
-    "a call that is written with its argument three times": "SELECT " + "instr(1, 2, " * 29 + "1" + ")" * 29,
+    "a call that is written with its argument three times": (
+        "SELECT " + "instr(1, 2, " * 29 + "1" + ")" * 29
+    ),
     "brackets within brackets": nested("(", 10_000),
     "words": "SELECT " + "1," * 20_000 + "1",
     "quotes": "SELECT " + "'" * 45_001,
@@ -49,9 +55,14 @@ HOSTILE = {
     "fields in a row": "SELECT " + "x->" * 4_000 + "x FROM t",
     "collations in a row": "SELECT " + "x COLLATE " * 4_800 + "x FROM t",
     "keys in a row": "SELECT " + "x?" * 4_000 + "x FROM t",
-    "many CTEs": "WITH a0 AS (SELECT x FROM t)"
-    + "".join(f", a{i} AS (SELECT x FROM a{i - 1} WHERE x IN (SELECT x FROM t))" for i in range(1, 330))
-    + " SELECT x FROM a329",
+    "many CTEs": (
+        "WITH a0 AS (SELECT x FROM t)"
+        + "".join(
+            f", a{i} AS (SELECT x FROM a{i - 1} WHERE x IN (SELECT x FROM t))"
+            for i in range(1, 330)
+        )
+        + " SELECT x FROM a329"
+    ),
 }
 
 
@@ -68,7 +79,11 @@ def test_a_text_made_to_take_the_parser_long_is_refused_at_once(text: str, diale
 
 
 def test_a_list_that_is_too_long_is_not_called_nested() -> None:
-    verdict = check(f"SELECT 1 FROM t WHERE x IN ({','.join(['12345'] * 8_000)})", dialect="sqlite", catalog=CATALOG)
+    verdict = check(
+        f"SELECT 1 FROM t WHERE x IN ({','.join(['12345'] * 8_000)})",
+        dialect="sqlite",
+        catalog=CATALOG,
+    )
     assert (verdict.rule, verdict.hint) == ("length", "send a shorter query")
 
 
@@ -89,11 +104,17 @@ DEEP = {
     "values": "SELECT " + "(SELECT " * 20 + "max(id) FROM people" + ")" * 20,
     "IN": "SELECT id FROM people" + " WHERE id IN (SELECT id FROM people" * 20 + ")" * 20,
     "CASE": "SELECT " + "CASE WHEN id = 1 THEN 1 ELSE " * 20 + "0" + " END" * 20 + " FROM people",
-    "CASE in brackets": "SELECT " + "CASE WHEN id = 1 THEN 1 ELSE (" * 20 + "0" + ") END" * 20 + " FROM people",
-    "conditions": "SELECT id FROM people WHERE " + "id = 1 AND (id = 2 OR (" * 10 + "id = 3" + "))" * 10,
-    "a chain": "WITH a0 AS (SELECT id FROM people)"
-    + "".join(f", a{i} AS (SELECT id FROM a{i - 1} WHERE id > 0)" for i in range(1, 40))
-    + " SELECT count(*) FROM a39",
+    "CASE in brackets": (
+        "SELECT " + "CASE WHEN id = 1 THEN 1 ELSE (" * 20 + "0" + ") END" * 20 + " FROM people"
+    ),
+    "conditions": (
+        "SELECT id FROM people WHERE " + "id = 1 AND (id = 2 OR (" * 10 + "id = 3" + "))" * 10
+    ),
+    "a chain": (
+        "WITH a0 AS (SELECT id FROM people)"
+        + "".join(f", a{i} AS (SELECT id FROM a{i - 1} WHERE id > 0)" for i in range(1, 40))
+        + " SELECT count(*) FROM a39"
+    ),
     "a long list": f"SELECT id FROM people WHERE id IN ({', '.join(map(str, range(2_000)))})",
 }
 
@@ -112,12 +133,19 @@ def test_an_honest_text_that_is_deep_or_long_runs(text: str, database: Database)
 
 
 def test_the_bracket_that_is_too_deep_is_the_place() -> None:
-    verdict = check("SELECT\n" + "(" * (MAX_DEPTH + 1) + "1" + ")" * (MAX_DEPTH + 1), dialect="sqlite", catalog=CATALOG)
+    verdict = check(
+        "SELECT\n" + "(" * (MAX_DEPTH + 1) + "1" + ")" * (MAX_DEPTH + 1),
+        dialect="sqlite",
+        catalog=CATALOG,
+    )
     assert verdict.place == (2, MAX_DEPTH + 1)
     assert check(nested("(", MAX_DEPTH), dialect="sqlite", catalog=CATALOG).allowed
 
 
-@pytest.mark.parametrize("unit", ["'", '"', "$$", "$a", "/*", "--", "E'", "0x", "1e", "@", "<", "\\", "[", "NOT NULL ", "é"])
+@pytest.mark.parametrize(
+    "unit",
+    ["'", '"', "$$", "$a", "/*", "--", "E'", "0x", "1e", "@", "<", "\\", "[", "NOT NULL ", "é"],
+)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_reading_words_takes_time_in_proportion(unit: str, dialect: str) -> None:
     started = time.process_time()
@@ -126,11 +154,16 @@ def test_reading_words_takes_time_in_proportion(unit: str, dialect: str) -> None
     assert time.process_time() - started < SECONDS
 
 
-def test_hostile_calls_that_are_cancelled_leave_the_threads_to_others(databases: dict[str, Database]) -> None:
+def test_hostile_calls_that_are_cancelled_leave_the_threads_to_others(
+    databases: dict[str, Database],
+) -> None:
     async def talk() -> float:
         loop = asyncio.get_running_loop()
         loop.set_default_executor(ThreadPoolExecutor(6))
-        calls = [asyncio.create_task(asyncio.to_thread(databases["duckdb"].run, nested("DATE (", 25))) for _ in range(6)]
+        calls = [
+            asyncio.create_task(asyncio.to_thread(databases["duckdb"].run, nested("DATE (", 25)))
+            for _ in range(6)
+        ]
         await asyncio.sleep(0.05)
         for call in calls:
             call.cancel()

@@ -1,4 +1,6 @@
-"""A user's policy on columns: what is denied is not there, what is masked is not shown; on real engines."""
+"""A user's policy on columns: what is denied is not there, what is masked is not shown; on real
+engines.
+"""
 
 import json
 from collections.abc import Callable, Iterator
@@ -8,7 +10,13 @@ from typing import Any
 
 import pytest
 
-from longtable.base.errors import ConfigError, DatabaseError, QueryFailedError, QueryRefusedError, TooManyRowsError
+from longtable.base.errors import (
+    ConfigError,
+    DatabaseError,
+    QueryFailedError,
+    QueryRefusedError,
+    TooManyRowsError,
+)
 from longtable.tools.database import Database
 from longtable.tools.query_runner import Runner, Stop
 from longtable.tools.results import ResultStore
@@ -18,7 +26,14 @@ from longtable.tools.sql.table_policy import TablePolicy, load_policy
 from longtable.tools.sql.verdict import MASK
 from longtable.tools.toolset import ThreadResults, fetched, run_sql
 from tests.tools.databases import DIALECTS, Place, make, open_at
-from tests.tools.sql.sql_texts_policy import DENIED, HARMLESS, MASKED, MASKED_OPEN, SHOWN_WHOLE, SPELLED_OUT
+from tests.tools.sql.sql_texts_policy import (
+    DENIED,
+    HARMLESS,
+    MASKED,
+    MASKED_OPEN,
+    SHOWN_WHOLE,
+    SPELLED_OUT,
+)
 
 OWN_NUMBERS = "CREATE TABLE numbers (n INTEGER); INSERT INTO numbers VALUES (1), (2), (3);"
 SCHEMA = (
@@ -52,7 +67,10 @@ POLICY = TablePolicy(
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Database]]:
     folder = tmp_path_factory.mktemp("policy")
-    opened = {dialect: open_at(make(folder, dialect, SCHEMA, name="staff_book"), policy=POLICY) for dialect in DIALECTS}
+    opened = {
+        dialect: open_at(make(folder, dialect, SCHEMA, name="staff_book"), policy=POLICY)
+        for dialect in DIALECTS
+    }
     yield opened
     for database in opened.values():
         database.close()
@@ -65,7 +83,10 @@ def staff(dialect: str, kept: dict[str, Database]) -> Database:
 
 def _cases(own: dict[str, list[str]]) -> list[object]:
     pairs = [(dialect, sql) for dialect in DIALECTS for sql in [*own["all"], *own[dialect]]]
-    return [pytest.param(dialect, sql, id=f"{dialect}-{index}") for index, (dialect, sql) in enumerate(pairs)]
+    return [
+        pytest.param(dialect, sql, id=f"{dialect}-{index}")
+        for index, (dialect, sql) in enumerate(pairs)
+    ]
 
 
 def _answer(ask: Callable[[], object]) -> str:
@@ -85,12 +106,16 @@ def _leaks(text: str, canaries: tuple[str, ...] = CANARIES) -> list[str]:
 
 
 @pytest.mark.parametrize(("dialect", "sql"), _cases(DENIED))
-def test_no_query_brings_out_a_denied_column(dialect: str, sql: str, kept: dict[str, Database]) -> None:
+def test_no_query_brings_out_a_denied_column(
+    dialect: str, sql: str, kept: dict[str, Database]
+) -> None:
     assert not _leaks(_answer(lambda: kept[dialect].run(sql)))
 
 
 @pytest.mark.parametrize(("dialect", "sql"), _cases(HARMLESS))
-def test_the_other_columns_are_there_as_before(dialect: str, sql: str, kept: dict[str, Database]) -> None:
+def test_the_other_columns_are_there_as_before(
+    dialect: str, sql: str, kept: dict[str, Database]
+) -> None:
     result = kept[dialect].run(sql)
     assert result.rows
     assert "salary" not in {name.lower() for name in result.columns}
@@ -103,19 +128,25 @@ def test_a_denied_column_in_double_quotes_is_an_unknown_name(staff: Database) ->
 
 
 @pytest.mark.parametrize(("dialect", "sql"), _cases(MASKED))
-def test_no_masked_value_is_in_what_the_model_is_shown(dialect: str, sql: str, kept: dict[str, Database]) -> None:
+def test_no_masked_value_is_in_what_the_model_is_shown(
+    dialect: str, sql: str, kept: dict[str, Database]
+) -> None:
     assert not _leaks(_shown(kept[dialect], sql), EMAILS)
 
 
 @pytest.mark.parametrize(("dialect", "sql"), _cases(MASKED_OPEN))
-def test_what_does_not_come_of_a_masked_column_is_shown(dialect: str, sql: str, kept: dict[str, Database]) -> None:
+def test_what_does_not_come_of_a_masked_column_is_shown(
+    dialect: str, sql: str, kept: dict[str, Database]
+) -> None:
     told, result = run_sql(kept[dialect], sql)
     assert MASK not in json.dumps(told, ensure_ascii=False)
     assert result.rows
 
 
 @pytest.mark.parametrize(("dialect", "sql"), _cases(SHOWN_WHOLE))
-def test_a_person_reads_names_put_together_and_a_model_reads_a_mask(dialect: str, sql: str, kept: dict[str, Database]) -> None:
+def test_a_person_reads_names_put_together_and_a_model_reads_a_mask(
+    dialect: str, sql: str, kept: dict[str, Database]
+) -> None:
     shown, result = run_sql(kept[dialect], sql)
     assert MASK in json.dumps(shown, ensure_ascii=False)
     assert "canary.one@example.com" in repr(result.rows).lower()
@@ -123,7 +154,9 @@ def test_a_person_reads_names_put_together_and_a_model_reads_a_mask(dialect: str
 
 
 @pytest.mark.parametrize(("dialect", "sql"), _cases(SPELLED_OUT))
-def test_no_masked_value_is_spelled_out_by_the_rows_that_come(dialect: str, sql: str, kept: dict[str, Database]) -> None:
+def test_no_masked_value_is_spelled_out_by_the_rows_that_come(
+    dialect: str, sql: str, kept: dict[str, Database]
+) -> None:
     with pytest.raises(QueryRefusedError) as caught:
         kept[dialect].run(sql)
     assert caught.value.rule in ("masked", "function", "construct", "column")
@@ -149,7 +182,9 @@ def test_a_pivot_is_refused_with_the_form_that_works(kept: dict[str, Database]) 
     ):
         with pytest.raises(QueryRefusedError) as caught:
             kept["duckdb"].run(sql)
-        assert "SELECT * FROM (PIVOT t ON column IN ('a', 'b') USING sum(x)) AS p" in caught.value.hint
+        assert (
+            "SELECT * FROM (PIVOT t ON column IN ('a', 'b') USING sum(x)) AS p" in caught.value.hint
+        )
     for sql in (
         "SELECT * FROM (PIVOT badge ON colour IN ('red', 'blue') USING sum(staff_id)) AS p",
         "SELECT * FROM (UNPIVOT pay ON staff_id) AS p",
@@ -163,7 +198,9 @@ def test_the_person_has_the_values_that_the_model_is_not_shown(staff: Database) 
     told, result = run_sql(staff, "SELECT id, email, name FROM staff ORDER BY id")
     assert told["rows"] == [[1, MASK, "Ada"], [2, MASK, "Bo"]]
     assert result.rows[0] == (1, "canary.one@example.com", "Ada")
-    assert staff.run("SELECT name FROM staff WHERE email = 'canary.two@example.com'").rows == [("Bo",)]
+    assert staff.run("SELECT name FROM staff WHERE email = 'canary.two@example.com'").rows == [
+        ("Bo",)
+    ]
 
 
 def test_a_denied_column_is_as_unknown_as_one_that_never_was(staff: Database) -> None:
@@ -180,17 +217,46 @@ def test_a_denied_column_is_as_unknown_as_one_that_never_was(staff: Database) ->
 
 def test_the_schema_tools_know_nothing_of_a_denied_column(staff: Database) -> None:
     names = [table.name for table in staff.catalog().tables]
-    assert sorted(names) == ["badge", "clean", "contacts", "numbers", "over_clean", "over_contacts", "pay", "staff"]
-    told = json.dumps([list_tables(staff), describe_tables(staff, names), find_values(staff, "7650417", table="staff")])
+    assert sorted(names) == [
+        "badge",
+        "clean",
+        "contacts",
+        "numbers",
+        "over_clean",
+        "over_contacts",
+        "pay",
+        "staff",
+    ]
+    told = json.dumps(
+        [
+            list_tables(staff),
+            describe_tables(staff, names),
+            find_values(staff, "7650417", table="staff"),
+        ]
+    )
     told += json.dumps(
-        [find_values(staff, "canary"), find_values(staff, "canary", table="staff"), find_values(staff, "canary", column="email")]
+        [
+            find_values(staff, "canary"),
+            find_values(staff, "canary", table="staff"),
+            find_values(staff, "canary", column="email"),
+        ]
     )
     assert not _leaks(told.replace('"salary"', "SALARY"), (*CANARIES, *EMAILS))
     tables: Any = describe_tables(staff, ["staff", "badge", "pay", "contacts"])["tables"]
     described = {table["name"]: table for table in tables}
-    assert [column["name"] for column in described["staff"]["columns"]] == ["id", "name", "city", "email", "boss_id"]
+    assert [column["name"] for column in described["staff"]["columns"]] == [
+        "id",
+        "name",
+        "city",
+        "email",
+        "boss_id",
+    ]
     assert [column["name"] for column in described["pay"]["columns"]] == ["staff_id"]
-    assert [column.get("masked", False) for column in described["contacts"]["columns"]] == [False, True, False]
+    assert [column.get("masked", False) for column in described["contacts"]["columns"]] == [
+        False,
+        True,
+        False,
+    ]
     assert described["staff"]["sample_rows"][0] == [1, "Ada", "Bern", MASK, None]
     badge = staff.catalog().find("badge")
     assert badge is not None
@@ -198,15 +264,23 @@ def test_the_schema_tools_know_nothing_of_a_denied_column(staff: Database) -> No
 
 
 def test_the_package_s_own_reading_is_held_to_the_policy_too(staff: Database) -> None:
-    assert staff.read("SELECT * FROM staff ORDER BY id LIMIT 1", seconds=5) == [(1, "Ada", "Bern", None, None)]
+    assert staff.read("SELECT * FROM staff ORDER BY id LIMIT 1", seconds=5) == [
+        (1, "Ada", "Bern", None, None)
+    ]
     with pytest.raises(QueryFailedError):
         staff.read("SELECT s.salary FROM staff s", seconds=5)
 
 
-def test_sqlite_and_duckdb_refuse_a_denied_column_by_themselves(file_dialect: str, kept: dict[str, Database]) -> None:
+def test_sqlite_and_duckdb_refuse_a_denied_column_by_themselves(
+    file_dialect: str, kept: dict[str, Database]
+) -> None:
     database = kept[file_dialect]
     database.catalog()
-    texts = ["SELECT salary FROM staff", "SELECT * FROM staff ORDER BY name", "SELECT name FROM staff ORDER BY salary + id"]
+    texts = [
+        "SELECT salary FROM staff",
+        "SELECT * FROM staff ORDER BY name",
+        "SELECT name FROM staff ORDER BY salary + id",
+    ]
     for sql in [*texts, "SELECT name FROM staff"]:
 
         def work(stop: Stop, sql: str = sql) -> object:
@@ -236,19 +310,35 @@ def test_a_kept_result_stays_masked(staff: Database, tmp_path: Path) -> None:
     ]
     results.put(staff.run("SELECT id, email AS e FROM staff UNION ALL SELECT 1, 'd'"))
     for sql in (
-        *("SELECT [r1] FROM r1", "SELECT CAST(e AS INTEGER) FROM r1", "SELECT upper(e) AS id FROM r1"),
-        *("SELECT id FROM r2 ORDER BY e", "SELECT id, e FROM r2 ORDER BY 2", "SELECT a.id FROM r1 a JOIN r2 b ON a.e = b.e"),
+        *(
+            "SELECT [r1] FROM r1",
+            "SELECT CAST(e AS INTEGER) FROM r1",
+            "SELECT upper(e) AS id FROM r1",
+        ),
+        *(
+            "SELECT id FROM r2 ORDER BY e",
+            "SELECT id, e FROM r2 ORDER BY 2",
+            "SELECT a.id FROM r1 a JOIN r2 b ON a.e = b.e",
+        ),
         *(
             "SELECT id FROM r2 WHERE e = 'd'",
             "SELECT count(DISTINCT e) FROM r2",
             "SELECT DISTINCT e FROM r2",
             "SELECT id FROM r2 GROUP BY id, e",
         ),
-        *("SELECT * FROM r2 ORDER BY ALL", "SELECT rank() OVER (ORDER BY e) FROM r2", "SELECT id FROM (SELECT * FROM r2) ORDER BY e"),
+        *(
+            "SELECT * FROM r2 ORDER BY ALL",
+            "SELECT rank() OVER (ORDER BY e) FROM r2",
+            "SELECT id FROM (SELECT * FROM r2) ORDER BY e",
+        ),
     ):
         with pytest.raises(QueryRefusedError, match="a masked column cannot"):
             fetched(results, "", 1, sql)
-    for sql in ("SELECT id, #2 FROM r1", "SELECT id FROM r1 ORDER BY #2", "SELECT * FROM (SELECT #2 AS id FROM r1)"):
+    for sql in (
+        "SELECT id, #2 FROM r1",
+        "SELECT id FROM r1 ORDER BY #2",
+        "SELECT * FROM (SELECT #2 AS id FROM r1)",
+    ):
         with pytest.raises(QueryRefusedError, match="by its position") as refused:
             fetched(results, "", 1, sql)
         assert refused.value.hint == "write the column's name"
@@ -259,7 +349,10 @@ def test_a_kept_result_stays_masked(staff: Database, tmp_path: Path) -> None:
 
 def test_a_view_by_place_is_masked_for_nobody_can_say_what_it_reads(tmp_path: Path) -> None:
     script = SCHEMA + "CREATE VIEW by_place AS SELECT name, #5 AS x FROM staff;"
-    with open_at(make(tmp_path, "duckdb", script, name="by_place"), policy=TablePolicy(masked_columns=frozenset({"email"}))) as database:
+    with open_at(
+        make(tmp_path, "duckdb", script, name="by_place"),
+        policy=TablePolicy(masked_columns=frozenset({"email"})),
+    ) as database:
         assert not _leaks(_shown(database, "SELECT x FROM by_place"), EMAILS)
         assert "Ada" in _shown(database, "SELECT name FROM by_place")
 
@@ -301,10 +394,18 @@ OF_DUCKDB = [
 
 @pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
 @pytest.mark.parametrize("kind", ["masked", "denied"])
-def test_no_type_tells_the_values_of_a_column_that_is_not_shown(kind: str, dialect: str, tmp_path: Path) -> None:
+def test_no_type_tells_the_values_of_a_column_that_is_not_shown(
+    kind: str, dialect: str, tmp_path: Path
+) -> None:
     names = frozenset({"felt.feeling", "felt.feelings"})
-    policy = TablePolicy(masked_columns=names) if kind == "masked" else TablePolicy(denied_columns=names)
-    script = ENUMS if dialect == "duckdb" else ENUMS.replace("['it''s canary.two']", "ARRAY['it''s canary.two']::mood[]")
+    policy = (
+        TablePolicy(masked_columns=names) if kind == "masked" else TablePolicy(denied_columns=names)
+    )
+    script = (
+        ENUMS
+        if dialect == "duckdb"
+        else ENUMS.replace("['it''s canary.two']", "ARRAY['it''s canary.two']::mood[]")
+    )
     with open_at(make(tmp_path, dialect, script, name="enums"), policy=policy) as database:
         for sql in NAMED_TYPES:
             with pytest.raises(QueryRefusedError) as caught:
@@ -321,13 +422,18 @@ def test_no_type_tells_the_values_of_a_column_that_is_not_shown(kind: str, diale
 
 
 def test_a_type_of_an_open_column_can_be_named(tmp_path: Path) -> None:
-    with open_at(make(tmp_path, "duckdb", ENUMS, name="enums"), policy=TablePolicy(masked_columns=frozenset({"felt.id"}))) as database:
+    with open_at(
+        make(tmp_path, "duckdb", ENUMS, name="enums"),
+        policy=TablePolicy(masked_columns=frozenset({"felt.id"})),
+    ) as database:
         result = database.run("SELECT feeling FROM felt WHERE feeling = 'canary.one'::mood")
         assert (result.rows, result.types) == ([("canary.one",)], ("ENUM",))
 
 
 def test_what_a_query_reads_is_told(staff: Database) -> None:
-    assert staff.run("SELECT s.name, b.colour FROM staff s JOIN badge b ON b.staff_id = s.id").reads == (
+    assert staff.run(
+        "SELECT s.name, b.colour FROM staff s JOIN badge b ON b.staff_id = s.id"
+    ).reads == (
         *("badge", "staff"),
         *("badge.colour", "badge.staff_id", "staff.id", "staff.name"),
     )
@@ -335,16 +441,23 @@ def test_what_a_query_reads_is_told(staff: Database) -> None:
     assert "staff.email" in staff.run("SELECT * FROM staff").reads
 
 
-def test_the_policy_s_rows_are_the_most_a_result_may_have(dialect: str, kept: dict[str, Database], files: dict[str, Place]) -> None:
+def test_the_policy_s_rows_are_the_most_a_result_may_have(
+    dialect: str, kept: dict[str, Database], files: dict[str, Place]
+) -> None:
     with open_at(files[dialect], policy=TablePolicy(rows=2)) as database:
         assert len(database.run("SELECT * FROM people LIMIT 2").rows) == 2
         with pytest.raises(TooManyRowsError):
             database.run("SELECT * FROM people")
 
 
-def test_a_slip_of_the_pen_is_an_error_for_it_would_protect_nothing(files: dict[str, Place]) -> None:
+def test_a_slip_of_the_pen_is_an_error_for_it_would_protect_nothing(
+    files: dict[str, Place],
+) -> None:
     policy = TablePolicy(denied_columns=frozenset({"people.celery"}))
-    with open_at(files["sqlite"], policy=policy) as database, pytest.raises(ConfigError, match=r"people\.celery"):
+    with (
+        open_at(files["sqlite"], policy=policy) as database,
+        pytest.raises(ConfigError, match=r"people\.celery"),
+    ):
         database.run("SELECT 1")
 
 
@@ -353,19 +466,30 @@ def test_a_slip_of_the_pen_is_an_error_for_it_would_protect_nothing(files: dict[
     [
         ("rows = 0\n", "line 1.*rows must be"),
         ("# rows\n\n[tabels]\ndenied = []\n", "line 3.*'tabels' is not known"),
-        ("[tables]\nmasked = []\n", "line 2.*'masked' is not known in .tables.: use allowed, denied"),
+        (
+            "[tables]\nmasked = []\n",
+            "line 2.*'masked' is not known in .tables.: use allowed, denied",
+        ),
         ("[columns]\ndenied = 'x'\n", "line 2.*must be a list"),
         ("[columns]\n\ndenied = [\n  'a.b',\n  3,\n]\n", "line 3.*must hold names, found 3"),
         ("[columns]\nallowed = ['b']\n", "line 2.*lacks its table"),
         ("[columns\n", "line 1"),
-        ("rows = 5\n[columns]\ndenied = [\n  'people.id',\n  'people.nothing',\n]\n", "line 5.*no column 'people.nothing'"),
+        (
+            "rows = 5\n[columns]\ndenied = [\n  'people.id',\n  'people.nothing',\n]\n",
+            "line 5.*no column 'people.nothing'",
+        ),
         ("[tables]\ndenied = ['vault', 'walt']\n", "line 2.*no table 'walt'"),
     ],
 )
-def test_an_error_in_a_policy_file_is_told_with_its_line(text: str, said: str, tmp_path: Path, files: dict[str, Place]) -> None:
+def test_an_error_in_a_policy_file_is_told_with_its_line(
+    text: str, said: str, tmp_path: Path, files: dict[str, Place]
+) -> None:
     path = tmp_path / "policy.toml"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match=f"policy.toml.*{said}"), open_at(files["sqlite"], policy=load_policy(path)) as database:
+    with (
+        pytest.raises(ConfigError, match=f"policy.toml.*{said}"),
+        open_at(files["sqlite"], policy=load_policy(path)) as database,
+    ):
         database.catalog()
 
 
@@ -373,7 +497,8 @@ def test_an_error_in_a_policy_file_is_told_with_its_line(text: str, said: str, t
 def test_a_policy_file_says_the_same_as_code(encoding: str, tmp_path: Path) -> None:
     path = tmp_path / "policy.toml"
     path.write_text(
-        "rows = 50\ntables.denied = ['Vault']\n[columns]\ndenied = ['staff.salary']\nmasked = ['email']\nallowed = ['pay.staff_id']\n",
+        "rows = 50\ntables.denied = ['Vault']\n[columns]\ndenied = ['staff.salary']\nmasked ="
+        " ['email']\nallowed = ['pay.staff_id']\n",
         encoding=encoding,
     )
     assert load_policy(path) == TablePolicy(

@@ -29,21 +29,37 @@ from tests.tools.databases import DIALECTS, Place, make, open_at
 from tests.tools.sql.sql_texts import ALLOWED, BOTH_ALLOWED, BOTH_REFUSED, REFUSED, STOPPED
 
 GROWING_FUNCTIONS = frozenset(
-    {"array_resize", "bitstring", "format", "generate_series", "list_resize", "lpad", "printf", "range", "repeat", "rpad"}
+    {
+        "array_resize",
+        "bitstring",
+        "format",
+        "generate_series",
+        "list_resize",
+        "lpad",
+        "printf",
+        "range",
+        "repeat",
+        "rpad",
+    }
 )
 """DuckDB's functions whose result can be any number of times as large as their arguments.
 
-One such call is one step for the engine: it is not stopped within it, and its memory is not counted (`len(range(200000000))`
-took 13.9 GB under a memory limit of 1 GB).
+One such call is one step for the engine: it is not stopped within it, and its memory is not counted
+(`len(range(200000000))` took 13.9 GB under a memory limit of 1 GB).
 """
 STOP_SECONDS = 0.25
-"""A costly text would run for minutes: each waits out this limit, and there are a hundred of them."""
+"""A costly text would run for minutes: each waits out this limit, and there are a hundred of
+them.
+"""
 CORPUS = Path(__file__).parents[3].parent / "shared" / "data" / "sql_guard"
 
 
 def _cases(both: list[str], own: dict[str, list[str]]) -> list[Any]:
     pairs = [(dialect, sql) for dialect in DIALECTS for sql in [*both, *own[dialect]]]
-    return [pytest.param(dialect, sql, id=f"{dialect}-{index}") for index, (dialect, sql) in enumerate(pairs)]
+    return [
+        pytest.param(dialect, sql, id=f"{dialect}-{index}")
+        for index, (dialect, sql) in enumerate(pairs)
+    ]
 
 
 @pytest.mark.parametrize(("dialect", "sql"), _cases(BOTH_REFUSED, REFUSED))
@@ -67,7 +83,9 @@ def test_a_legal_text_runs(dialect: str, sql: str, databases: dict[str, Database
 
 
 @pytest.mark.parametrize(("dialect", "sql"), _cases([], STOPPED))
-def test_a_costly_text_is_stopped_by_a_limit(dialect: str, sql: str, files: dict[str, Place]) -> None:
+def test_a_costly_text_is_stopped_by_a_limit(
+    dialect: str, sql: str, files: dict[str, Place]
+) -> None:
     limits = QueryLimits(seconds=1.0, memory_bytes=200_000_000)
     with (
         open_at(files[dialect], limits=limits) as database,
@@ -77,12 +95,19 @@ def test_a_costly_text_is_stopped_by_a_limit(dialect: str, sql: str, files: dict
 
 
 def _ask_all(database: Database) -> None:
-    for sql in [*BOTH_REFUSED, *REFUSED[database.dialect], *BOTH_ALLOWED, *ALLOWED[database.dialect]]:
+    for sql in [
+        *BOTH_REFUSED,
+        *REFUSED[database.dialect],
+        *BOTH_ALLOWED,
+        *ALLOWED[database.dialect],
+    ]:
         with suppress(DatabaseError):
             database.run(sql)
 
 
-def test_what_was_asked_leaves_the_file_as_it_was(file_dialect: str, paths: dict[str, Path], databases: dict[str, Database]) -> None:
+def test_what_was_asked_leaves_the_file_as_it_was(
+    file_dialect: str, paths: dict[str, Path], databases: dict[str, Database]
+) -> None:
     path = paths[file_dialect]
     before = path.read_bytes()
     beside = sorted(path.name for path in path.parent.iterdir())
@@ -98,14 +123,18 @@ SELECT (SELECT json_agg(p ORDER BY id)::text FROM people p), (SELECT json_agg(v)
 """
 
 
-def test_what_was_asked_leaves_the_server_as_it_was(files: dict[str, Place], databases: dict[str, Database]) -> None:
+def test_what_was_asked_leaves_the_server_as_it_was(
+    files: dict[str, Place], databases: dict[str, Database]
+) -> None:
     place = str(files["postgres"])
     before = postgres_server().run(place, LEFT_BEHIND)
     _ask_all(databases["postgres"])
     assert postgres_server().run(place, LEFT_BEHIND) == before
 
 
-def test_a_refusal_is_the_same_for_a_denied_table_and_one_that_is_not_there(database: Database) -> None:
+def test_a_refusal_is_the_same_for_a_denied_table_and_one_that_is_not_there(
+    database: Database,
+) -> None:
     messages = []
     for name in ("vault", "nowhere"):
         with pytest.raises(QueryRefusedError) as caught:
@@ -114,7 +143,9 @@ def test_a_refusal_is_the_same_for_a_denied_table_and_one_that_is_not_there(data
     assert messages[0] == messages[1]
 
 
-def test_only_what_is_named_can_be_read_when_the_policy_lists_tables(dialect: str, files: dict[str, Place]) -> None:
+def test_only_what_is_named_can_be_read_when_the_policy_lists_tables(
+    dialect: str, files: dict[str, Place]
+) -> None:
     with open_at(files[dialect], policy=TablePolicy(allowed=frozenset({"BOSSES"}))) as database:
         assert [table.name for table in database.catalog().tables] == ["bosses"]
         assert database.run("SELECT name FROM bosses ORDER BY 1").rows == [("Ada",), ("Bo",)]
@@ -127,9 +158,19 @@ def test_only_what_is_named_can_be_read_when_the_policy_lists_tables(dialect: st
 def _corpus() -> list[Any]:
     file = CORPUS / "corpus.jsonl"
     if not file.exists():
-        return [pytest.param(None, marks=pytest.mark.skip(reason="the folder ../shared/data/sql_guard is not there"), id="no-corpus")]
-    entries = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
-    return [pytest.param(entry, id=entry["id"]) for entry in entries if entry["dialect"] in DIALECTS]
+        return [
+            pytest.param(
+                None,
+                marks=pytest.mark.skip(reason="the folder ../shared/data/sql_guard is not there"),
+                id="no-corpus",
+            )
+        ]
+    entries = [
+        json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()
+    ]
+    return [
+        pytest.param(entry, id=entry["id"]) for entry in entries if entry["dialect"] in DIALECTS
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +182,10 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Data
     schema = (CORPUS / "schema.sql").read_text(encoding="utf-8")
     policy, limits = TablePolicy(denied=frozenset({"secrets"})), QueryLimits(seconds=2.0)
     opened = {
-        dialect: open_at(make(folder, dialect, schema, name=f"corpus-{dialect}"), policy=policy, limits=limits) for dialect in DIALECTS
+        dialect: open_at(
+            make(folder, dialect, schema, name=f"corpus-{dialect}"), policy=policy, limits=limits
+        )
+        for dialect in DIALECTS
     }
     yield opened
     for database in opened.values():
@@ -149,7 +193,9 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Data
 
 
 @pytest.mark.parametrize("entry", _corpus())
-def test_the_corpus_is_answered_as_it_says(entry: dict[str, str], guarded: dict[str, Database]) -> None:
+def test_the_corpus_is_answered_as_it_says(
+    entry: dict[str, str], guarded: dict[str, Database]
+) -> None:
     database = guarded[entry["dialect"]]
     if entry["expect"] == "allow":
         assert database.run(entry["sql"]).columns
@@ -158,7 +204,7 @@ def test_the_corpus_is_answered_as_it_says(entry: dict[str, str], guarded: dict[
             database.run(entry["sql"], seconds=STOP_SECONDS)
 
 
-# -- each wall alone --------------------------------------------------------------------------------------------------
+# -- each wall alone -------------------------------------------------------------------------------
 
 
 def _ast_wall_refuses(database: Database, sql: str) -> str:
@@ -192,19 +238,31 @@ def _refused_by_both(database: Database, sql: str) -> bool:
 
 GROWS = re.compile(rf"\b({'|'.join(sorted(GROWING_FUNCTIONS))})\(", re.IGNORECASE)
 ALONE = {"sqlite": (0.9, 0.8), "duckdb": (0.9, 0.75), "postgres": (0.85, 0.85)}
-"""Least share of hostile texts that each wall refuses by itself. What only a time limit can stop, the AST wall cannot."""
+"""Least share of hostile texts that each wall refuses by itself. What only a time limit can stop,
+the AST wall cannot.
+"""
 
 
-def test_each_wall_alone_holds_most_of_what_is_hostile(dialect: str, files: dict[str, Place], guarded: dict[str, Database]) -> None:
-    corpus = [entry.values[0] for entry in _corpus() if isinstance(entry.values[0], dict) and entry.values[0]["dialect"] == dialect]
+def test_each_wall_alone_holds_most_of_what_is_hostile(
+    dialect: str, files: dict[str, Place], guarded: dict[str, Database]
+) -> None:
+    corpus = [
+        entry.values[0]
+        for entry in _corpus()
+        if isinstance(entry.values[0], dict) and entry.values[0]["dialect"] == dialect
+    ]
     limits = QueryLimits(seconds=STOP_SECONDS, memory_bytes=200_000_000)
-    asked: list[tuple[Database | None, str]] = [(None, sql) for sql in [*BOTH_REFUSED, *REFUSED[dialect], *STOPPED[dialect]]]
+    asked: list[tuple[Database | None, str]] = [
+        (None, sql) for sql in [*BOTH_REFUSED, *REFUSED[dialect], *STOPPED[dialect]]
+    ]
     asked += [(guarded[dialect], entry["sql"]) for entry in corpus if entry["expect"] == "refuse"]
     with open_at(files[dialect], limits=limits) as database:
         by_ast = [_ast_wall_refuses(place or database, sql) for place, sql in asked]
         by_engine = [
-            # DuckDB counts no memory in such a call: by itself it would take all there is. Taken as let through, not tried.
-            not (dialect == "duckdb" and GROWS.search(sql)) and _engine_wall_refuses(place or database, sql)
+            # DuckDB counts no memory in such a call: by itself it would take all there is. Taken as
+            # let through, not tried.
+            not (dialect == "duckdb" and GROWS.search(sql))
+            and _engine_wall_refuses(place or database, sql)
             for place, sql in asked
         ]
         both = sum(
@@ -213,14 +271,17 @@ def test_each_wall_alone_holds_most_of_what_is_hostile(dialect: str, files: dict
             for rule, stopped, (place, sql) in zip(by_ast, by_engine, asked, strict=True)
         )
     one, other = sum(map(bool, by_ast)), sum(by_engine)
-    print(f"{dialect}: {len(asked)} hostile, AST wall alone {one}, engine wall alone {other}, both {both}")
+    print(
+        f"{dialect}: {len(asked)} hostile, AST wall alone {one}, engine wall alone {other}, both"
+        f" {both}"
+    )
     least_ast, least_engine = ALONE[dialect]
     assert one / len(asked) >= least_ast
     assert other / len(asked) >= least_engine
     assert both == len(asked)
 
 
-# -- the cache of verdicts ---------------------------------------------------------------------------------------------
+# -- the cache of verdicts -------------------------------------------------------------------------
 
 
 def test_a_verdict_is_kept_for_its_own_catalogue_and_dialect_only() -> None:
