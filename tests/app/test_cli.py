@@ -432,7 +432,7 @@ def test_pins_are_made_listed_sent_and_let_go(home: Home, server: ModelServer) -
         ),
     )
     assert "/unpin needs an id" in again.stderr
-    assert "There is no such pinned statement." in again.stderr
+    assert "the thread has no pin 'p0'" in again.stderr
     assert f"{found[0]} holds again." in again.stdout
     assert f"{found[0]} is no longer pinned." in again.stdout
     assert "Nothing is pinned." in again.stdout

@@ -129,7 +129,7 @@ def test_fork_export_delete_and_import(home: Home) -> None:
         (["delete", "a"], "add --yes"),
         (["prune", "--older-than", "0d"], "add --yes"),
         (["prune", "--older-than", "soon"], "as in 90d"),
-        (["fork", "a", "--turn", "9"], "no such turn"),
+        (["fork", "a", "--turn", "9"], "found 9: name one of them"),
         (["fork", "a", "--turn", "1", "--as", "b"], "of this id already"),
         (["fork", "a", "--turn", "1", "--as", " "], "printable"),
         (["rename", "a", " "], "title"),
