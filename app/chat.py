@@ -8,11 +8,12 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from longtable.app.commands import Commands, LeaveChat, limit_for, limit_needed
+from longtable.app.commands import Commands, LeaveChat
 from longtable.app.screen import Screen
 from longtable.app.session import Progress, Session, open_session, thread_state
 from longtable.app.settings import Settings, check_text
 from longtable.app.terminal import language_of
+from longtable.app.token_counts import limit_for, limit_needed
 from longtable.app.translations import say
 from longtable.base.errors import THE_MESSAGE, ContextTooLargeError
 from longtable.base.events import ActionRequest, Event

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from longtable.app.settings_file import FILE, KEYS, VARIABLES, option_of
+from longtable.app.settings_file import FILE
+from longtable.app.settings_tables import KEYS, VARIABLES, option_of
 from longtable.app.terminal import OutputFailedError, clean_line, json_line, takes_unicode, writing
 
 if TYPE_CHECKING:

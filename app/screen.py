@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from longtable.app.session import Session
 
 PIPE_WIDTH = 140
+"""Columns assumed where the output is no terminal; COLUMNS overrides it."""
 LONG_WAIT = 2.0
 """Seconds from which a person is told that the program waits."""
-"""Columns assumed where the output is no terminal; COLUMNS overrides it."""
 
 
 class Results:

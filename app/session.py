@@ -28,7 +28,8 @@ from longtable.app.settings import (
     running_settings,
     store_url,
 )
-from longtable.app.settings_file import CODE, SAME, VARIABLES, did_you_mean, option_of, team_of
+from longtable.app.settings_file import did_you_mean
+from longtable.app.settings_tables import CODE, SAME, VARIABLES, option_of, team_of
 from longtable.base.context import RequestLimits
 from longtable.base.errors import ConfigError, pip_install
 

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from longtable.app.settings_file import (
-    FILE,
+from longtable.app.settings_file import FILE, check, did_you_mean, leaves, read_settings
+from longtable.app.settings_tables import (
     KEYS,
     SAME,
     SUMMARIZERS,
@@ -23,12 +23,8 @@ from longtable.app.settings_file import (
     Place,
     SettingsTables,
     Values,
-    check,
-    did_you_mean,
     is_file_url,
-    leaves,
     option_of,
-    read_settings,
 )
 from longtable.base.context import STRICTER, Context, RequestLimits
 from longtable.base.errors import ConfigError, InputError

@@ -19,6 +19,7 @@ MODULES = (
             "program",
             "records_cli",
             "settings_file",
+            "settings_tables",
             "threads_cli",
         )
     ),

@@ -1,0 +1,445 @@
+"""What a settings file, `longtable.toml`, may hold: its tables and keys, how each value is checked,
+and the team that its tables describe.
+"""
+
+import dataclasses
+import re
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_type_hints
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetPydanticSchema,
+    ValidationInfo,
+    create_model,
+)
+
+from longtable.base.context import MOST_SECONDS, MOST_TURNS, NAME, TEXT, Context, RequestLimits
+from longtable.memory.policy import (
+    CompactionPolicy,
+    analyst,
+    rolling_chat,
+    single_history,
+    topics,
+    window,
+)
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+    from longtable.nodes.team.team import Mode, Team
+
+SAME, CODE = "same", "code"
+SUMMARIZERS = (SAME, CODE)
+"""Who writes summaries, besides a model by its name: the model that answers, or code."""
+BACKSLASH = (
+    r": in double quotes a backslash begins a code; put a Windows path in single quotes, as in"
+    r" 'C:\data\shop.db'"
+)
+PRESETS: Mapping[str, Callable[[], CompactionPolicy]] = {
+    made.__name__: made for made in (analyst, rolling_chat, single_history, window, topics)
+}
+"""Policies of compaction by their names."""
+Place = tuple[str, ...]
+"""A table of the file, or a table and a key."""
+Values = dict[str, Any]
+
+
+class Table(BaseModel):
+    """Base of the tables: every key is optional, an unknown one is an error."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, protected_namespaces=(), validate_default=False
+    )
+
+
+def _as_in(kind: type, name: str) -> Any:
+    """Return the check of a field of `Context` or `RequestLimits`, for a key that sets it."""
+    return GetPydanticSchema(
+        lambda _, handler: handler.generate_schema(get_type_hints(kind, include_extras=True)[name])
+    )
+
+
+def _tokens(value: object) -> object:
+    if isinstance(value, str) and (
+        found := re.fullmatch(r"([0-9]{1,9})(k|m)?", value.strip().lower(), re.ASCII)
+    ):
+        value = int(found[1]) * {"k": 1_000, "m": 1_000_000}.get(found[2] or "", 1)
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 100_000_000:
+        raise ValueError(
+            "must be a whole number of tokens from 1 to 100,000,000, or thousands as in 32k"
+        )
+    return value
+
+
+def _base_url(url: str) -> str:
+    """Check that a client can connect to the URL. No message repeats it: it may hold a password."""
+    example = "as in http://127.0.0.1:8000/v1"
+    if not url.startswith(("http://", "https://")):
+        raise ValueError(f"must begin with http:// or https://, {example}")
+    if not url.isprintable() or " " in url:
+        raise ValueError(f"must hold neither blanks nor control characters, {example}")
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+        host.encode("idna")
+    except ValueError:
+        # A bracket left open, a port that is no number or past 65,535, a label too long.
+        host, port = "", None
+    if not host or port == 0:
+        raise ValueError(
+            "must name a host, an IPv6 address in brackets, and a port from 1 to 65,535 if any,"
+            f" {example}"
+        )
+    return url
+
+
+def _one_of(names: Collection[str]) -> AfterValidator:
+    def check(name: str) -> str:
+        name = name.replace("-", "_").lower()
+        if name not in names:
+            raise ValueError(f"must be one of {', '.join(map(repr, names))}")
+        return name
+
+    return AfterValidator(check)
+
+
+def is_file_url(text: str) -> bool:
+    """Return whether the URL names a file, no server and no memory."""
+    scheme, separator, rest = text.partition("://")
+    return not separator or (
+        scheme.lower() in ("sqlite", "duckdb", "files")
+        and rest.startswith("/")
+        and rest != "/:memory:"
+    )
+
+
+def _anchored(text: str, info: ValidationInfo) -> str:
+    """Return the URL or path of a file with its path seen from the folder of the settings file; a
+    server's URL as it is.
+    """
+    if info.context is None or not is_file_url(text):
+        return text
+    if not text.isprintable():  # "C:\temp" is a tab within
+        raise ValueError(f"must hold no control character{BACKSLASH}")
+    scheme, separator, rest = text.rpartition("://")
+    path = info.context / Path(rest.removeprefix("/") if separator else rest).expanduser()
+    return f"{scheme}:///{path}" if separator else str(path)
+
+
+Text = Annotated[str, TEXT]
+FilePlace = Annotated[Text, AfterValidator(_anchored)]
+BaseUrl = Annotated[str, AfterValidator(_base_url)]
+Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
+Seconds = Annotated[float, Field(ge=0.1, le=86_400)]
+Price = Annotated[float, Field(ge=0, le=1_000_000)]
+
+
+class ModelTable(Table):
+    """The model that answers."""
+
+    name: Text | None = None
+    base_url: BaseUrl | None = None
+    limit: Annotated[int, BeforeValidator(_tokens)] | None = None
+    choices: list[Text] = []
+    temperature: Annotated[float | None, _as_in(Context, "temperature")] = None
+    reasoning_effort: Annotated[str | None, _as_in(Context, "reasoning_effort")] = None
+    thinking: Annotated[bool | int | None, _as_in(Context, "thinking")] = None
+    request_timeout: Annotated[float | None, _as_in(Context, "request_timeout")] = None
+    max_retries: Annotated[int | None, _as_in(Context, "max_retries")] = None
+
+
+class SummarizerTable(Table):
+    """Who writes summaries."""
+
+    name: Text | None = None
+    seconds: Seconds | None = None
+
+
+class DatabaseTable(Table):
+    """The database that is asked."""
+
+    url: FilePlace | None = None
+
+
+class PolicyTable(Table):
+    """What the model may read and see."""
+
+    file: FilePlace | None = None
+    private: bool = False
+    approve_sql: Literal["never", "costly", "always"] | None = None
+
+
+class PresetTable(Table):
+    """How to compact: a preset, and fields of `CompactionPolicy` that differ from it."""
+
+    preset: Annotated[str, _one_of(PRESETS)] | None = None
+
+    def policy(self) -> CompactionPolicy | None:
+        """Return the preset with the fields that were set, None where nothing was. Raises
+        `ConfigError`.
+        """
+        fields = {name: getattr(self, name) for name in self.model_fields_set - {"preset"}}
+        return (
+            dataclasses.replace(PRESETS[self.preset or analyst.__name__](), **fields)
+            if self.preset or fields
+            else None
+        )
+
+
+_POLICY = {
+    each.name: (get_type_hints(CompactionPolicy, include_extras=True)[each.name], each.default)
+    for each in dataclasses.fields(CompactionPolicy)
+}
+# A file brings no strategies of its own, so an unknown one is a mistake here, not only when the
+# graph is built.
+_POLICY["strategy"] = (
+    Annotated[str, _one_of(sorted({make().strategy for make in PRESETS.values()}))],
+    CompactionPolicy.strategy,
+)
+_CompactionTable: Any = create_model(
+    "CompactionTable", __base__=PresetTable, __doc__=PresetTable.__doc__, **_POLICY
+)  # type: ignore[call-overload]  # fields by name
+
+
+class StoreTable(Table):
+    """Where threads, results and archives are kept."""
+
+    url: FilePlace | None = None
+    results: FilePlace | None = None
+    results_url: Text | None = None
+    archive: FilePlace | None = None
+    archive_on_compact: bool | None = None
+
+
+class LimitsTable(Table):
+    """What one turn, one request and one query may take."""
+
+    max_model_calls: Annotated[int | None, _as_in(Context, "max_model_calls")] = None
+    max_message_chars: Annotated[int | None, _as_in(Context, "max_message_chars")] = None
+    max_repairs: Annotated[int | None, _as_in(Context, "max_repairs")] = None
+    request_messages: Annotated[int | None, _as_in(RequestLimits, "messages")] = None
+    request_chars: Annotated[int | None, _as_in(RequestLimits, "chars")] = None
+    request_bytes: Annotated[int | None, _as_in(RequestLimits, "bytes")] = None
+    query_seconds: Seconds | None = None
+    query_rows: Count | None = None
+
+
+class RateLimitTable(Table):
+    """How many turns a person may begin in a time."""
+
+    turns: Annotated[int, Field(ge=1, le=MOST_TURNS)] = 20
+    seconds: Annotated[int, Field(ge=1, le=MOST_SECONDS)] = 3_600
+
+
+class FallbacksTable(Table):
+    """Models that answer where the one before them fails before its answer begins."""
+
+    models: list[Text] = []
+    base_url: BaseUrl | None = None
+
+
+class PersonaTable(Table):
+    """One persona of the team."""
+
+    id: Text
+    prompt: str = ""
+    name: str = ""
+    nicknames: list[Text] = []
+    aliases: list[Text] = []
+    model: Text | None = None
+    tools: list[Text] | None = None
+    rounds: int | None = None
+    color: str = ""
+
+
+class TeamTable(Table):
+    """Personas that answer together on one thread, and who of them speaks when."""
+
+    use: bool | None = None
+    projects: list[Text] = []
+    mode: Literal["free_chat", "workflow", "quiz", "werewolf"] | None = None
+    steps: list[Text] = []
+    send_back: int | None = None
+    together: bool | None = None
+    quizmaster: Text | None = None
+    questions: int | None = None
+    seed: int | None = None
+    max_calls: int | None = None
+    personas: list[PersonaTable] = []
+
+    def answers(self, project: str | None) -> bool:
+        """Return whether the team answers on a thread of a project."""
+        use = self.use if self.use is not None else bool(self.model_fields_set - {"use"})
+        return use and (not self.projects or project in self.projects)
+
+
+class PriceTable(Table):
+    """The price of one model for a million tokens each."""
+
+    input: Price
+    output: Price
+    cached: Price | None = None
+    reasoning: Price | None = None
+
+
+class SettingsTables(Table):
+    """All that a settings file may hold."""
+
+    project: Annotated[str, NAME] | None = None
+    model: ModelTable = ModelTable()
+    summarizer: SummarizerTable = SummarizerTable()
+    database: DatabaseTable = DatabaseTable()
+    policy: PolicyTable = PolicyTable()
+    compaction: Annotated[
+        PresetTable, GetPydanticSchema(lambda _, handler: handler.generate_schema(_CompactionTable))
+    ] = PresetTable()
+    store: StoreTable = StoreTable()
+    limits: LimitsTable = LimitsTable()
+    rate_limit: RateLimitTable | None = None
+    fallbacks: FallbacksTable = FallbacksTable()
+    team: TeamTable = TeamTable()
+    prices: Annotated[
+        dict[Text, PriceTable],
+        Field(description="By the name of a model or a pattern, as in gpt-4o-mini*."),
+    ] = {}
+
+
+TABLES: Mapping[str, type[Table]] = {
+    "model": ModelTable,
+    "summarizer": SummarizerTable,
+    "database": DatabaseTable,
+    "policy": PolicyTable,
+    "compaction": _CompactionTable,
+    "store": StoreTable,
+    "limits": LimitsTable,
+    "rate_limit": RateLimitTable,
+    "fallbacks": FallbacksTable,
+    "team": TeamTable,
+    "prices": PriceTable,
+}
+
+
+FIRST_FILE = (Path(__file__).parent / "first_settings.toml").read_text(encoding="utf-8")
+"""A settings file that sets nothing: every key below its description, commented out. The
+descriptions are read from it, too.
+"""
+_DESCRIBED = re.compile(
+    r"^(?:# )?\[(?P<table>\w+)\]$|^# (?!\w+ = |\[)(?P<text>.+?)(?:"
+    r" \((?P<variable>LONGTABLE_\w+)\))?\n# (?P<key>\w+) = ",
+    re.M,
+)
+
+
+class Key(NamedTuple):
+    """What a key of the file is for, and the environment variable that sets it, if any."""
+
+    description: str = ""
+    variable: str = ""
+
+
+def _keys() -> dict[Place, Key]:
+    """Return every key by its place, in the order of the file; prices aside, which stand by
+    model.
+    """
+    places = [
+        (table, name)
+        for table, kind in TABLES.items()
+        if kind is not PriceTable
+        for name in kind.model_fields
+    ]
+    keys = dict.fromkeys([("project",), *places], Key())
+    table: Place = ()
+    for found in _DESCRIBED.finditer(FIRST_FILE):
+        if found["table"]:
+            table = (found["table"],)
+        else:
+            keys[*table, found["key"]] = Key(found["text"], found["variable"] or "")
+    return keys
+
+
+KEYS: Mapping[Place, Key] = _keys()
+VARIABLES: Mapping[str, Place] = {
+    key.variable: place for place, key in KEYS.items() if key.variable
+}
+"""The key that each environment variable sets; its option is called like it."""
+
+
+def option_of(variable: str) -> str:
+    """Return the name of the option in Python that sets what a variable does."""
+    return variable.removeprefix("LONGTABLE_").lower()
+
+
+# -- the team --------------------------------------------------------------------------------------
+
+
+def team_of(table: TeamTable, open_model: "Callable[[str], BaseChatModel] | None" = None) -> "Team":
+    """Return the team that a table describes, its personas without models of their own unless
+    `open_model` opens them.
+
+    Raises `ConfigError`.
+    """
+    from longtable.nodes.team.modes import Quiz, Werewolf, Workflow
+    from longtable.nodes.team.team import FreeChat, Persona, Team
+
+    def of(*names: str) -> Values:
+        return {name: getattr(table, name) for name in names if name in table.model_fields_set}
+
+    steps = {
+        step.strip(): who.strip() for step, _, who in (each.partition("=") for each in table.steps)
+    }
+    modes: Mapping[str, Callable[[], Mode]] = {
+        "free_chat": lambda: FreeChat(**of("together")),
+        "workflow": lambda: Workflow(
+            *steps, roles={step: who for step, who in steps.items() if who}, **of("send_back")
+        ),
+        "quiz": lambda: Quiz(**of("quizmaster", "questions")),
+        "werewolf": lambda: Werewolf(**{"seed": 1, **of("seed")}),
+    }
+    personas = [
+        Persona(
+            **{
+                **each.model_dump(exclude_unset=True),
+                "model": open_model(each.model) if open_model and each.model else None,
+            }
+        )
+        for each in table.personas or map(PersonaTable.model_validate, DEFAULT_PERSONAS)
+    ]
+    return Team(*personas, mode=modes[table.mode or "workflow"](), **of("max_calls"))
+
+
+DEFAULT_PERSONAS = (
+    {
+        "id": "analyst",
+        "aliases": ["分析师"],
+        "color": "cyan",
+        "prompt": "Answer the question with SQL. Say which filters you applied.",
+    },
+    {
+        "id": "checker",
+        "aliases": ["核查员"],
+        "color": "yellow",
+        "tools": ["check_sql", "run_sql", "fetch_result"],
+        "prompt": (
+            "Check the analyst's newest query with check_sql, then get its figures another way. "
+            "Say what is right, what is not, and by which query."
+        ),
+    },
+    {
+        "id": "reviewer",
+        "aliases": ["审核员"],
+        "color": "green",
+        "tools": [],
+        "prompt": (
+            "Judge whether the question was answered and the check passed. If not, send the work"
+            " back with what to correct. Else give the person the answer in a sentence or two."
+        ),
+    },
+)
+"""The team where settings name none."""
