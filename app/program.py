@@ -8,7 +8,8 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,7 @@ import typer
 
 from longtable.app.settings_file import FILE
 from longtable.app.settings_tables import KEYS, VARIABLES, option_of
-from longtable.app.terminal import OutputFailedError, clean_line, json_line, takes_unicode, writing
+from longtable.app.terminal import OutputFailedError, clean_line, print_json, writing
 
 if TYPE_CHECKING:
     from longtable.app.screen import Screen
@@ -107,13 +108,11 @@ with_options = add_options(chat_options)
 """Add the options of a chat to a command."""
 
 
-def run_command(
-    command: "Callable[[Settings, Screen], None]",
-    options: RunOptions,
-    *,
-    load: "Callable[[RunOptions], Settings] | None" = None,
-) -> None:
-    """Run a command with its settings and screen; an error is a sentence and exit code 1, never a
+@contextmanager
+def running(
+    options: RunOptions, *, load: "Callable[[RunOptions], Settings] | None" = None
+) -> "Iterator[tuple[Settings, Screen]]":
+    """Give a command its settings and screen. An error in it is a sentence and exit code 1, never a
     trace unless asked for.
 
     `load` makes the settings of a command that needs no file.
@@ -129,7 +128,7 @@ def run_command(
         settings = (load or load_settings)(options)
         for note in settings.notes:
             print(f"Note: {clean_line(note)}", file=sys.stderr)
-        command(settings, screen)
+        yield settings, screen
     except KeyboardInterrupt:
         screen.note("cancelled_ask")
         raise typer.Exit(CANCELLED) from None
@@ -141,6 +140,7 @@ def run_command(
 
 
 def report(error: Exception, screen: "Screen", *, debug: bool) -> None:
+    """Show an error; one of the output itself is raised."""
     if isinstance(error, BrokenPipeError | OutputFailedError):
         raise error
     if debug:
@@ -148,13 +148,6 @@ def report(error: Exception, screen: "Screen", *, debug: bool) -> None:
 
         traceback.print_exception(error)
     screen.error(error)
-
-
-def print_json(lines: Iterable[Mapping[str, Any]]) -> None:
-    """Print one JSON object a line."""
-    with writing():
-        for line in lines:
-            print(json_line(line, ascii_only=not takes_unicode()))
 
 
 def _quiet_warnings() -> None:
@@ -188,8 +181,7 @@ def ask(
     question: Annotated[str, typer.Argument(help="The question, in quotes.")], options: RunOptions
 ) -> None:
     """Ask one question and print the answer."""
-
-    def run(settings: "Settings", screen: "Screen") -> None:
+    with running(options) as (settings, screen):
         from longtable.app.chat import Chat
         from longtable.app.screen import demo_progress
         from longtable.app.settings import check_text
@@ -204,21 +196,16 @@ def ask(
                 chat.left_waiting()
                 raise typer.Exit(1)
 
-    run_command(run, options)
-
 
 @app.command()
 @with_options
 def chat(options: RunOptions) -> None:
     """Hold a conversation; with standard input not a terminal, answer one message a line."""
-
-    def run(settings: "Settings", screen: "Screen") -> None:
+    with running(options) as (settings, screen):
         from longtable.app.chat import Chat, run_piped, run_prompt
         from longtable.app.screen import demo_progress
 
-        def failed(error: Exception) -> None:
-            report(error, screen, debug=settings.debug)
-
+        failed = functools.partial(report, screen=screen, debug=settings.debug)
         with Chat(settings, screen, demo_progress) as talk:
             screen.note("greeting", model=talk.session.label, database=talk.session.database.name)
             screen.opened(talk.session)
@@ -232,15 +219,12 @@ def chat(options: RunOptions) -> None:
             talk.left_waiting()
             screen.note("goodbye", id=settings.continued(talk.session.thread_id))
 
-    run_command(run, options)
-
 
 @app.command()
 @with_options
 def mcp(options: RunOptions) -> None:
     """Serve the conversation and its database to an MCP client, on standard input and output."""
-
-    def run(settings: "Settings", _: "Screen") -> None:
+    with running(options) as (settings, _):
         from longtable.app.screen import demo_progress
         from longtable.base.errors import ConfigError, MissingExtraError
 
@@ -253,8 +237,6 @@ def mcp(options: RunOptions) -> None:
                 "standard output carries the MCP protocol and nothing else: leave --json out"
             )
         serve(settings, demo_progress)
-
-    run_command(run, options)
 
 
 @app.command()
@@ -270,17 +252,13 @@ def init(
     """Write a settings file, longtable.toml, with a comment for each setting; never over one that
     exists.
     """
-    from longtable.app.settings import Settings
+    from longtable.app.settings import Settings, user_folder
+    from longtable.app.settings_file import FILE, write_first_file
 
-    def run(_: "Settings", screen: "Screen") -> None:
-        from longtable.app.settings import user_folder
-        from longtable.app.settings_file import FILE, write_first_file
-
+    with running({"json": json, "debug": debug}, load=Settings.model_validate) as (_, screen):
         path = user_folder() / FILE if user else Path(FILE)
         write_first_file(path, force=force)
         screen.note("init_written", file=path)
-
-    run_command(run, {"json": json, "debug": debug}, load=Settings.model_validate)
 
 
 @app.command()
@@ -289,20 +267,13 @@ def config(options: RunOptions) -> None:
     """Show each setting that holds, and where it comes from: an option, a variable, a file and its
     line, or the default.
     """
-
-    def run(settings: "Settings", screen: "Screen") -> None:
+    with running(options) as (settings, screen):
         from longtable.app import render
         from longtable.app.settings import setting_rows
 
-        rows = setting_rows(settings, os.environ)
-        if settings.as_json:
-            print_json(
-                {"name": name, "value": value, "source": source} for name, value, source in rows
-            )
-        else:
-            screen.show("config", render.listing(("name", "value", "source"), rows))
-
-    run_command(run, options)
+        columns, rows = ("name", "value", "source"), setting_rows(settings, os.environ)
+        records = [dict(zip(columns, row, strict=True)) for row in rows]
+        screen.listing("config", lambda: render.listing(columns, rows), records)
 
 
 @app.command()
@@ -312,14 +283,13 @@ def demo(
     debug: Debug = False,
 ) -> None:
     """Build the demo database if it does not exist yet, and print its path."""
-
-    def run(settings: "Settings", _: "Screen") -> None:
+    with running({"json": json, "debug": debug}) as (settings, _):
         from longtable.app.screen import demo_progress
         from longtable.app.session import demo_database
 
         path = demo_database(demo_progress, force=force)
-        with writing():
-            found = {"type": "demo", "path": str(path), "url": f"duckdb:///{path}"}
-            print(json_line(found, ascii_only=not takes_unicode()) if settings.as_json else path)
-
-    run_command(run, {"json": json, "debug": debug})
+        if settings.as_json:
+            print_json([{"type": "demo", "path": str(path), "url": f"duckdb:///{path}"}])
+        else:
+            with writing():
+                print(path)

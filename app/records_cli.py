@@ -1,40 +1,94 @@
-"""The command line's `audit`, `result` and `threads archive`: what was asked, what came of it, what
-was compacted.
+"""The command line's `usage`, `audit`, `result` and `threads archive`: what threads took, what was
+asked, what came of it, what was compacted.
 """
 
 import sys
+from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from longtable.app.program import Config, Debug, RunOptions, Store, add_options, print_json
-from longtable.app.terminal import writing
-from longtable.app.threads_cli import (
+from longtable.app.program import Config, Debug, RunOptions, Store, add_options
+from longtable.app.store_commands import (
     Id,
     Owner,
     Scope,
     all_owner_options,
+    open_store,
     owner_options,
-    report_damaged,
-    threads_app,
-    work,
 )
+from longtable.app.terminal import writing
+from longtable.app.threads_cli import threads_app
+from longtable.base.errors import ConfigError
 
 if TYPE_CHECKING:
-    from longtable.app.screen import Screen
-    from longtable.app.settings import Settings
-    from longtable.graph.persistence import Persistence
     from longtable.nodes.records.audit import AuditEntry
 
+By = StrEnum("By", "hour day month thread model project purpose voice")
+"""What usage is added up by."""
+FIGURES = ("calls", "input", "output", "cached", "reasoning", "estimated")
 SHOWN_SQL = 100
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
-    app.command()(audit)
-    app.command()(result)
+    for command in (usage, audit, result):
+        app.command()(command)
     threads_app.command()(archive)
+
+
+@add_options(all_owner_options)
+def usage(
+    ctx: typer.Context,
+    options: Scope,
+    by: Annotated[
+        list[By] | None,
+        typer.Option(help="Add up by this; may be given again. Default: model and purpose."),
+    ] = None,
+    prices: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="LONGTABLE_PRICES",
+            help="A price table (TOML or JSON): show what the tokens cost.",
+        ),
+    ] = None,
+) -> None:
+    """Show the tokens that threads took, as providers reported them or estimated, and what they
+    cost by your price table.
+    """
+    with open_store(ctx, options.run) as opened:
+        from longtable.app import render
+        from longtable.graph.reports import read_prices, usage_of_threads
+        from longtable.memory.spent import Price
+
+        names: list[Any] = [each.value for each in by or (By.model, By.purpose)]
+        set_prices = {
+            name: Price(**price.model_dump()) for name, price in opened.settings.prices.items()
+        }
+        table = read_prices(prices) if prices else set_prices or None
+        spent = usage_of_threads(
+            opened.persistence,
+            by=names,
+            prices=table,
+            on_damaged=opened.report_damaged,
+            **options.whose,
+        )
+        figures = [*FIGURES, *(("cost", "unpriced") if table else ())]
+        figures += ["charged"] * any(row.charged is not None for row in spent)
+        columns = [*names, *figures]
+        records = [{name: getattr(row, name) for name in columns} for row in spent]
+        rows = [
+            [_figure(value) if name in figures else value for name, value in record.items()]
+            for record in records
+        ]
+        opened.screen.listing(
+            "usage",
+            lambda: render.listing(columns, rows, numeric=len(figures)),
+            records,
+            empty="no_threads",
+        )
 
 
 @add_options(all_owner_options)
@@ -49,51 +103,35 @@ def audit(
     """Show every query the model sent: when, what it read, how it ended; also those refused, failed
     or cancelled.
     """
-
-    def run(persistence: "Persistence", settings: "Settings", screen: "Screen") -> None:
+    with open_store(ctx, options.run) as opened:
         from longtable.app import render
         from longtable.app.result_files import write_csv
-        from longtable.base.errors import ConfigError
         from longtable.graph.reports import audit_of, audit_of_threads, row_of
-        from longtable.graph.thread_state import StoredThreads, reader
 
-        if csv and settings.as_json:
+        if csv and opened.settings.as_json:
             raise ConfigError("choose --csv or --json, not both")
         if thread is None:
-            found = audit_of_threads(
-                persistence,
-                owner=options.owner,
-                all_owners=options.all_owners,
-                on_damaged=report_damaged(screen),
+            entries = audit_of_threads(
+                opened.persistence, on_damaged=opened.report_damaged, **options.whose
             )
         else:
-            threads = StoredThreads(reader(persistence))
-            found = [
-                (thread, entry)
-                for entry in audit_of(threads, thread, options.owner, all_owners=options.all_owners)
-            ]
-        rows = [row_of(thread_id, entry) for thread_id, entry in found]
-        if settings.as_json:
-            print_json(rows)
-        elif csv:
+            of_thread = audit_of(opened.threads, thread, **options.whose)
+            entries = [(thread, entry) for entry in of_thread]
+        records = [row_of(thread_id, entry) for thread_id, entry in entries]
+        if csv:
+            cells = [list(record.values()) for record in records]
             with writing():
-                write_csv(
-                    sys.stdout,
-                    list(rows[0]) if rows else [],
-                    [[list(row.values()) for row in rows]],
-                )
-        elif found:
-            voice = ("voice",) * any(entry.voice for _, entry in found)
-            shown = [
-                [entry.time, thread_id, *(entry.voice for _ in voice), *_line(entry)]
-                for thread_id, entry in found
-            ]
-            head = ("time", "thread", *voice, "turn", "verdict", "tables", "sql", "rows", "ms")
-            screen.show("audit", render.listing(head, shown, numeric=2))
-        else:
-            screen.note("no_queries")
-
-    work(ctx, options.run, run)
+                write_csv(sys.stdout, list(records[0]) if records else [], [cells])
+            return
+        voice = ("voice",) * any(entry.voice for _, entry in entries)
+        columns = ("time", "thread", *voice, "turn", "verdict", "tables", "sql", "rows", "ms")
+        rows = [
+            [entry.time, thread_id, *(entry.voice for _ in voice), *_audit_row(entry)]
+            for thread_id, entry in entries
+        ]
+        opened.screen.listing(
+            "audit", lambda: render.listing(columns, rows, numeric=2), records, empty="no_queries"
+        )
 
 
 def result(
@@ -120,16 +158,13 @@ def result(
     debug: Debug = False,
 ) -> None:
     """Show a whole result again, or write it to a file."""
-
-    def run(persistence: "Persistence", settings: "Settings", screen: "Screen") -> None:
+    run = RunOptions(store=store, config=config, json=False, debug=debug)
+    with open_store(ctx, run) as opened:
         from longtable.app import render
         from longtable.app.commands import shown_result
         from longtable.app.result_files import save_result, write_csv
         from longtable.app.screen import make_console
-        from longtable.app.session import kept_results
         from longtable.app.settings import key_for
-        from longtable.base.errors import ConfigError
-        from longtable.graph.thread_state import StoredThreads, reader
         from longtable.graph.transcripts import find_thread
 
         forms = [
@@ -141,7 +176,7 @@ def result(
             raise ConfigError(
                 "choose one of --csv, --parquet and --xlsx, and a file name with that ending"
             )
-        results = kept_results(settings)
+        results, screen = opened.results, opened.screen
         if results is None:
             raise ConfigError(
                 "a store in memory keeps no results: name the thread's store with --store"
@@ -151,7 +186,7 @@ def result(
                 "an encrypted store keeps no results, which would be files in plain text: run the"
                 " query again"
             )
-        find_thread(StoredThreads(reader(persistence)), thread, owner)  # whose thread it is
+        find_thread(opened.threads, thread, owner)  # whose thread it is
         formulas = 0
         if output is None and forms == [".csv"]:
             meta = results.meta(thread, handle)
@@ -163,8 +198,8 @@ def result(
                     quote_formulas=quote_formulas,
                 )
         elif output is None and not forms:
-            found = shown_result(results.get(thread, handle))
-            screen.show("result", render.whole_result(found, make_console().width))
+            whole = shown_result(results.get(thread, handle))
+            screen.show("result", render.whole_result(whole, make_console().width))
         else:
             file = (output or Path(f"{results.meta(thread, handle).handle}{forms[0]}")).expanduser()
             rows, formulas = save_result(
@@ -178,8 +213,6 @@ def result(
             )
         if formulas:
             screen.note("result_formulas", count=f"{formulas:,}")
-
-    work(ctx, RunOptions(store=store, config=config, json=False, debug=debug), run)
 
 
 @add_options(owner_options)
@@ -195,44 +228,34 @@ def archive(
     """List the files that were written before a thread's compactions (`chat --archive-on-compact`),
     or print one.
     """
-
-    def run(persistence: "Persistence", settings: "Settings", screen: "Screen") -> None:
-        from dataclasses import asdict
-
+    with open_store(ctx, options.run) as opened:
         from longtable.app import render
-        from longtable.app.session import kept_archive
-        from longtable.base.context import Context
-        from longtable.graph.conversation import Conversation
-        from longtable.graph.thread_state import reader
 
-        conversation = Conversation(
-            reader(persistence),
-            thread,
-            context=Context(owner=options.owner),
-            archive=kept_archive(settings),
-        )
+        conversation = opened.conversation(thread, options.owner)
         if key is not None:
             text = conversation.archive_file(key)
             with writing():
                 print(text)
             return
         files = conversation.archive_files()
-        if settings.as_json:
-            print_json(asdict(file) for file in files)
-        elif files:
-            rows = [
-                [file.key, f"{file.first:,}", f"{file.last:,}", f"{file.bytes:,}"] for file in files
-            ]
-            screen.show(
-                "archive", render.listing(("key", "first", "last", "bytes"), rows, numeric=3)
-            )
-        else:
-            screen.note("no_archive")
-
-    work(ctx, options.run, run)
+        rows = [
+            [file.key, f"{file.first:,}", f"{file.last:,}", f"{file.bytes:,}"] for file in files
+        ]
+        records = [asdict(file) for file in files]
+        opened.screen.listing(
+            "archive",
+            lambda: render.listing(("key", "first", "last", "bytes"), rows, numeric=3),
+            records,
+            empty="no_archive",
+        )
 
 
-def _line(entry: "AuditEntry") -> list[str]:
+def _figure(value: float | None) -> str:
+    """Return a number as the list of usage shows it; a cost that is not known is left open."""
+    return "-" if value is None else f"{value:,.4f}" if isinstance(value, float) else f"{value:,}"
+
+
+def _audit_row(entry: "AuditEntry") -> list[str]:
     rows = "" if entry.rows is None else f"{entry.rows:,}"
     verdict = f"{entry.verdict} {entry.rule}".strip()
     return [

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,7 +12,7 @@ from rich.text import Text
 
 from longtable.app import render
 from longtable.app.demo import OnStep, Step
-from longtable.app.terminal import clean, clean_line, json_line, takes_unicode, writing
+from longtable.app.terminal import clean, clean_line, print_json, writing
 from longtable.app.translations import say, system_language
 from longtable.base.errors import LongtableError, MissingExtraError, extra_command
 from longtable.base.events import AnswerEvent, ChartShown, ContextUsage, Event, QueryFinished
@@ -85,6 +85,18 @@ class Screen(Protocol):
 
     def show(self, command: str, drawn: RenderableType) -> None:
         """Show what a command found."""
+
+    def listing(
+        self,
+        command: str,
+        draw: Callable[[], RenderableType],
+        records: Sequence[Mapping[str, Any]],
+        *,
+        empty: str = "",
+    ) -> None:
+        """Show a list as `draw` draws it, or the note `empty` where it has no records; in JSON show
+        the records.
+        """
 
 
 class ConsoleScreen:
@@ -281,6 +293,19 @@ class ConsoleScreen:
     def show(self, command: str, drawn: RenderableType) -> None:  # noqa: ARG002  # the protocol's; JSON prints it
         self._print(drawn)
 
+    def listing(
+        self,
+        command: str,
+        draw: Callable[[], RenderableType],
+        records: Sequence[Mapping[str, Any]],
+        *,
+        empty: str = "",
+    ) -> None:
+        if records:
+            self.show(command, draw())
+        else:
+            self.note(empty)
+
     def _print(self, drawn: RenderableType) -> None:
         with writing():
             self.console.print(drawn, soft_wrap=isinstance(drawn, Text))
@@ -332,6 +357,16 @@ class JsonScreen:
             console.print(drawn)
         _emit(type="command", command=command, text=capture.get())
 
+    def listing(
+        self,
+        command: str,  # noqa: ARG002  # the protocol's; the console shows it
+        draw: Callable[[], RenderableType],  # noqa: ARG002
+        records: Sequence[Mapping[str, Any]],
+        *,
+        empty: str = "",  # noqa: ARG002
+    ) -> None:
+        print_json(records)
+
 
 def tell_guesses(screen: Screen, session: "Session") -> None:
     """Say what was guessed when the files of data were loaded."""
@@ -345,8 +380,7 @@ def tell_guesses(screen: Screen, session: "Session") -> None:
 
 
 def _emit(**fields: object) -> None:
-    with writing():
-        print(json_line(fields, ascii_only=not takes_unicode()), flush=True)
+    print_json([fields])
 
 
 def make_console(*, stderr: bool = False, plain: bool = False) -> Console:

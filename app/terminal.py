@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -95,6 +95,13 @@ def json_line(data: Mapping[str, Any], *, ascii_only: bool = False) -> str:
     return _UNSAFE.sub(
         lambda match: f"\\u{ord(match.group()):04x}", json.dumps(data, ensure_ascii=ascii_only)
     )
+
+
+def print_json(lines: Iterable[Mapping[str, Any]]) -> None:
+    """Print one JSON object a line."""
+    with writing():
+        for line in lines:
+            print(json_line(line, ascii_only=not takes_unicode()), flush=True)
 
 
 def language_of(text: str) -> str:
