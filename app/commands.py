@@ -145,7 +145,7 @@ class Commands:
             self.screen.reasoning = argument == "on"
             self.screen.note(f"reasoning_{argument}")
             return
-        told = (
+        texts = (
             [
                 text
                 for message in self._wait(self.conversation.ahistory())
@@ -154,8 +154,8 @@ class Commands:
             if self.chat.values()
             else []
         )
-        if told:
-            self.screen.show("reasoning", render.plain(told[-1]))
+        if texts:
+            self.screen.show("reasoning", render.plain(texts[-1]))
         else:
             self.screen.note("no_reasoning")
 
@@ -226,14 +226,18 @@ class Commands:
 
     def _include(self, argument: str) -> None:
         if self._has_argument(argument, "include") and self._has_turns():
-            named = _message_ids(argument, history := self._wait(self.conversation.ahistory()))
+            message_ids = _message_ids(
+                argument, history := self._wait(self.conversation.ahistory())
+            )
             left_out = [
-                str(each.id) for each in history if each.id in named and kind_of(each) == EXCLUDED
+                str(each.id)
+                for each in history
+                if each.id in message_ids and kind_of(each) == EXCLUDED
             ]
-            if not left_out and named[0] != argument:
+            if not left_out and message_ids[0] != argument:
                 self.screen.note("not_left_out", message=argument)
                 return
-            for message_id in left_out or named[:1]:
+            for message_id in left_out or message_ids[:1]:
                 self._wait(self.conversation.ainclude(message_id))
             self.screen.note("included")
 
@@ -302,12 +306,12 @@ class Commands:
         if not results:
             self.screen.note("no_table")
             return
-        given = argument[:9]  # Python refuses to read a number of thousands of digits
-        number = int(given) if given.isdecimal() else 0 if given else len(results)
+        digits = argument[:9]  # Python refuses to read a number of thousands of digits
+        number = int(digits) if digits.isdecimal() else 0 if digits else len(results)
         if not 1 <= number <= len(results):
-            asked = clean_line(argument, 20)
+            text = clean_line(argument, 20)
             self.screen.complain(
-                counted("no_such_table", self.screen.language, len(results), number=asked)
+                counted("no_such_table", self.screen.language, len(results), number=text)
             )
             return
         self.screen.show("table", render.whole_result(results[number - 1], make_console().width))
@@ -345,8 +349,8 @@ class Commands:
 
     # -- inside ------------------------------------------------------------------------------------
 
-    def _wait(self, asked: Coroutine[Any, Any, Result]) -> Result:
-        return self.chat.runner.run(asked)
+    def _wait(self, call: Coroutine[Any, Any, Result]) -> Result:
+        return self.chat.runner.run(call)
 
     def _has_turns(self) -> bool:
         """Return whether the thread has a turn; if not, say so."""

@@ -111,17 +111,17 @@ def server_of(session: Session) -> MCPServer[Any]:
                     f"a person must decide first: run longtable chat --thread {talks[-1].thread_id}"
                 )
             ran = [query for query in answer.queries if query["status"] == "success"]
-            drawn = [await drawn_text(talks[-1], chart) for chart in answer.charts]
+            charts = [await drawn_text(talks[-1], chart) for chart in answer.charts]
             last = {name: ran[-1].get(name) for name in ("columns", "row_count")} if ran else {}
             rows = {"rows": ran[-1].get("rows", [])[:MOST_ROWS]} if ran else {}
-            said = {
+            body = {
                 "answer": answer.text,
                 "status": answer.status,
                 "sql": [query["sql"] for query in ran],
                 **last,
                 **rows,
             }
-            return {**said, **({"charts": drawn} if drawn else {})}
+            return {**body, **({"charts": charts} if charts else {})}
 
     @server.tool(title="New conversation", annotations=ASKS)
     async def new_conversation() -> str:
@@ -182,11 +182,11 @@ def refuse_costly(database: "Database", sql: str, *, cancel: "Cancel | None" = N
     """Raise `QueryRefusedError` for a query that a person would have to approve: here is nobody to
     ask.
     """
-    found = reasons(database.check_sql(sql, cancel=cancel), CostThresholds(), database.dialect)
-    if found:
-        told = ", ".join(f"{reason.kind} of {reason.size:,.0f}" for reason in found)
+    costs = reasons(database.check_sql(sql, cancel=cancel), CostThresholds(), database.dialect)
+    if costs:
+        text = ", ".join(f"{reason.kind} of {reason.size:,.0f}" for reason in costs)
         raise QueryRefusedError(
-            f"this query is costly ({told})",
+            f"this query is costly ({text})",
             rule="cost",
             hint="filter or aggregate more, or `ask` instead",
         )

@@ -169,8 +169,8 @@ def result(
 
         forms = [
             name
-            for name, wanted in {".csv": csv, ".parquet": parquet, ".xlsx": xlsx}.items()
-            if wanted
+            for name, chosen in {".csv": csv, ".parquet": parquet, ".xlsx": xlsx}.items()
+            if chosen
         ]
         if len(forms) > 1 or (output and forms and output.suffix.lower() != forms[0]):
             raise ConfigError(

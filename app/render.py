@@ -62,7 +62,7 @@ def lookups(calls: Sequence[tuple[str, Mapping[str, Any]]], ms: int) -> Renderab
     """Return one quiet line for the look-ups before a query or an answer: each tool with what it
     was asked.
     """
-    asked = [
+    named_args = [
         (
             name,
             [
@@ -72,11 +72,11 @@ def lookups(calls: Sequence[tuple[str, Mapping[str, Any]]], ms: int) -> Renderab
         )
         for name, args in calls
     ]
-    shown = dict.fromkeys(
+    lines = dict.fromkeys(
         " ".join([clean_line(name), *(clean_line(text, 60) for text in texts)])
-        for name, texts in asked
+        for name, texts in named_args
     )
-    return Text(f"  {' · '.join(shown)}: {ms} ms", "dim", overflow="ellipsis", no_wrap=True)
+    return Text(f"  {' · '.join(lines)}: {ms} ms", "dim", overflow="ellipsis", no_wrap=True)
 
 
 def query_started(name: str, sql: str, *, plain: bool = False) -> RenderableType:
@@ -235,13 +235,13 @@ def gauge(usage: ContextUsage, language: Language) -> Text:
 
 def _parts(usage: ContextUsage) -> list[tuple[str, int]]:
     parts = usage["parts"]
-    passed = [("passed", parts["passed"])] if "passed" in parts else []
+    passed_on = [("passed", parts["passed"])] if "passed" in parts else []
     return [
         ("system", parts["system"]),
         ("tools", parts["tools"]),
         ("memory", parts["memory"]),
         ("messages", parts["messages"]),
-        *passed,
+        *passed_on,
     ]
 
 
@@ -323,10 +323,12 @@ def skipped(event: ContextCompactionSkipped, language: Language) -> Text:
     reasons = clean_line(
         "; ".join(dict.fromkeys(reason["message"] for reason in event["reasons"])), 200
     )
-    asked = event.get("input", 0)
+    input_tokens = event.get("input", 0)
     spent = (
-        say("spent_on_it", language, input=f"{asked:,}", output=f"{event.get('output', 0):,}")
-        if asked
+        say(
+            "spent_on_it", language, input=f"{input_tokens:,}", output=f"{event.get('output', 0):,}"
+        )
+        if input_tokens
         else ""
     )
     return Text(say("not_compacted", language, reasons=reasons) + spent, "yellow")
@@ -336,8 +338,8 @@ def error_texts(error: Exception, language: Language) -> tuple[str, str]:
     """Return the sentence for the person and a hint, "" where the sentence says it all."""
     if not isinstance(error, LongtableError):
         return say("bug", language), say("bug_hint", language, kind=type(error).__name__)
-    said = isinstance(error, InputError) and type(error) is not InputError
-    hint = "" if said else clean_line(str(error))
+    is_sentence = isinstance(error, InputError) and type(error) is not InputError
+    hint = "" if is_sentence else clean_line(str(error))
     if hint and language == "zh":
         advice = advice_for(error)  # without details that are a developer's: they name Python
         hint = (
@@ -372,7 +374,9 @@ def plain(text: str) -> RenderableType:
     return Text(clean(text).strip(), style="dim")
 
 
-def history(shown: Sequence["BaseMessage"], language: Language, *, most: int) -> RenderableType:
+def history(
+    transcript: Sequence["BaseMessage"], language: Language, *, most: int
+) -> RenderableType:
     """Return a whole transcript: its messages numbered as memory cites them, those left out of the
     view marked.
     """
@@ -381,13 +385,13 @@ def history(shown: Sequence["BaseMessage"], language: Language, *, most: int) ->
     left_out = say("left_out_mark", language)
     marks = [
         f"m{number} {left_out}" if kind_of(m) == EXCLUDED else f"m{number}"
-        for number, m in enumerate(shown, 1)
+        for number, m in enumerate(transcript, 1)
     ]
-    return messages(shown, most=most, marks=marks)
+    return messages(transcript, most=most, marks=marks)
 
 
 def messages(
-    shown: Sequence["BaseMessage"],
+    transcript: Sequence["BaseMessage"],
     *,
     most: int | None = None,
     reasoning: bool = False,
@@ -401,16 +405,16 @@ def messages(
     from longtable.memory.reasoning import reasoning_of
 
     lines: list[Text] = []
-    for place, message in enumerate(shown):
-        if reasoning and (told := reasoning_of(message)):
-            lines.append(Text(f"reasoning: {clean(told).strip()}", style="dim"))
+    for place, message in enumerate(transcript):
+        if reasoning and (thoughts := reasoning_of(message)):
+            lines.append(Text(f"reasoning: {clean(thoughts).strip()}", style="dim"))
         body = clean(str(message.text)).strip()
         body = body if most is None or len(body) <= most else f"{body[: most - 1]}…"
-        made = [
+        calls = [
             f"-> {call['name']} {json.dumps(call['args'], ensure_ascii=False)}"
             for call in getattr(message, "tool_calls", [])
         ]
-        text = "\n".join([*([body] if body else []), *(clean_line(line) for line in made)])
+        text = "\n".join([*([body] if body else []), *(clean_line(line) for line in calls)])
         lines.append(
             Text.assemble(
                 (f"{marks[place]} " if marks else "", "dim"),
@@ -452,7 +456,7 @@ def tables(catalog: "Catalog") -> RenderableType:
     return _table(("table", "kind", "columns"), rows, (False, False, False))
 
 
-def pins(shown: Sequence["Pin"], language: Language) -> RenderableType:
+def pins(listed: Sequence["Pin"], language: Language) -> RenderableType:
     """Return the statements that stay word for word, whole; with an ended one the words that ended
     it.
     """
@@ -464,16 +468,16 @@ def pins(shown: Sequence["Pin"], language: Language) -> RenderableType:
             cell(pin.text, most=None),
             cell(pin.ended, most=None),
         ]
-        for pin in shown
+        for pin in listed
     ]
     return _listed(("id", "pin_by", "turn", "text", "ended"), rows, language)
 
 
-def topics(shown: Sequence["Topic"], language: Language) -> RenderableType:
+def topics(listed: Sequence["Topic"], language: Language) -> RenderableType:
     """Return the topics, each with its newest summary."""
     rows = [
         [cell(topic.id), str(topic.version), cell(topic.title), cell(topic.summary, most=400)]
-        for topic in shown
+        for topic in listed
     ]
     return _listed(("id", "version", "title", "summary"), rows, language)
 

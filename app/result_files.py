@@ -41,18 +41,18 @@ def answer_links(address: str, thread_id: str, messages: Sequence[BaseMessage]) 
     """Return Markdown for browsers that shows a turn's charts and links its results as CSV; "" for
     a turn without results.
     """
-    told = [
-        (found[1], str(message.text))
+    results = [
+        (match[1], str(message.text))
         for message in messages
-        if message.type == "tool" and (found := _HANDLE.search(message.text))
+        if message.type == "tool" and (match := _HANDLE.search(message.text))
     ]
     at = f"{address.rstrip('/')}/longtable/threads/{quote(thread_id, safe='')}/results"
     charts = (
-        dict.fromkeys(handle for handle, text in told if re.search(r'"shown":\s*true', text))
+        dict.fromkeys(handle for handle, text in results if re.search(r'"shown":\s*true', text))
         if draws_pictures()
         else {}
     )
-    tables = [*dict.fromkeys(handle for handle, _ in told)][-MOST_LINKS:]
+    tables = [*dict.fromkeys(handle for handle, _ in results)][-MOST_LINKS:]
     lines = [
         *(f"![{handle}]({at}/{handle}.svg)" for handle in charts),
         " · ".join(f"[{handle}.csv]({at}/{handle}.csv)" for handle in tables),
@@ -76,11 +76,11 @@ def save_result(
             f"the file must end in {', '.join(FORMS[:-1])} or {FORMS[-1]}, found {file.name!r}"
         )
     meta = results.meta(thread_id, handle)
-    kept = results.path(thread_id, handle)
+    path = results.path(thread_id, handle)
     formulas = 0
     try:
         if file.suffix.lower() == ".parquet":
-            with kept.open("rb") as source, file.open("xb") as target:
+            with path.open("rb") as source, file.open("xb") as target:
                 shutil.copyfileobj(source, target)
         elif file.suffix.lower() == ".xlsx":
             _write_sheet(file, meta.columns, results.batches(thread_id, handle), meta.row_count)
@@ -169,10 +169,10 @@ def _sheet_cell(sheet: Any, cell: object) -> object:
     text = ILLEGAL_CHARACTERS_RE.sub("", value)[:CELL_CHARS]
     if not text.startswith(FORMULA):
         return text
-    made = WriteOnlyCell(sheet, value=text)
-    made.data_type = "s"
-    made.quotePrefix = True  # or it becomes one when a person edits it
-    return made
+    styled = WriteOnlyCell(sheet, value=text)
+    styled.data_type = "s"
+    styled.quotePrefix = True  # or it becomes one when a person edits it
+    return styled
 
 
 def _text(cell: object) -> Json:

@@ -155,16 +155,18 @@ def open_with_settings(database: str | None = None, **options: Any) -> "Conversa
     if not settings.database.url:
         demo_database(lambda: contextlib.nullcontext(lambda _: None))
     with contextlib.ExitStack() as stack:
-        asked = stack.enter_context(open_database(settings))
-        kept = stack.enter_context(open_persistence(store, key=key_for("LONGTABLE_STORE_KEY")))
+        source = stack.enter_context(open_database(settings))
+        persistence = stack.enter_context(
+            open_persistence(store, key=key_for("LONGTABLE_STORE_KEY"))
+        )
         archive = kept_archive(settings) if settings.store.archive_on_compact else None
         context, arguments = (
             settings.context().replace(channel="notebook"),
             graph_arguments(settings),
         )
         conversation = open_conversation(
-            asked,
-            store=kept,
+            source,
+            store=persistence,
             thread=settings.thread,
             context=context,
             archive_on_compact=archive,
@@ -402,16 +404,16 @@ def _what_to_do(error: Exception, provider: str) -> str:
     """Return what to do, read off the words of langchain and of the provider's client; never the
     words themselves.
     """
-    told = str(error)
+    text = str(error)
     if isinstance(error, ImportError):
-        package = _PACKAGE.search(told)
+        package = _PACKAGE.search(text)
         return f"run `{pip_install(package.group(1) if package else 'langchain-' + provider.replace('_', '-'))}`"
-    if told.startswith("Unsupported provider"):
+    if text.startswith("Unsupported provider"):
         return (
             f"there is no provider {provider!r}; use one that LangChain knows, as in"
             " openai:gpt-4o-mini"
         )
-    unset = [variable for variable in _VARIABLE.findall(told) if not key_for(variable)]
+    unset = [variable for variable in _VARIABLE.findall(text) if not key_for(variable)]
     if unset:
         return f"its key is missing; set the environment variable {unset[0]}"
     return f"check the provider's settings and the model's name ({type(error).__name__})"

@@ -130,7 +130,7 @@ def load_settings(
     what the file of the current `folder` may set.
     """
     environment = os.environ if environment is None else environment
-    given = {
+    flags_set = {
         name: value
         for name, value in (options or {}).items()
         if value is not None and value is not False
@@ -138,7 +138,7 @@ def load_settings(
     values: Values = {}
     sources: dict[str, str] = {}
     notes: list[str] = []
-    config = given.get("config") or environment.get(CONFIG)
+    config = flags_set.get("config") or environment.get(CONFIG)
     own, here = user_folder() / FILE, (folder or Path.cwd()) / FILE
     for path in (
         [Path(config).expanduser()]
@@ -146,24 +146,26 @@ def load_settings(
         else [each for each in dict.fromkeys((own, here)) if os.path.lexists(each)]
     ):
         file = read_settings(path)
-        found = file.values
+        file_values = file.values
         if path == here != own and not config:
-            found, untrusted = _trusted(found, values)
+            file_values, untrusted = _trusted(file_values, values)
             notes += [
                 f"{file.where(place)}: {'.'.join(place)} does not count: {NO_TRUST}"
                 for place in untrusted
             ]
-        _lay(values, sources, found, file.where)
+        _lay(values, sources, file_values, file.where)
     variables = {
         option_of(name): (value, name) for name in VARIABLES if (value := environment.get(name))
     }
-    flags = {name: (value, f"--{name.replace('_', '-')}") for name, value in given.items()}
+    flags = {name: (value, f"--{name.replace('_', '-')}") for name, value in flags_set.items()}
     for layer in (variables, flags):
         nested, names = _nested(layer)
         where = _namer(names)
         _lay(values, sources, check(nested, where, strict=False), where)
     check(values, lambda place: _all_sources(sources, ".".join(place)), strict=False)
-    of_run = {name: given[name] for name in ("config", "thread", "json", "debug") if name in given}
+    of_run = {
+        name: flags_set[name] for name in ("config", "thread", "json", "debug") if name in flags_set
+    }
     settings = Settings.model_validate(
         {**values, **of_run, "sources": sources, "notes": tuple(notes)}
     )
@@ -188,45 +190,45 @@ def _namer(names: Mapping[Place, str]) -> Callable[[Place], str]:
 
 
 def _lay(
-    values: Values, sources: dict[str, str], found: Values, where: Callable[[Place], str]
+    values: Values, sources: dict[str, str], layer: Values, where: Callable[[Place], str]
 ) -> None:
     """Lay the values of one source over those below; a preset of compaction takes the place of all
     fields below it.
     """
-    for table, value in found.items():
+    for table, value in layer.items():
         if table == "compaction" and "preset" in value:
             values.pop(table, None)
             for name in [name for name in sources if name.startswith("compaction.")]:
                 del sources[name]
         values[table] = {**values.get(table, {}), **value} if isinstance(value, dict) else value
-    sources |= {".".join(place): where(place) for place, _ in leaves(found)}
+    sources |= {".".join(place): where(place) for place, _ in leaves(layer)}
 
 
 def _all_sources(sources: Mapping[str, str], name: str) -> str:
     """Return a key or a table with each source that says something of it."""
-    found = dict.fromkeys(
+    names = dict.fromkeys(
         source for key, source in sources.items() if f"{key}.".startswith(f"{name}.")
     )
-    return ": ".join([*([" and ".join(found)] if found else []), name])
+    return ": ".join([*([" and ".join(names)] if names else []), name])
 
 
-def _trusted(found: Values, own: Values) -> tuple[Values, list[Place]]:
+def _trusted(file_values: Values, own: Values) -> tuple[Values, list[Place]]:
     """Return what a file that nobody named may set, and the places of the rest: it may be a
     stranger's, come with other files.
 
     `own`: what holds without it.
     """
     untrusted = []
-    kept: Values = {}
-    for place, value in leaves(found):
+    trusted: Values = {}
+    for place, value in leaves(file_values):
         if not _is_free(place, value, own):
             untrusted.append(place)
             continue
-        inside = kept
+        inside = trusted
         for name in place[:-1]:
             inside = inside.setdefault(name, {})
         inside[place[-1]] = value
-    return kept, untrusted
+    return trusted, untrusted
 
 
 def _is_free(place: Place, value: Any, own: Values) -> bool:
@@ -322,11 +324,11 @@ def setting_rows(settings: Settings, environment: Mapping[str, str]) -> list[tup
         (name, value if isinstance(value, str) else _json(value), source)
         for name, value, source in rows
     ]
-    shown = [
+    safe_rows = [
         (name, "-" if text == "null" else redacted(text).replace(HIDDEN, "***"), source)
         for name, text, source in texts
     ]
-    return shown + [(name, "***", "environment") for name in SECRETS if environment.get(name)]
+    return safe_rows + [(name, "***", "environment") for name in SECRETS if environment.get(name)]
 
 
 def _json(value: object) -> str:
@@ -417,10 +419,10 @@ def cache_folder() -> Path:
     return user_cache_path("longtable", appauthor=False)
 
 
-def store_url(given: str | None) -> str:
+def store_url(url: str | None) -> str:
     """Return the store's URL: as given, else a file in the user's data folder."""
-    if given:
-        return given
+    if url:
+        return url
     from platformdirs import user_data_path
 
     return f"sqlite:///{user_data_path('longtable', appauthor=False) / 'threads.db'}"

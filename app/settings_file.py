@@ -95,15 +95,15 @@ def read_settings(path: Path) -> SettingsFile:
     _refuse_long_keys(path, text)
     try:
         values = tomllib.loads(text)
-        lines, written = _lines_of(text), list(leaves(values))
+        lines, entries = _lines_of(text), list(leaves(values))
     except (ValueError, RecursionError) as error:  # also a number of thousands of digits
-        found = re.search(r"^(.*) \(at line (\d+), column \d+\)$", str(error), re.DOTALL)
-        line = int(found[2]) if found else text.rstrip().count("\n") + 1
+        match = re.search(r"^(.*) \(at line (\d+), column \d+\)$", str(error), re.DOTALL)
+        line = int(match[2]) if match else text.rstrip().count("\n") + 1
         reason = (
             "it is nested too deeply"
             if isinstance(error, RecursionError)
-            else found[1]
-            if found
+            else match[1]
+            if match
             else str(error)
         )
         hint = (
@@ -120,7 +120,7 @@ def read_settings(path: Path) -> SettingsFile:
     def where(place: Place) -> str:
         return f"{file.where(place)}: {'.'.join(place)}"
 
-    for place, value in written:
+    for place, value in entries:
         _refuse_secret(place, value, where)
     return dataclasses.replace(
         file, values=check(values, where, strict=True, folder=path.absolute().parent)
@@ -175,21 +175,21 @@ def _sentence(error: ErrorDetails, where: Callable[[Place], str]) -> str:
         )
     if error["type"] in ("model_type", "model_attributes_type"):
         return f"{where(place)} must be a table: write [{'.'.join(place)}], and its keys below"
-    said = error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    said = WANTED.get(error["type"], said)
+    rule = error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    rule = WANTED.get(error["type"], rule)
     if error["type"] == "missing":
         return f"{where(place)} is missing"
     if place[-1] == "preset" and isinstance(error["input"], list):
-        said = "one name: two presets cannot be mixed"
-    wanted = said if said.startswith("must ") else f"must be {said}"
+        rule = "one name: two presets cannot be mixed"
+    requirement = rule if rule.startswith("must ") else f"must be {rule}"
     if place[-1] == "base_url":
-        return f"{where(place)} {wanted}"
+        return f"{where(place)} {requirement}"
     near = (
-        did_you_mean(error["input"], re.findall(r"'(\w+)'", said))
+        did_you_mean(error["input"], re.findall(r"'(\w+)'", rule))
         if isinstance(error["input"], str)
         else ""
     )
-    return f"{where(place)} {wanted}, found {shown(error['input'])}{near}"
+    return f"{where(place)} {requirement}, found {shown(error['input'])}{near}"
 
 
 def did_you_mean(name: str, known: Sequence[str] | Mapping[str, object]) -> str:

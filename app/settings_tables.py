@@ -68,9 +68,9 @@ def _as_in(kind: type, name: str) -> Any:
 
 def _tokens(value: object) -> object:
     if isinstance(value, str) and (
-        found := re.fullmatch(r"([0-9]{1,9})(k|m)?", value.strip().lower(), re.ASCII)
+        match := re.fullmatch(r"([0-9]{1,9})(k|m)?", value.strip().lower(), re.ASCII)
     ):
-        value = int(found[1]) * {"k": 1_000, "m": 1_000_000}.get(found[2] or "", 1)
+        value = int(match[1]) * {"k": 1_000, "m": 1_000_000}.get(match[2] or "", 1)
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 100_000_000:
         raise ValueError(
             "must be a whole number of tokens from 1 to 100,000,000, or thousands as in 32k"
@@ -356,11 +356,11 @@ def _keys() -> dict[Place, Key]:
     ]
     keys = dict.fromkeys([("project",), *places], Key())
     table: Place = ()
-    for found in _DESCRIBED.finditer(FIRST_FILE):
-        if found["table"]:
-            table = (found["table"],)
+    for match in _DESCRIBED.finditer(FIRST_FILE):
+        if match["table"]:
+            table = (match["table"],)
         else:
-            keys[*table, found["key"]] = Key(found["text"], found["variable"] or "")
+            keys[*table, match["key"]] = Key(match["text"], match["variable"] or "")
     return keys
 
 

@@ -142,10 +142,10 @@ def open_store(
 
         url = store_url(settings.store.url)
         check_apart(database=database_url(settings), store=url)
-        kept = open_persistence(url, key=key_for("LONGTABLE_STORE_KEY"))
-        if kept.path is not None and not kept.path.exists() and not creates:
-            kept = open_persistence("memory://")
-        with kept as persistence:
+        opening = open_persistence(url, key=key_for("LONGTABLE_STORE_KEY"))
+        if opening.path is not None and not opening.path.exists() and not creates:
+            opening = open_persistence("memory://")
+        with opening as persistence:
             yield OpenStore(persistence, settings, screen)
 
 

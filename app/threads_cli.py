@@ -386,12 +386,12 @@ def _confirm(key: str, opened: OpenStore, *, yes: bool, **values: object) -> Non
 
 
 def _age(text: str) -> timedelta:
-    found = re.fullmatch(r"(\d{1,5})([hdw])", text.strip())
-    if not found:
+    match = re.fullmatch(r"(\d{1,5})([hdw])", text.strip())
+    if not match:
         raise ConfigError(
             f"--older-than is a number with h, d or w, as in 90d, found {text[:40]!r}"
         )
-    return timedelta(hours=int(found[1]) * {"h": 1, "d": 24, "w": 168}[found[2]])
+    return timedelta(hours=int(match[1]) * {"h": 1, "d": 24, "w": 168}[match[2]])
 
 
 @contextmanager

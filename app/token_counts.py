@@ -60,20 +60,20 @@ def _once(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     """Return a turn's messages without its final answer, and without calls that repeat earlier
     ones.
     """
-    seen: set[str] = set()
+    keys: set[str] = set()
     dropped: set[str | None] = set()
-    kept: list[BaseMessage] = []
+    rest: list[BaseMessage] = []
     for message in messages:
         if isinstance(message, AIMessage):
             calls = all_calls(message)
             key = str([(call["name"], call["args"]) for call in calls])
             if not calls:
                 continue
-            if key in seen:
+            if key in keys:
                 dropped |= {call["id"] for call in calls}
                 continue
-            seen.add(key)
+            keys.add(key)
         if isinstance(message, ToolMessage) and message.tool_call_id in dropped:
             continue
-        kept.append(message)
-    return kept
+        rest.append(message)
+    return rest

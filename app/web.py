@@ -181,8 +181,8 @@ class RouteRequest:
     def page(self, name: str, items: Iterable[Any]) -> dict[str, Any]:
         """Return one page of these and the offset of the next, null after the last page."""
         offset, limit = self.bounds
-        shown = list(islice(items, offset, offset + limit + 1))
-        return {name: shown[:limit], "next": offset + limit if len(shown) > limit else None}
+        window = list(islice(items, offset, offset + limit + 1))
+        return {name: window[:limit], "next": offset + limit if len(window) > limit else None}
 
 
 Handler = Callable[[RouteRequest], Response | Mapping[str, Any]]
@@ -195,12 +195,12 @@ def status_of(error: LongtableError) -> int:
 
 async def compact(request: Request) -> Response:
     """Compact a thread now, also under the threshold."""
-    made = await compact_thread(
+    event = await compact_thread(
         _client(request), request.path_params["thread_id"], owner_of(request)
     )
-    if made is not None and made["type"] == "context_compaction_skipped":
-        return _json({"compacted": None, "reasons": made["reasons"]})
-    return _json({"compacted": made})
+    if event is not None and event["type"] == "context_compaction_skipped":
+        return _json({"compacted": None, "reasons": event["reasons"]})
+    return _json({"compacted": event})
 
 
 def threads(request: RouteRequest) -> Mapping[str, Any]:
@@ -288,8 +288,11 @@ def history(request: RouteRequest) -> Mapping[str, Any]:
     """Return the transcript from its first message on, retired messages too; excluded ones are
     marked.
     """
-    shown = request.load().shown
-    return {**request.page("messages", starmap(_message, enumerate(shown, 1))), "total": len(shown)}
+    transcript = request.load().shown
+    return {
+        **request.page("messages", starmap(_message, enumerate(transcript, 1))),
+        "total": len(transcript),
+    }
 
 
 def export(request: RouteRequest) -> Response:
@@ -334,10 +337,10 @@ def usage(request: RouteRequest) -> Mapping[str, Any]:
     """Return the tokens that a thread took, or all threads of the owner, added up as `?by=`
     says.
     """
-    wanted = request.parameter("by", ",".join(ALL)).split(",")
-    if not set(wanted) <= set(BY):
-        raise BadRequestError(",".join(wanted), name="by=", wanted=", ".join(BY))
-    by = [name for name in BY if name in wanted]
+    names = request.parameter("by", ",".join(ALL)).split(",")
+    if not set(names) <= set(BY):
+        raise BadRequestError(",".join(names), name="by=", wanted=", ".join(BY))
+    by = [name for name in BY if name in names]
     if "thread_id" in request.http.path_params:
         spent = within(spent_in(request.load()), request.parameter("from"), request.parameter("to"))
         return request.page("usage", map(asdict, added(spent, by)))
@@ -359,14 +362,14 @@ def topics(request: RouteRequest) -> Mapping[str, Any]:
 def topic(request: RouteRequest) -> Response:
     """Return one topic's document as Markdown; `?version=` an older one."""
     topic_id = request.http.path_params["topic_id"]
-    wanted = request.http.query_params.get("version")
+    asked_version = request.http.query_params.get("version")
     versions = [
         version for topic in _topics(request) if topic.id == topic_id for version in topic.versions
     ]
-    found = [version for version in versions if wanted in (None, str(version.version))]
-    if not found:
+    matching = [version for version in versions if asked_version in (None, str(version.version))]
+    if not matching:
         raise UnknownTopicError(topic_id)
-    return Response(found[-1].artifact, media_type="text/markdown; charset=utf-8", headers=SAFE)
+    return Response(matching[-1].artifact, media_type="text/markdown; charset=utf-8", headers=SAFE)
 
 
 def _topics(request: RouteRequest) -> list[TopicHistory]:
@@ -409,7 +412,7 @@ def result_svg(request: RouteRequest) -> Response:
         request.http.path_params["handle"],
         request.parameter("wish"),
     )
-    drawn = [
+    specs = [
         part.spec
         for part in parts_of(record.shown)
         if isinstance(part, Drawing) and part.handle == handle
@@ -417,7 +420,7 @@ def result_svg(request: RouteRequest) -> Response:
     chart = chart_of(
         handle,
         server_results().get(record.thread_id, handle),
-        spec=drawn[-1] if drawn and not wish else None,
+        spec=specs[-1] if specs and not wish else None,
         wish=wish,
     )
     return Response(
@@ -482,12 +485,12 @@ def _client(request: Request) -> LangGraphClient:
     """Return a client of the server these routes are mounted in."""
     if find_spec("langgraph_api"):
         return get_client()
-    passed = {
+    headers = {
         name: value
         for name in ("authorization", "x-api-key", "cookie")
         if (value := request.headers.get(name))
     }
-    return get_client(url=str(request.base_url), headers=passed)
+    return get_client(url=str(request.base_url), headers=headers)
 
 
 def _csv(store: "ResultStore", thread_id: str, handle: str, quote_formulas: bool) -> Iterator[str]:

@@ -101,8 +101,8 @@ async def write_metadata(client: LangGraphClient, thread_id: str) -> None:
     """
     item: Any = await client.store.get_item(THREADS, thread_id)
     if item is not None:
-        found = {name: item["value"].get(name) or "" for name in ("title", "project")}
-        await client.threads.update(thread_id, metadata=found)
+        metadata = {name: item["value"].get(name) or "" for name in ("title", "project")}
+        await client.threads.update(thread_id, metadata=metadata)
 
 
 class MetadataWriter(AsyncCallbackHandler):
@@ -183,20 +183,20 @@ async def compact_thread(
 
 async def _state(client: LangGraphClient, thread_id: str) -> StateSnapshot:
     try:
-        found = await client.threads.get_state(thread_id)
+        state = await client.threads.get_state(thread_id)
     except (NotFoundError, UnprocessableEntityError) as error:
         # No such thread, or an id that can be none.
         raise ThreadNotFoundError(thread_id) from error
-    values = dict(cast("Mapping[str, Any]", found["values"] or {}))
+    values = dict(cast("Mapping[str, Any]", state["values"] or {}))
     if "messages" in values:
         values["messages"] = _messages(values["messages"])
-    tasks = tuple(_Task(task["name"]) for task in found["tasks"])
+    tasks = tuple(_Task(task["name"]) for task in state["tasks"])
     return StateSnapshot(
         values,
-        tuple(found["next"]),
+        tuple(state["next"]),
         {},
-        cast("Any", found["metadata"]),
-        found["created_at"],
+        cast("Any", state["metadata"]),
+        state["created_at"],
         None,
         cast("Any", tasks),
         (),
@@ -229,10 +229,10 @@ class _ServerStore(BaseStore):
         store, wait = self.threads.client.store, self.threads.wait
         match op:
             case GetOp(namespace, key):
-                found: Any = None
+                stored: Any = None
                 with suppress(NotFoundError):
-                    found = wait(store.get_item(namespace, key))
-                return _item(found) if found else None  # one server answers 404, another one null
+                    stored = wait(store.get_item(namespace, key))
+                return _item(stored) if stored else None  # one server answers 404, another one null
             case SearchOp(namespace, limit=limit):
                 return [
                     _item(item)
@@ -248,8 +248,8 @@ class _ServerStore(BaseStore):
         raise TypeError(f"a server's store does not do {type(op).__name__}")
 
 
-def _item(found: Mapping[str, Any]) -> Item:
-    times = {name: found[name] for name in ("created_at", "updated_at")}
+def _item(stored: Mapping[str, Any]) -> Item:
+    times = {name: stored[name] for name in ("created_at", "updated_at")}
     return Item(
-        value=found["value"], key=found["key"], namespace=tuple(found["namespace"]), **times
+        value=stored["value"], key=stored["key"], namespace=tuple(stored["namespace"]), **times
     )
