@@ -44,13 +44,13 @@ class Builder:
 
     def steps(self, table: str, roles: frozenset[str] = frozenset()) -> tuple[Step, ...]:
         """Return the joins from the base to a table, and pay for a long or doubtful way."""
-        found = self.draft.catalog.path(self.base, table, roles or self.draft.slots.roles)
-        if found is None:
+        path = self.draft.catalog.path(self.base, table, roles or self.draft.slots.roles)
+        if path is None:
             raise NoReadingError
-        if any(step.rivals for step in found):
+        if any(step.rivals for step in path):
             self.draft.pay(costs.RIVAL_KEY, table)
-        self.draft.pay(max(0.0, path_cost(found) - costs.STEP * 2), table)
-        return found
+        self.draft.pay(max(0.0, path_cost(path) - costs.STEP * 2), table)
+        return path
 
     def join(self, table: str) -> tuple[Step, ...]:
         """Join a table: rows without a partner stay, but where it repeats rows."""
@@ -100,7 +100,7 @@ class Builder:
 
     def conditions(self) -> list[Condition]:
         """Return all conditions; those on one other table bear on the same row of it."""
-        found: list[Condition] = []
+        outer: list[Condition] = []
         inner: dict[tuple[str, frozenset[str], bool], list[Condition]] = {}
         for each in self.draft.slots.where:
             way = self.draft.catalog.path(self.base, each.table, each.roles) or ()
@@ -108,21 +108,21 @@ class Builder:
             apart = each.denied and not all(step.up for step in way)
             cond = opposite(each.cond) if each.denied and not apart else each.cond
             if each.table == self.base:
-                found.append(cond)
+                outer.append(cond)
             else:
                 inner.setdefault((each.table, each.roles, apart), []).append(cond)
         absent = self.draft.slots.absent
         for (table, roles, apart), conds in inner.items():
             if table not in absent:
-                found.append(self.within(table, conds, roles, negated=apart))
+                outer.append(self.within(table, conds, roles, negated=apart))
         for table, roles in absent.items():
             conds = [cond for (name, *_), those in inner.items() if name == table for cond in those]
-            found.append(self.within(table, conds, roles, negated=True))
-        found = list(dict.fromkeys(found))
-        equal = [cond.left for cond in found if cond.op == "="]
+            outer.append(self.within(table, conds, roles, negated=True))
+        outer = list(dict.fromkeys(outer))
+        equal = [cond.left for cond in outer if cond.op == "="]
         if len(set(equal)) < len(equal):
             raise NoReadingError  # one column cannot be two values at once
-        return found
+        return outer
 
     def unused_tables(self, conditions: list[Condition]) -> list[Condition]:
         """Return the condition that a table which is only named has rows; pay for it, and for one
@@ -264,8 +264,10 @@ def _listed(draft: Draft) -> Query:
         cond.left for cond in where if (cond.op in PATTERNS and not patterns) or cond.op == "="
     }
     own = {_as_col(column) for column in table.names}
-    named = draft.words[:1] == ["who"] and pinned & own and not (slots.shown or slots.ranks)
-    if pinned and (named or set(items) <= pinned) and limit is None:
+    names_a_person = (
+        draft.words[:1] == ["who"] and pinned & own and not (slots.shown or slots.ranks)
+    )
+    if pinned and (names_a_person or set(items) <= pinned) and limit is None:
         draft.pay(
             costs.UNKNOWN,
             " ".join(
@@ -291,11 +293,11 @@ def _listed(draft: Draft) -> Query:
 def _list_base(draft: Draft) -> str:
     slots = draft.slots
     head = draft.head()
-    spoken = [
+    mentioned = [
         *(key.table for key in slots.shown),
         *(rank.measure.table for rank in slots.ranks if rank.measure.table),
     ]
-    tables = list(dict.fromkeys([name for name in (head, *spoken) if name]))
+    tables = list(dict.fromkeys([name for name in (head, *mentioned) if name]))
     if known := _lowest(draft, tables) or next(iter([*tables, *slots.heads]), draft.base):
         return known
     if slots.where:
@@ -340,9 +342,9 @@ def identity(draft: Draft, table: Table) -> list[Column]:
         if not column.is_binary and not (column.is_number and column.references)
     ]
     if table.names:
-        found = [*table.names, *asked]
+        columns = [*table.names, *asked]
         plain = not draft.slots.shown and not asked and not draft.slots.ranks
-        found += (
+        columns += (
             [column for column in readable if not column.primary or not column.is_number][
                 : MOST_SHOWN - 2
             ]
@@ -361,10 +363,10 @@ def identity(draft: Draft, table: Table) -> list[Column]:
             for column in readable
             if column.references or (column.primary and not column.is_date)
         ]
-        found = [*dict.fromkeys([*dates, *asked, *ranked])][:MOST_SHOWN] + [
+        columns = [*dict.fromkeys([*dates, *asked, *ranked])][:MOST_SHOWN] + [
             column for column in [*codes, *readable] if column not in asked
         ]
-    return list(dict.fromkeys(found))[:MOST_SHOWN]
+    return list(dict.fromkeys(columns))[:MOST_SHOWN]
 
 
 def _pointed_names(builder: Builder, key: Key) -> list[Scalar]:
@@ -435,11 +437,11 @@ def _computed(draft: Draft) -> Query:
         # A second column of its own in the group; groups without rows are not counted.
         raise NoReadingError
     builder = Builder(draft, base)
-    shown: list[Scalar] = []
+    listed: list[Scalar] = []
     hidden: list[Scalar] = []
     for key in keys:
         visible, group = key_items(builder, key)
-        shown += visible
+        listed += visible
         hidden += [item for item in group if item not in visible]
     for key in rest:
         draft.pay(
@@ -447,7 +449,7 @@ def _computed(draft: Draft) -> Query:
             key.column,
         )
         builder.join(key.table)
-        shown.append(as_scalar(draft.catalog, key))
+        listed.append(as_scalar(draft.catalog, key))
     for measure in measures:
         builder.join(measure.table or base)
     if builder.repeats:
@@ -457,12 +459,12 @@ def _computed(draft: Draft) -> Query:
     limit = next((rank.limit for rank in slots.ranks if rank.limit is not None), slots.limit)
     things = [
         item
-        for key, item in zip(keys, shown, strict=False)
+        for key, item in zip(keys, listed, strict=False)
         if not key.column and isinstance(item, Col) and item.table == base != key.table
     ]
     where += [filled(item) for item in things[:1] if keys[:1] and not keys[0].column]
     if limit is not None or slots.havings:
-        firsts = [*hidden[:1], *(item for item in shown[:1] if not hidden)]
+        firsts = [*hidden[:1], *(item for item in listed[:1] if not hidden)]
         where += [filled(item) for item in firsts if isinstance(item, Col)]
     names = {_as_col(column) for column in draft.table(base).names}
     if Measure("count", base) in measures and any(
@@ -479,10 +481,10 @@ def _computed(draft: Draft) -> Query:
         for measure, each in zip(tested, slots.havings, strict=True)
     )
     order = [Order(_ranked(draft, rank, aggregates, base), rank.desc) for rank in slots.ranks]
-    if shown and not order:
-        order = [usual_order(draft.catalog, shown[0], aggregates[0])]
-    select = (*dict.fromkeys(shown), *dict.fromkeys(aggregates))
-    group_by = tuple(dict.fromkeys((*hidden, *shown)))
+    if listed and not order:
+        order = [usual_order(draft.catalog, listed[0], aggregates[0])]
+    select = (*dict.fromkeys(listed), *dict.fromkeys(aggregates))
+    group_by = tuple(dict.fromkeys((*hidden, *listed)))
     return Query(
         base,
         tuple(builder.joins),
@@ -582,17 +584,17 @@ def _asked_keys(draft: Draft, base: str, measures: list[Measure]) -> list[Key]:
     }
     asked = draft.asked()
     thing = draft.meanings[asked] if asked >= 0 else None
-    shown = [
+    keys = [
         key
         for key in slots.shown
         if not ((c := draft.catalog.column(key.table, key.column)) is not None and c.is_measure)
     ]
     key = Key(thing.table, thing.column) if thing is not None else Key("")
-    if key in shown or (thing is not None and thing.kind == "table" and thing.table not in counted):
+    if key in keys or (thing is not None and thing.kind == "table" and thing.table not in counted):
         return [key]
     heads = [name for name in (draft.head(), *slots.heads) if name and name not in counted]
-    if shown and (not heads or heads[0] == base):
-        return shown[:1]
+    if keys and (not heads or heads[0] == base):
+        return keys[:1]
     return [Key(heads[0])] if heads else []
 
 
@@ -643,9 +645,13 @@ def _ranked(draft: Draft, rank: Rank, aggregates: list[Agg], base: str) -> Scala
     if measure.func == "again":
         return aggregates[0]
     if measure.func:
-        wanted = as_aggregate(measure, base)
+        aggregate = as_aggregate(measure, base)
         return next(
-            (each for each in aggregates if (each.func, each.arg) == (wanted.func, wanted.arg)),
+            (
+                each
+                for each in aggregates
+                if (each.func, each.arg) == (aggregate.func, aggregate.arg)
+            ),
             aggregates[0],
         )
     raise NoReadingError(draft.said(measure.column))
@@ -655,7 +661,7 @@ def _count_of_those(draft: Draft, counted: Measure) -> Query:
     """'how many members have more than 2 rentals' is one number: the members for whom it holds."""
     slots = draft.slots
     builder = Builder(draft, counted.table)
-    found: list[Condition] = []
+    conditions: list[Condition] = []
     for having in slots.havings:
         name = having.measure.table
         steps = builder.steps(name)
@@ -664,7 +670,7 @@ def _count_of_those(draft: Draft, counted: Measure) -> Query:
         own = [each.cond for each in slots.where if each.table == name]
         slots.where = [each for each in slots.where if each.table != name]
         test = Condition(as_aggregate(having.measure, name), having.op, having.number)
-        found.append(builder.within(name, own, grouped=Query(name, having=(test,))))
+        conditions.append(builder.within(name, own, grouped=Query(name, having=(test,))))
     where = builder.conditions()
-    where += builder.unused_tables([*where, *found])
-    return Query(counted.table, tuple(builder.joins), (Agg("count"),), (*where, *found))
+    where += builder.unused_tables([*where, *conditions])
+    return Query(counted.table, tuple(builder.joins), (Agg("count"),), (*where, *conditions))

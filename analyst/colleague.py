@@ -68,10 +68,10 @@ def as_colleague(messages: Sequence[BaseMessage], tools: Set[str]) -> Decision |
         default=0,
     )
     language = "zh" if is_chinese(str(messages[asked].text)) else "en"
-    heard = [str(message.text) for message in messages[asked:] if kind_of(message) == COLLEAGUE]
+    words = [str(message.text) for message in messages[asked:] if kind_of(message) == COLLEAGUE]
     if not tools & {CHECK, RUN}:
-        return _review(messages[asked:], heard, language)
-    ran = next((found for text in reversed(heard) if (found := _RAN.search(text))), None)
+        return _review(messages[asked:], words, language)
+    ran = next((found for text in reversed(words) if (found := _RAN.search(text))), None)
     if ran is None:
         return SAID["no_query"][language]
     if not isinstance(messages[-1], ToolMessage):
@@ -106,13 +106,13 @@ def _checked(result: ToolMessage, ran: re.Match[str], language: str) -> str:
             if new == ran[3]
             else [SAID["different"][language].format(handle=handle, new=new, old=ran[3])]
         )
-    said = (
+    report = (
         f"{FLAG[language]} {'; '.join(doubts)}"
         if doubts
         else SAID["same"][language].format(handle=handle, figures=figures)
     )
     left = "; ".join(data.get("not_checked", ()))
-    return said + (SAID["not_checked"][language].format(what=left) if left else "")
+    return report + (SAID["not_checked"][language].format(what=left) if left else "")
 
 
 def _review(messages: Sequence[BaseMessage], heard: Sequence[str], language: str) -> Decision:

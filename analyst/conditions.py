@@ -16,19 +16,19 @@ def dimension_columns(
     """Return the columns that hold a dimension, best first, each with a price and 1, or -1 where it
     runs the other way (birth: age).
     """
-    wanted = vocabulary().dimensions.get(dimension, ())
-    said = {stem(word) for word in draft.words}
-    found: list[tuple[float, Column, int]] = []
+    candidates = vocabulary().dimensions.get(dimension, ())
+    question_stems = {stem(word) for word in draft.words}
+    scored: list[tuple[float, Column, int]] = []
     for rank, name in enumerate(dict.fromkeys(tables)):
         for column in draft.table(name).columns:
             words = {lemma(word) for word in column.words} | (
                 {column.unit} if column.unit else set()
             )
             place = next(
-                (n for n, word in enumerate(wanted) if word.lstrip("-") in words and word), -1
+                (n for n, word in enumerate(candidates) if word.lstrip("-") in words and word), -1
             )
             # A delay is no length, though in minutes.
-            other = words & vocabulary().lists["worse"] - set(wanted)
+            other = words & vocabulary().lists["worse"] - set(candidates)
             if (
                 place < 0
                 or other
@@ -37,24 +37,24 @@ def dimension_columns(
                 or not (column.is_measure or column.is_date or column.is_year)
             ):
                 continue
-            turned = wanted[place].startswith("-")
+            turned = candidates[place].startswith("-")
             if column.is_date and not turned and dimension != "date":
                 continue
             stems = {stem(word) for word in column.words}
-            price = 0.2 * rank + 0.02 * place - (0.3 if stems & said else 0.0)
-            found.append((price, column, -1 if turned else 1))
-    return sorted(found, key=lambda each: each[0])
+            price = 0.2 * rank + 0.02 * place - (0.3 if stems & question_stems else 0.0)
+            scored.append((price, column, -1 if turned else 1))
+    return sorted(scored, key=lambda each: each[0])
 
 
 def best_dimension(
     draft: Draft, dimension: str, tables: list[str], text: str
 ) -> tuple[Column, int]:
     """Return the column that a dimension is measured by, and pay for the choice."""
-    found = dimension_columns(draft, dimension, tables)
-    if not found:
+    scored = dimension_columns(draft, dimension, tables)
+    if not scored:
         raise NoReadingError(text)
-    price, column, sign = found[0]
-    close = len(found) > 1 and found[1][0] - price < 0.05 and found[1][1].table == column.table
+    price, column, sign = scored[0]
+    close = len(scored) > 1 and scored[1][0] - price < 0.05 and scored[1][1].table == column.table
     draft.pay(max(0.05, price + 0.1) + (costs.RIVAL if close else 0.0), text)
     return column, sign
 
@@ -239,10 +239,12 @@ def _limited_before(draft: Draft, text: str) -> Column:
         else []
     )
     columns = [draft.catalog.column(col.table, col.name) for col in limits]
-    found = next((column for column in columns if column is not None and column.is_measure), None)
-    if found is None:
+    column_before = next(
+        (column for column in columns if column is not None and column.is_measure), None
+    )
+    if column_before is None:
         raise NoReadingError(text)
-    return found
+    return column_before
 
 
 def _by_unit(draft: Draft, unit: str, dimension: str, text: str) -> Column | None:
@@ -251,7 +253,7 @@ def _by_unit(draft: Draft, unit: str, dimension: str, text: str) -> Column | Non
     """
     units = vocabulary().units
     kind = units[unit].dimension if unit in units else ""
-    wanted = {
+    dimension_of = {
         "duration": "length",
         "distance": "distance",
         "weight": "weight",
@@ -261,7 +263,9 @@ def _by_unit(draft: Draft, unit: str, dimension: str, text: str) -> Column | Non
     }.get(kind, "")
     options = [
         (price, column)
-        for price, column, sign in dimension_columns(draft, dimension or wanted, draft.spoken())
+        for price, column, sign in dimension_columns(
+            draft, dimension or dimension_of, draft.spoken()
+        )
         if sign > 0
     ]
     options = [
@@ -269,7 +273,7 @@ def _by_unit(draft: Draft, unit: str, dimension: str, text: str) -> Column | Non
         for each in options
         if not (kind and each[1].unit) or units[each[1].unit].dimension == kind
     ]
-    named = [
+    by_name = [
         c
         for name in draft.spoken()[:1]
         for c in draft.table(name).columns
@@ -282,32 +286,35 @@ def _by_unit(draft: Draft, unit: str, dimension: str, text: str) -> Column | Non
     ]
     fits = fits or [
         (0.1, column)
-        for column in named
+        for column in by_name
         if not (dimension and options) and column.unit and units[column.unit].dimension == kind
     ]
-    found = sorted(fits or options, key=lambda each: each[0])
-    if not found:
+    ranked = sorted(fits or options, key=lambda each: each[0])
+    if not ranked:
         return None
     draft.pay(
-        max(0.0, found[0][0])
-        + (costs.RIVAL if (len(found) > 1 and found[1][0] - found[0][0] < 0.05) else 0.1),
+        max(0.0, ranked[0][0])
+        + (costs.RIVAL if (len(ranked) > 1 and ranked[1][0] - ranked[0][0] < 0.05) else 0.1),
         text,
     )
-    return found[0][1]
+    return ranked[0][1]
 
 
 def _converted(draft: Draft, column: Column, place: int, unit: int) -> float | int:
     """Return the number in the unit of its column, and pay where that unit is not known."""
     number = draft.meanings[place].number
     units = vocabulary().units
-    spoken, own = units.get(draft.meanings[unit].arg) if unit >= 0 else None, units.get(column.unit)
+    unit_in_question, own = (
+        units.get(draft.meanings[unit].arg) if unit >= 0 else None,
+        units.get(column.unit),
+    )
     draft.use(unit)
-    if spoken is None:
+    if unit_in_question is None:
         return number
-    if own is None or own.dimension != spoken.dimension:
+    if own is None or own.dimension != unit_in_question.dimension:
         draft.pay(costs.UNKNOWN_UNIT if own is None else costs.UNKNOWN, draft.meanings[unit].text)
         return number
-    value = number * spoken.factor / own.factor
+    value = number * unit_in_question.factor / own.factor
     return int(value) if abs(value - round(value)) < 1e-9 else round(value, 6)
 
 
@@ -428,11 +435,11 @@ def fill_patterns(draft: Draft) -> None:
         draft.cost -= draft.meanings[text].cost
         draft.blamed = [blame for blame in draft.blamed if blame[1] != draft.meanings[text].text]
         target = column or next(iter(names))
-        spoken = draft.meanings[text]
+        quoted = draft.meanings[text]
         cond = Condition(
             Col(target.table, target.name),
             each.arg,
-            " ".join(t.text for t in draft.tokens[spoken.start : spoken.end]),
+            " ".join(t.text for t in draft.tokens[quoted.start : quoted.end]),
         )
         draft.slots.where.append(Where(target.table, target.name, cond))
 
@@ -519,10 +526,10 @@ def _denied_event(draft: Draft, place: int, target: int) -> bool:
         absent = [name for name in rows if _speaks_of(word, draft.table(name).words)]
         if not (dates and (len(dates) == 1 or dates[0][0] < dates[1][0])) and len(absent) != 1:
             continue
-        found = next(k for k, m in enumerate(draft.meanings) if m.start <= n < m.end)
-        draft.use(place, found)
-        draft.cost -= max(0.0, draft.meanings[found].cost - costs.VERB)
-        draft.blamed = [blame for blame in draft.blamed if blame[1] != draft.meanings[found].text]
+        at = next(k for k, m in enumerate(draft.meanings) if m.start <= n < m.end)
+        draft.use(place, at)
+        draft.cost -= max(0.0, draft.meanings[at].cost - costs.VERB)
+        draft.blamed = [blame for blame in draft.blamed if blame[1] != draft.meanings[at].text]
         if dates:
             draft.slots.where.append(
                 Where(head, dates[0][1], Condition(Col(head, dates[0][1]), "null"))
@@ -580,9 +587,9 @@ def fill_values(draft: Draft) -> None:
             own,
         )
         groups.setdefault(slot, []).append(each)
-    for (table, column, denied, roles), found in groups.items():
+    for (table, column, denied, roles), matches in groups.items():
         col = Col(table, column)
-        values = tuple(dict.fromkeys(each.value for each in found))
+        values = tuple(dict.fromkeys(each.value for each in matches))
         cond = Condition(col, "=", values[0]) if len(values) == 1 else Condition(col, "in", values)
         draft.slots.where.append(Where(table, column, cond, roles, denied))
     for place, each in draft.open("part"):

@@ -188,15 +188,17 @@ def values_in(view: View) -> dict[str, tuple[Match, ...]]:
     """Return what find_values found, by the text asked for; a text without matches maps to
     nothing.
     """
-    found: dict[str, tuple[Match, ...]] = {}
+    values: dict[str, tuple[Match, ...]] = {}
     for args, data in (
         (result.args, result.data)
         for result in view.results
         if result.name == "find_values" and result.data
     ):
-        asked = args.get("text", "")
-        texts = [str(text).lower() for text in (asked if isinstance(asked, list) else [asked])]
-        found |= {text: found.get(text, ()) for text in texts}
+        argument = args.get("text", "")
+        texts = [
+            str(text).lower() for text in (argument if isinstance(argument, list) else [argument])
+        ]
+        values |= {text: values.get(text, ()) for text in texts}
         for raw in data.get("matches", ()):
             if "value" in raw:  # else it is withheld under `Context.privacy`
                 text = str(raw.get("text", texts[0])).lower()
@@ -206,8 +208,8 @@ def values_in(view: View) -> dict[str, tuple[Match, ...]]:
                     raw["value"],
                     str(raw.get("match", "exact")),
                 )
-                found[text] = tuple(dict.fromkeys((*found.get(text, ()), match)))
-    return found
+                values[text] = tuple(dict.fromkeys((*values.get(text, ()), match)))
+    return values
 
 
 def last_sql(view: View) -> str:
@@ -281,26 +283,28 @@ def _decide(view: View, language: str, tools: frozenset[str]) -> Decision:
 
 def _charted(view: View, wish: talk.ChartWish, language: str, tools: frozenset[str]) -> Decision:
     """Answer what is left of the question, then draw its result."""
-    drawn, handle = view.now.of("show_chart"), _handle(view.now)
+    charts, handle = view.now.of("show_chart"), _handle(view.now)
     answer = ""
     if wish.question:
-        said = _decide(
+        answer_text = _decide(
             replace(view, turns=(*view.turns[:-1], replace(view.now, question=wish.question))),
             language,
             tools,
         )
-        if not isinstance(said, str) or not any(result.data for result in view.now.of("run_sql")):
-            return said
-        answer = said
+        if not isinstance(answer_text, str) or not any(
+            result.data for result in view.now.of("run_sql")
+        ):
+            return answer_text
+        answer = answer_text
     else:
         handles = [*(line.handle for line in view.queries), *map(_handle, view.turns)]
         handle = next((each for each in reversed(handles) if each), "")
-        if not handle and not drawn:
+        if not handle and not charts:
             return talk.say("nothing_to_draw", language)
-    if not drawn and handle and (not tools or "show_chart" in tools):
+    if not charts and handle and (not tools or "show_chart" in tools):
         return (Call("show_chart", {"handle": handle, "wish": wish.text}),)
     text = talk.chart_text(
-        drawn[-1].data if drawn else None, drawn[-1].error if drawn else "", handle, language
+        charts[-1].data if charts else None, charts[-1].error if charts else "", handle, language
     )
     return "\n\n".join(part for part in (answer, text) if part)
 
@@ -344,11 +348,11 @@ def _recalled(view: View, kind: str, language: str, tools: frozenset[str]) -> De
                 {"query": " ".join(talk.content_words(view.now.question)), "limit": MOST_MATCHES},
             ),
         )
-    asked = [each for each in (looked or [[]])[0] if each["role"] == "human"]
-    best = talk.best_match(view.now.question, [each["text"] for each in asked])
+    questions = [each for each in (looked or [[]])[0] if each["role"] == "human"]
+    best = talk.best_match(view.now.question, [each["text"] for each in questions])
     if best is not None:
         same = sorted(
-            (each for page in looked for each in page if each["turn"] == asked[best]["turn"]),
+            (each for page in looked for each in page if each["turn"] == questions[best]["turn"]),
             key=itemgetter("number"),
         )
         answers = [
@@ -360,7 +364,7 @@ def _recalled(view: View, kind: str, language: str, tools: frozenset[str]) -> De
             return talk.say(
                 "recalled",
                 language,
-                question=asked[best]["text"],
+                question=questions[best]["text"],
                 answer=talk.without_introduction(answers[-1]),
             )
         if len(looked) == 1:
@@ -403,9 +407,9 @@ def _search(view: View, catalog: Catalog, tokens: list[Token]) -> tuple[Call, ..
 
 
 def _describe(view: View, catalog: Catalog, name: str, language: str) -> Decision:
-    named = name_meanings(catalog, tuple(token.word for token in _tokens(name, catalog, {})))
+    meanings = name_meanings(catalog, tuple(token.word for token in _tokens(name, catalog, {})))
     table = catalog.table(name) or catalog.table(
-        next((each.table for each in named if each.kind == "table"), "")
+        next((each.table for each in meanings if each.kind == "table"), "")
     )
     if table is None:
         if more := _search(view, catalog, _tokens(name, catalog, {})):
@@ -442,7 +446,7 @@ def _tokens(question: str, catalog: Catalog, values: dict[str, tuple[Match, ...]
     # The Chinese lists are read for Chinese questions only.
     from longtable.analyst.zh import translate
 
-    found = [
+    phrases = [
         (text, *(str(match.value) for match in matches))
         for text, matches in values.items()
         if matches
@@ -450,7 +454,7 @@ def _tokens(question: str, catalog: Catalog, values: dict[str, tuple[Match, ...]
     return translate(
         question,
         catalog,
-        [name for names in found for name in names if name.lower() in question.lower()],
+        [name for names in phrases for name in names if name.lower() in question.lower()],
     )
 
 
@@ -462,18 +466,18 @@ def _relevant(catalog: Catalog, tokens: list[Token]) -> list[str]:
         return [table.name for table in catalog.plain]
     words = [token.word for token in tokens]
     spans = [tuple(words[n : n + size]) for size in (3, 2, 1) for n in range(len(words) - size + 1)]
-    named = [
+    mentioned = [
         each.table for span in spans for each in name_meanings(catalog, span)[:6] if each.cost < 0.6
     ]
-    return list(dict.fromkeys(named))[:_DESCRIBE_AT_ONCE]
+    return list(dict.fromkeys(mentioned))[:_DESCRIBE_AT_ONCE]
 
 
 def _answer(view: View, catalog: Catalog) -> Decision:
     question = view.now.question
     # A thread may go on with another database: what was found in the one before is nothing here.
     values = {
-        text: tuple(each for each in found if catalog.table(each.table))
-        for text, found in values_in(view).items()
+        text: tuple(each for each in matches if catalog.table(each.table))
+        for text, matches in values_in(view).items()
     }
     tokens = _tokens(question, catalog, values)
     if look := _search(view, catalog, tokens):
@@ -561,17 +565,17 @@ def _parts_in(question: str, catalog: Catalog, query: Query) -> list[str]:
     asks for such parts itself.
     """
     tokens = _tokens(question, catalog, {})
-    found: list[str] = []
+    parts: list[str] = []
     for cond in query.where if "like" not in operations_in(tokens) else ():
         if cond.query is not None:
-            found += _parts_in(question, catalog, cond.query)
+            parts += _parts_in(question, catalog, cond.query)
         elif cond.op == "contains":
             words = str(cond.value).lower().split()
-            found.append(
+            parts.append(
                 " ".join(dict.fromkeys(token.text for token in tokens if token.word in words))
                 or str(cond.value)
             )
-    return found
+    return parts
 
 
 def _finished(view: View, language: str) -> Decision | None:

@@ -78,13 +78,13 @@ def read_question(
             for path in cheapest_paths(meanings, len(tokens), catalog, frozenset(base))
         ]
         ways.append((prior, 0.0 if leads or elliptical else costs.PRIOR, paths))
-    found = [
+    readings = [
         _read(replace(path, cost=path.cost + further), tokens, catalog, before, chinese=chinese)
         for before, further, paths in ways
         for path in paths
     ]
     return min(
-        found,
+        readings,
         key=lambda each: (each.query is None, each.cost),
         default=Reading(None, costs.UNKNOWN_NAME),
     )
@@ -213,24 +213,24 @@ def _subject(cond: Condition) -> object:
 
 
 def _regrouped(draft: Draft, builder: Builder, query: Query) -> Query:
-    shown: list[Scalar] = []
+    columns: list[Scalar] = []
     group: list[Scalar] = []
     for key in draft.slots.keys:
         visible, grouped = key_items(builder, key)
-        shown += visible
+        columns += visible
         group += grouped
     aggregates = query.aggregates or (Agg("count"),)
     if builder.repeats:
         raise NoReadingError
     where = tuple(cond for cond in query.where if not (cond.is_filled and cond.left in query.group))
-    select = (*dict.fromkeys(shown), *aggregates)
+    select = (*dict.fromkeys(columns), *aggregates)
     return Query(
         query.base,
         tuple(builder.joins),
         select,
         where,
         tuple(dict.fromkeys(group)),
-        order=(usual_order(draft.catalog, shown[0], aggregates[0]),),
+        order=(usual_order(draft.catalog, columns[0], aggregates[0]),),
     )
 
 
@@ -240,7 +240,7 @@ def _remeasured(draft: Draft, query: Query) -> Query:
     if few or query.having or any(measure.table not in ("", query.base) for measure in measures):
         raise NoReadingError
     aggregates = tuple(as_aggregate(measure, query.base) for measure in measures)
-    kept = tuple(item for item in query.select if not isinstance(item, Agg)) if query.group else ()
+    plain = tuple(item for item in query.select if not isinstance(item, Agg)) if query.group else ()
     order = (
         tuple(
             Order(aggregates[0], each.desc) if isinstance(each.by, Agg) else each
@@ -251,7 +251,7 @@ def _remeasured(draft: Draft, query: Query) -> Query:
     )
     return replace(
         query,
-        select=(*kept, *aggregates),
+        select=(*plain, *aggregates),
         order=order,
         distinct=False,
         joins=query.joins if query.group else (),
@@ -260,15 +260,15 @@ def _remeasured(draft: Draft, query: Query) -> Query:
 
 def _listed(draft: Draft, builder: Builder, query: Query) -> Query:
     if query.group:
-        shown = tuple(as_scalar(draft.catalog, key) for key in draft.slots.shown)
+        columns = tuple(as_scalar(draft.catalog, key) for key in draft.slots.shown)
         if (
-            not shown
+            not columns
             or not query.joins
             or any(key.table != query.joins[-1].table for key in draft.slots.shown)
         ):
             raise NoReadingError
         # More of the same things.
-        return replace(query, select=(*query.select, *shown), group=(*query.group, *shown))
+        return replace(query, select=(*query.select, *columns), group=(*query.group, *columns))
     items: list[Scalar] = (
         [Col(column.table, column.name) for column in identity(draft, draft.table(query.base))]
         if query.aggregates or not query.select

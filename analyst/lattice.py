@@ -289,9 +289,9 @@ class Draft:
 
     def table(self, name: str) -> Table:
         """Return a table that is there."""
-        found = self.catalog.table(name)
-        assert found is not None, name
-        return found
+        table = self.catalog.table(name)
+        assert table is not None, name
+        return table
 
     def is_measure(self, place: int) -> bool:
         """Return whether the meaning at a place is a column of numbers to compute with."""

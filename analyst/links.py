@@ -44,10 +44,10 @@ Values = Mapping[str, tuple[Match, ...]]
 
 def all_meanings(tokens: list[Token], catalog: Catalog, values: Values) -> list[Meaning]:
     """Return every meaning of every span of the question."""
-    found: list[Meaning] = []
+    meanings: list[Meaning] = []
     for start, first in enumerate(tokens):
         if first.kind in ("comma", "stop"):
-            found.append(Meaning(start, start + 1, "mark", 0.0, first.text))
+            meanings.append(Meaning(start, start + 1, "mark", 0.0, first.text))
             continue
         for end in range(start + 1, min(start + LONGEST_VALUE, len(tokens)) + 1):
             part = tokens[start:end]
@@ -55,35 +55,37 @@ def all_meanings(tokens: list[Token], catalog: Catalog, values: Values) -> list[
                 break
             text = _text(part)
             if end - start <= LONGEST:
-                found += _operations(part, start, text)
+                meanings += _operations(part, start, text)
                 counted = tokens[start - 1].kind == "number" or tokens[start - 1].word in (
                     "a",
                     "an",
                 )
                 after_number = start > 0 and counted and first.word in vocabulary().units
-                found += (
+                meanings += (
                     _names(part, start, text, catalog)
                     if not (after_number and len(part) == 1)
                     else []
                 )
-            found += _values(
+            meanings += _values(
                 part, tokens[start - 1].word if start else "", start, text, values, catalog
             )
-        found += _numbers(tokens, start)
-    found += [each for start in range(len(tokens)) for each in _plain(tokens, start, found)]
-    return [*found, *_dated_verbs(tokens, catalog, found)]
+        meanings += _numbers(tokens, start)
+    meanings += [each for start in range(len(tokens)) for each in _plain(tokens, start, meanings)]
+    return [*meanings, *_dated_verbs(tokens, catalog, meanings)]
 
 
-def _dated_verbs(tokens: list[Token], catalog: Catalog, found: list[Meaning]) -> Iterator[Meaning]:
+def _dated_verbs(
+    tokens: list[Token], catalog: Catalog, meanings: list[Meaning]
+) -> Iterator[Meaning]:
     """Pass over a verb that a date column is called by, where the question names a time: 'shipped
     in 2017'.
     """
-    if any(each.kind == "time" for each in found):
+    if any(each.kind == "time" for each in meanings):
         stems = _date_stems(catalog)
         for start, token in enumerate(tokens):
             thing = any(
                 each.start == start and each.end == start + 1 and each.kind == "table"
-                for each in found
+                for each in meanings
             )
             if (
                 token.kind == "word"
@@ -117,10 +119,10 @@ def _text(part: list[Token]) -> str:
 def _operations(part: list[Token], start: int, text: str) -> Iterator[Meaning]:
     if any(token.kind not in ("word", "symbol") for token in part):
         return
-    found = vocabulary().phrases.get(tuple(token.word for token in part))
-    if found is not None:
+    operation = vocabulary().phrases.get(tuple(token.word for token in part))
+    if operation is not None:
         yield Meaning(
-            start, start + len(part), "op", costs.GRAMMAR, text, op=found[0], arg=found[1]
+            start, start + len(part), "op", costs.GRAMMAR, text, op=operation[0], arg=operation[1]
         )
     if (
         len(part) == 1
@@ -211,7 +213,7 @@ def _is_month(tokens: list[Token], start: int) -> bool:
     )
 
 
-def _plain(tokens: list[Token], start: int, found: list[Meaning]) -> Iterator[Meaning]:
+def _plain(tokens: list[Token], start: int, meanings: list[Meaning]) -> Iterator[Meaning]:
     """Yield what a word means without any condition: nothing, or that it was not understood."""
     token, lists = tokens[start], vocabulary().lists
     one = (start, start + 1)
@@ -219,7 +221,7 @@ def _plain(tokens: list[Token], start: int, found: list[Meaning]) -> Iterator[Me
         return
     linked = [
         each
-        for each in found
+        for each in meanings
         if each.start == start and each.end == start + 1 and each.kind in ("table", "column")
     ]
     price = (
@@ -245,7 +247,7 @@ def _plain(tokens: list[Token], start: int, found: list[Meaning]) -> Iterator[Me
         longer = any(
             each.start < start < each.end
             and (each.op == "late" or (each.kind == "column" and each.cost < 0.1))
-            for each in found
+            for each in meanings
         )
         # On time, departure time.
         yield Meaning(*one, "filler", costs.STATE if longer else costs.IDLE_WORD, token.text)
@@ -256,12 +258,12 @@ def _plain(tokens: list[Token], start: int, found: list[Meaning]) -> Iterator[Me
         yield Meaning(
             *one,
             "filler",
-            costs.DROPPED_TABLE if own_table else _verb_price(tokens, start, found),
+            costs.DROPPED_TABLE if own_table else _verb_price(tokens, start, meanings),
             token.text,
         )
 
 
-def _verb_price(tokens: list[Token], start: int, found: list[Meaning]) -> float:
+def _verb_price(tokens: list[Token], start: int, meanings: list[Meaning]) -> float:
     """Return the price of a verb: dear where it is a state that no column explains, as in 'paid
     invoices', 'were paid'.
     """
@@ -293,18 +295,18 @@ def _verb_price(tokens: list[Token], start: int, found: list[Meaning]) -> float:
     )
     closes = start + 1 >= len(tokens) or tokens[start + 1].kind in ("stop", "comma")
     noun = any(
-        each.start == start + 1 and each.kind == "table" and each.cost < 0.3 for each in found
+        each.start == start + 1 and each.kind == "table" and each.cost < 0.3 for each in meanings
     )
     measured = any(
-        each.end == start and each.kind == "column" and each.cost < 0.3 for each in found
+        each.end == start and each.kind == "column" and each.cost < 0.3 for each in meanings
     )
-    asked = measured or {"who", "did", "does", "has", "have", "had"} & {
+    is_asked = measured or {"who", "did", "does", "has", "have", "had"} & {
         token.word for token in tokens[:start]
     }
     return (
         costs.STATE
-        if (noun and not asked)
-        or (closes and (earlier in vocabulary().lists["be"] or word == "open" or not asked))
+        if (noun and not is_asked)
+        or (closes and (earlier in vocabulary().lists["be"] or word == "open" or not is_asked))
         else costs.VERB
     )
 
@@ -321,14 +323,14 @@ def _names(part: list[Token], start: int, text: str, catalog: Catalog) -> Iterat
         edges & lists["dropped"] or edges & (lists["grammar"] - {"time", "number"})
     ):
         return
-    spoken = tuple(piece for token in part for piece in token.word.replace("-", " ").split())
-    words = tuple(word for word in spoken if word not in lists["dropped"])
+    pieces = tuple(piece for token in part for piece in token.word.replace("-", " ").split())
+    words = tuple(word for word in pieces if word not in lists["dropped"])
     if not words or (len(words) == 1 and words[0] in lists["grammar"]):
         return
     end = start + len(part)
     yield from (
         replace(each, start=start, end=end, text=text)
-        for each in name_meanings(catalog, words, held="of" in spoken)
+        for each in name_meanings(catalog, words, held="of" in pieces)
     )
     if len(words) > 1 and words[-1] in lists["tails"]:
         for each in name_meanings(catalog, words[:-1]):
@@ -359,7 +361,7 @@ def name_meanings(
     own_name = len(words) == 1 and any(
         score >= 0.99 and named is None for score, _, named in scored
     )
-    found: list[Meaning] = []
+    meanings: list[Meaning] = []
     for score, table, column in [
         each for each in scored if each[0] >= scored[0][0] - costs.KEPT_NAME
     ][:_MOST_NAMES]:
@@ -371,7 +373,7 @@ def name_meanings(
             + (costs.VERB if idle and score < 0.99 and column is None else 0.0)
         )
         if column is None:
-            found.append(Meaning(0, 0, "table", price, "", table.name))
+            meanings.append(Meaning(0, 0, "table", price, "", table.name))
             continue
         alike = sum(
             1
@@ -403,9 +405,9 @@ def name_meanings(
                 ),
                 table.name,
             )
-            found.append(Meaning(0, 0, "table", price + 0.05, "", pointed))
+            meanings.append(Meaning(0, 0, "table", price + 0.05, "", pointed))
             continue  # a number that is a key stands for the thing
-        found.append(
+        meanings.append(
             Meaning(
                 0,
                 0,
@@ -417,7 +419,7 @@ def name_meanings(
             )
         )
         if column.truth is not None:
-            found.append(
+            meanings.append(
                 Meaning(
                     0,
                     0,
@@ -429,7 +431,7 @@ def name_meanings(
                     column.truth,
                 )
             )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(meanings))
 
 
 def _table_score(words: tuple[str, ...], table: Table) -> float:
@@ -455,12 +457,12 @@ def _column_score(words: tuple[str, ...], column: Column, table: Table, *, held:
         return 1.0 if len(column.words) == 1 else 0.98
     scores: list[float] = []
     context = 0
-    said: set[str] = set()
+    stems: set[str] = set()
     for word in words:
         best = max(own, key=lambda name: likeness(word, name))
         if (score := likeness(word, best)) >= 0.78:
             scores.append(score)
-            said.add(best)
+            stems.add(best)
         elif max(likeness(word, name) for name in table.words) >= 0.85:
             context += 1
         else:
@@ -497,19 +499,19 @@ def _column_score(words: tuple[str, ...], column: Column, table: Table, *, held:
 def _values(
     part: list[Token], before: str, start: int, text: str, values: Values, catalog: Catalog
 ) -> Iterator[Meaning]:
-    spoken = " ".join(token.word for token in part)
-    written = "".join(token.text for token in part) if not text.isascii() else ""
+    phrase = " ".join(token.word for token in part)
+    raw = "".join(token.text for token in part) if not text.isascii() else ""
     name = (
         any(token.is_name or token.kind in ("quoted", "code") for token in part)
         or not text.isascii()
     )
     end = start + len(part)
     parts: dict[tuple[str, str], list[Match]] = {}
-    names = (spoken, written.lower(), *vocabulary().aliases.get(spoken, ()))
+    names = (phrase, raw.lower(), *vocabulary().aliases.get(phrase, ()))
     matches = tuple(dict.fromkeys(match for each in names for match in values.get(each, ())))
     placed = before in ("in", "at", "from", "near")  # a place, rather than who is called so
     exact = {each for each in matches if each.how in ("exact", "case")}
-    named = {each for each in exact if _names_a_row(each, catalog) and not placed}
+    row_names = {each for each in exact if _names_a_row(each, catalog) and not placed}
     for match in matches:
         price = costs.VALUE + (
             0.0
@@ -520,10 +522,10 @@ def _values(
                 else 0.05
             )
         )
-        price += costs.RIVAL if named and match not in named and name else 0.0
+        price += costs.RIVAL if row_names and match not in row_names and name else 0.0
         if match in exact:
             yield Meaning(start, end, "value", price, text, match.table, match.column, match.value)
-        elif match.how == "plural" or "".join(spoken.split()) == "".join(
+        elif match.how == "plural" or "".join(phrase.split()) == "".join(
             str(match.value).lower().split()
         ):
             yield Meaning(
@@ -537,20 +539,20 @@ def _values(
                 match.value,
             )
         elif match.how == "partial" and re.search(
-            rf"(?<!\w){re.escape(spoken)}(?!\w)", str(match.value).lower()
+            rf"(?<!\w){re.escape(phrase)}(?!\w)", str(match.value).lower()
         ):
             parts.setdefault((match.table, match.column), []).append(match)
-    for (table, column), found in parts.items():
-        first = any(str(match.value).lower().startswith(spoken) for match in found)
+    for (table, column), group in parts.items():
+        first = any(str(match.value).lower().startswith(phrase) for match in group)
         price = (
             costs.VALUE_PART
-            + (costs.RIVAL if named else 0.0)
+            + (costs.RIVAL if row_names else 0.0)
             + (0.0 if name else costs.COMMON_WORD)
             # The whole value is meant, not a longer one.
-            - (0.2 if first and len(found) == 1 and not exact else 0.0)
+            - (0.2 if first and len(group) == 1 and not exact else 0.0)
         )
         yield Meaning(
-            start, end, "part", price, text, table, column, text if text.isascii() else spoken
+            start, end, "part", price, text, table, column, text if text.isascii() else phrase
         )
 
 
@@ -563,7 +565,7 @@ def texts_to_look_up(tokens: list[Token], catalog: Catalog, most: int) -> list[s
     """Return the texts of a question that may be values: names and quoted texts first, then words
     that nothing else explains.
     """
-    found: list[tuple[bool, str]] = []
+    candidates: list[tuple[bool, str]] = []
 
     def run_of(place: int) -> tuple[bool, str]:
         token = tokens[place]
@@ -577,11 +579,15 @@ def texts_to_look_up(tokens: list[Token], catalog: Catalog, most: int) -> list[s
             " ".join(token.word for token in run),
             *([alone.lower()] if alone else [token.word for token in run]),
         ]
-        found += [] if explained else [(plain, text) for text in texts]
-    found += [
-        (plain, other) for plain, text in found for other in vocabulary().aliases.get(text, ())[:4]
+        candidates += [] if explained else [(plain, text) for text in texts]
+    candidates += [
+        (plain, other)
+        for plain, text in candidates
+        for other in vocabulary().aliases.get(text, ())[:4]
     ]
-    return list(dict.fromkeys(text for _, text in sorted(found, key=lambda each: each[0])))[:most]
+    return list(dict.fromkeys(text for _, text in sorted(candidates, key=lambda each: each[0])))[
+        :most
+    ]
 
 
 @cache

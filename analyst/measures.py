@@ -51,18 +51,18 @@ def _measure_at(draft: Draft, place: int) -> Measure | None:
         return _column_measure(draft, each.arg if each.op == "agg" else "", inner, each.text)
     if each.is_op("count"):
         target = draft.after(place, over=_ASKING, most=5)
-        found = (
+        measure = (
             _measure_at(draft, target)
             if target >= 0 and draft.meanings[target].kind in ("table", "column")
             else None
         )
-        if found is None:
+        if measure is None:
             return None
         draft.use(place)
         return (
-            found
-            if draft.is_measure(target) or not found.column
-            else Measure("count", found.table, found.column, distinct=True)
+            measure
+            if draft.is_measure(target) or not measure.column
+            else Measure("count", measure.table, measure.column, distinct=True)
         )
     if not (each.is_op("money", "dimension") or each.kind in ("column", "table")):
         return None
@@ -127,10 +127,10 @@ def _by(draft: Draft, place: int) -> Measure | None:
     for other in range(place + 1, len(draft.meanings)):
         if (
             draft.meanings[other].is_op("by", "order")
-            and (found := _measure_at(draft, draft.after(other, most=3))) is not None
+            and (measure := _measure_at(draft, draft.after(other, most=3))) is not None
         ):
             draft.use(other)
-            return found
+            return measure
     return None
 
 
@@ -141,10 +141,10 @@ def _order(draft: Draft, place: int, _: Meaning) -> list[Rank]:
     pronoun = target >= 0 and draft.meanings[target].is_op("pron")
     draft.use(direction, target if pronoun else -1)
     again = pronoun and draft.meanings[target].text.lower() in ("that", "it")
-    found = (
+    measure = (
         None if again else _measure_at(draft, draft.after(target, most=2) if pronoun else target)
     )
-    return [Rank(found or Measure("again"), desc if found or direction >= 0 else True)]
+    return [Rank(measure or Measure("again"), desc if measure or direction >= 0 else True)]
 
 
 def _top(draft: Draft, place: int, each: Meaning) -> list[Rank]:
@@ -231,16 +231,16 @@ def _first(draft: Draft, place: int, each: Meaning) -> list[Rank]:
     )
     dates = [column for column in draft.table(head).columns if column.is_date] if head else []
     verbs = {stem(word) for word in draft.words}
-    named = [
+    by_name = [
         column
         for column in dates
         if {stem(word) for word in column.words if word not in ("date", "time")} & verbs
     ]
-    found = named if len(named) == 1 else dates
-    if len(found) != 1 or (target >= 0 and draft.meanings[target].table != head):
+    columns = by_name if len(by_name) == 1 else dates
+    if len(columns) != 1 or (target >= 0 and draft.meanings[target].table != head):
         raise NoReadingError(each.text)
-    draft.pay(0.0 if named else costs.GUESSED, each.text)
-    return [Rank(Measure("", head, found[0].name), each.arg == "desc", limit)]
+    draft.pay(0.0 if by_name else costs.GUESSED, each.text)
+    return [Rank(Measure("", head, columns[0].name), each.arg == "desc", limit)]
 
 
 def _most(draft: Draft, place: int, each: Meaning) -> list[Rank]:
@@ -706,11 +706,11 @@ def _group(draft: Draft, place: int) -> bool:
         counted = [measure.table for measure in draft.slots.measures] + [
             rank.measure.table for rank in draft.slots.ranks
         ]
-        found = unit_key(
+        key = unit_key(
             draft, each.arg, [name for name in dict.fromkeys((*counted, *draft.spoken())) if name]
         )
-        draft.slots.keys.append(found[0])
-        draft.pay(found[1], each.text)
+        draft.slots.keys.append(key[0])
+        draft.pay(key[1], each.text)
     else:
         draft.slots.keys.append(Key(each.table, each.column))
     draft.use(place)
@@ -747,12 +747,12 @@ def fill_rest(draft: Draft) -> None:
     for place, each in draft.open("unit"):
         if place == asked or (slots.ranks and not slots.keys):
             counted = [rank.measure.table for rank in slots.ranks] + draft.spoken()
-            found = unit_key(draft, each.arg, [name for name in dict.fromkeys(counted) if name])
+            key = unit_key(draft, each.arg, [name for name in dict.fromkeys(counted) if name])
             if any(rank.measure.func for rank in slots.ranks):
-                slots.keys.append(found[0])
+                slots.keys.append(key[0])
             else:
-                slots.shown.append(found[0])
-                draft.pay(found[1], each.text)
+                slots.shown.append(key[0])
+                draft.pay(key[1], each.text)
         else:
             raise NoReadingError(each.text)
         draft.use(place)

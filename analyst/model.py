@@ -94,10 +94,10 @@ class BuiltInAnalyst(BaseChatModel):
         decision = as_colleague(messages, names) or decide(
             read_view(without_colleagues(messages)), names
         )
-        text, made = (decision, ()) if isinstance(decision, str) else ("", decision)
+        text, requests = (decision, ()) if isinstance(decision, str) else ("", decision)
         calls = [
             tool_call(name=call.name, args=call.args, id=_call_id(messages, call, place))
-            for place, call in enumerate(made)
+            for place, call in enumerate(requests)
         ]
         count = counter(self.encoding)
         sent = count.messages(messages) + count.tools(tools)

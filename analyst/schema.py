@@ -110,18 +110,18 @@ class Column:
         lists = vocabulary().lists
         if self.is_id or self.type.upper().startswith("BOOL"):
             return None if self.is_id else True
-        seen = {str(value).strip() for value in self.seen}
+        values = {str(value).strip() for value in self.seen}
         parts = split_name(self.name)
         flagged = bool(set(parts) & {"is", "has", "flag", "was", "can"}) or (
             parts[-1:] and parts[-1].endswith(("ed", "ive", "able"))
         )
         if (
-            not seen
-            or not seen <= lists["yes"] | lists["no"]
-            or (seen <= {"0", "1"} and not flagged)
+            not values
+            or not values <= lists["yes"] | lists["no"]
+            or (values <= {"0", "1"} and not flagged)
         ):
             return None
-        yes = next((value for value in seen if value in lists["yes"]), "")
+        yes = next((value for value in values if value in lists["yes"]), "")
         pairs = {
             "0": "1",
             "no": "yes",
@@ -135,14 +135,14 @@ class Column:
             "False": "True",
             "否": "是",
         }
-        found = yes or pairs.get(next(iter(seen)), "")
-        return int(found) if found.isdigit() and self.is_number else found or None
+        word = yes or pairs.get(next(iter(values)), "")
+        return int(word) if word.isdigit() and self.is_number else word or None
 
     @cached_property
     def unit(self) -> str:
         """Return the unit that its name or comment gives, "" where none does."""
         units = vocabulary().units
-        named = [
+        units_named = [
             units[word].name
             for word in (*split_name(self.name), *self.words)
             if len(word) > 1 and word in units
@@ -152,7 +152,7 @@ class Column:
             for word in _UNIT_COMMENT.findall(self.comment.lower())
             if word in units
         ]
-        return next(iter((*named, *commented)), "")
+        return next(iter((*units_named, *commented)), "")
 
 
 @dataclass(frozen=True)
@@ -193,14 +193,14 @@ class Table:
     @cached_property
     def names(self) -> tuple[Column, ...]:
         """Return the columns that name a row: first and last name, or the best name."""
-        found = [
+        candidates = [
             column
             for column in self.columns
             if column.is_name and not column.references and not column.is_date
         ]
         people = [
             column
-            for column in found
+            for column in candidates
             if {"first", "last", "given", "family", "surname", "forename"}
             & set(split_name(column.name))
         ]
@@ -209,7 +209,7 @@ class Table:
             | vocabulary().lists["names"]
             | {"company", "full", "display", "short", "legal"}
         )
-        named = [column for column in found if {lemma(word) for word in column.words} <= own]
+        exact = [column for column in candidates if {lemma(word) for word in column.words} <= own]
         called = [
             c
             for c in self.columns
@@ -217,7 +217,7 @@ class Table:
             and c.type
             and not (c.is_id or c.is_number)
         ]
-        return tuple(people[:2] if len(people) > 1 else (named or called)[:1])
+        return tuple(people[:2] if len(people) > 1 else (exact or called)[:1])
 
     def part(self, unit: str) -> Column | None:
         """Return the column of numbers that is called by a part of a date: month, hour."""
@@ -272,8 +272,8 @@ class Catalog:
 
     def column(self, table: str, name: str) -> Column | None:
         """Return a column by names, whatever their case."""
-        found = self.table(table)
-        return found.by_name.get(name.casefold()) if found else None
+        of_table = self.table(table)
+        return of_table.by_name.get(name.casefold()) if of_table else None
 
     @cached_property
     def plain(self) -> tuple[Table, ...]:
@@ -352,17 +352,17 @@ class Catalog:
 
     @cached_property
     def _steps(self) -> dict[str, list[tuple[Step, Reference]]]:
-        found: dict[str, list[tuple[Step, Reference]]] = {}
+        steps: dict[str, list[tuple[Step, Reference]]] = {}
         for each in self.references:
             many = self.table(each.many)
             single = many is not None and [column.name for column in many.key] == [each.column]
-            found.setdefault(each.many, []).append(
+            steps.setdefault(each.many, []).append(
                 (Step(each.many, each.column, each.one, each.target, up=True), each)
             )
-            found.setdefault(each.one, []).append(
+            steps.setdefault(each.one, []).append(
                 (Step(each.one, each.target, each.many, each.column, up=single), each)
             )
-        return found
+        return steps
 
     @lru_cache(maxsize=2_000)  # noqa: B019 - the catalogues kept are few, and this is what makes a question quick
     def path(
@@ -506,9 +506,9 @@ def read_card(text: str) -> Catalog | None:
     """Return the tables on the schema's card of a system prompt, None unless it has every column of
     every table.
     """
-    found = _CARD.search(text)
+    card = _CARD.search(text)
     tables: dict[str, Table] = {}
-    for line in found["lines"].splitlines() if found else ():
+    for line in card["lines"].splitlines() if card else ():
         if (match := _CARD_LINE.fullmatch(line)) and not _CUT.search(line):
             name = _bare(match["name"])
             parts = [
@@ -525,9 +525,9 @@ def read_card(text: str) -> Catalog | None:
                 tables[name.casefold()] = Table(
                     name, "view" if match["view"] else "table", rows, columns, described=True
                 )
-    if found is None or len(tables) != int(found["count"].replace(",", "")):
+    if card is None or len(tables) != int(card["count"].replace(",", "")):
         return None
-    return Catalog(found["dialect"], tables, total=len(tables), carded=frozenset(tables))
+    return Catalog(card["dialect"], tables, total=len(tables), carded=frozenset(tables))
 
 
 def _bare(name: str) -> str:

@@ -66,8 +66,8 @@ def kind_of(question: str) -> str:
     kinds = _kinds()
     if kinds["rule"].search(question):
         return "rule"
-    found = next((name for name in _texts()["kinds"] if kinds[name].match(question)), "")
-    return found or ("recall" if kinds["recall"].search(question) else "")
+    kind = next((name for name in _texts()["kinds"] if kinds[name].match(question)), "")
+    return kind or ("recall" if kinds["recall"].search(question) else "")
 
 
 def described_name(question: str) -> str:
@@ -81,32 +81,32 @@ _RECALL_CHINESE = re.compile(
 )
 
 
-def best_match(question: str, asked: Sequence[str]) -> int | None:
+def best_match(question: str, questions: Sequence[str]) -> int | None:
     """Return the place of the earlier question most like `question` by its words of weight; the
     later one of equals.
     """
-    wanted = content_words(question)
+    words = content_words(question)
     best: tuple[float, int] | None = None
-    for place, text in enumerate(asked):
+    for place, text in enumerate(questions):
         have = content_words(text)
-        if not have or not wanted:
+        if not have or not words:
             continue
         likes = [
             max(
                 (likeness(word, other) if word.isascii() else float(word == other))
                 for other in have
             )
-            for word in wanted
+            for word in words
         ]
         extra = sum(
             1
             for other in have
             if all(
                 (likeness(word, other) if word.isascii() else float(word == other)) < 0.75
-                for word in wanted
+                for word in words
             )
         )
-        score = sum(likes) / len(wanted)
+        score = sum(likes) / len(words)
         if score >= 0.55 and (best is None or score - 0.04 * extra >= best[0] - 1e-9):
             best = (score - 0.04 * extra, place)
     return best[1] if best else None
@@ -215,16 +215,16 @@ def help_text(catalog: Catalog, language: str) -> str:
 
 def tables_text(catalog: Catalog, language: str) -> str:
     """List the tables."""
-    named = sorted(catalog.tables.values(), key=lambda table: table.name.lower())[:_TABLES_SHOWN]
+    tables = sorted(catalog.tables.values(), key=lambda table: table.name.lower())[:_TABLES_SHOWN]
     lines = [
         f"- {t.name}{_rows(t, language)}:"
         f" {', '.join(c.name for c in t.columns[:12])}{' …' if len(t.columns) > 12 else ''}"
-        for t in named
+        for t in tables
     ]
-    total = max(catalog.total, len(named))
+    total = max(catalog.total, len(tables))
     more = (
-        [f"- {say('more_tables', language, count=total - len(named))}"]
-        if total > len(named)
+        [f"- {say('more_tables', language, count=total - len(tables))}"]
+        if total > len(tables)
         else []
     )
     head = say({0: "no_tables", 1: "one_table"}.get(total, "tables"), language, count=total)
@@ -288,7 +288,7 @@ def examples(catalog: Catalog, language: str) -> list[str]:
     """Make three questions that this schema can answer, from its largest tables."""
     zh = language == "zh"
     tables = sorted(catalog.plain, key=lambda table: (not table.described, -(table.rows or 0)))
-    found: list[str] = []
+    questions: list[str] = []
     for table in tables:
         name = " ".join(table.words) if zh else plural_of(table.name)
         measures = [c for c in table.columns if c.is_measure and not (c.is_year or c.is_clock)]
@@ -297,20 +297,20 @@ def examples(catalog: Catalog, language: str) -> list[str]:
             for c in table.columns
             if table.described and not (c.is_number or c.is_date or c.primary or c.is_binary)
         ]
-        found.append(f"有多少 {name}？" if zh else f"How many {name} are there?")
+        questions.append(f"有多少 {name}？" if zh else f"How many {name} are there?")
         if measures and (table.rows or 0) > 1:
             measure = " ".join(measures[0].words)
-            found.append(
+            questions.append(
                 f"{name} 的平均 {measure} 是多少？"
                 if zh
                 else f"What is the average {measure} of the {name}?"
             )
         if keys and (table.rows or 0) > 1:
             key = " ".join(keys[0].words)
-            found.append(
+            questions.append(
                 f"每个 {key} 有多少 {name}？" if zh else f"How many {name} are there per {key}?"
             )
-    return found[:3]
+    return questions[:3]
 
 
 # -- results in words ------------------------------------------------------------------------------
@@ -400,8 +400,8 @@ def _many(
     whole: bool,
 ) -> str:
     """Word a result of several rows: what it is, a table of the first rows, how many there are."""
-    zh, shown = language == "zh", rows[:SHOWN_ROWS]
-    cells = [" | ".join(cell(value).replace("|", "\\|") for value in row) for row in shown]
+    zh, first_rows = language == "zh", rows[:SHOWN_ROWS]
+    cells = [" | ".join(cell(value).replace("|", "\\|") for value in row) for row in first_rows]
     table = "\n".join(
         f"| {line} |" for line in (" | ".join(heads), " | ".join(["---"] * len(heads)), *cells)
     )
@@ -428,11 +428,11 @@ def _many(
         )
     if zh:
         tail = f"{'共' if whole else '取出'} {total:,} 行" + (
-            f"，以上为前 {len(shown)} 行。" if total > len(shown) else "。"
+            f"，以上为前 {len(first_rows)} 行。" if total > len(first_rows) else "。"
         )
         return f"{lead}{_filters(query, language)}：\n\n{table}\n\n{tail}"
     tail = f"{total:,} rows {'in all' if whole else 'were fetched'}" + (
-        f"; the first {len(shown)} are shown." if total > len(shown) else "."
+        f"; the first {len(first_rows)} are shown." if total > len(first_rows) else "."
     )
     return f"{lead}{_filters(query, language)}:\n\n{table}\n\n{tail}"
 

@@ -49,10 +49,10 @@ def _period(draft: Draft, place: int) -> tuple[Period, int]:
     while end < len(draft.meanings):
         each = draft.meanings[end]
         if each.kind == "time" and each.period is not None:
-            stated = _stated(each.period)
-            if set(stated) & set(parts):
+            parts_stated = _stated(each.period)
+            if set(parts_stated) & set(parts):
                 break
-            parts |= stated
+            parts |= parts_stated
             draft.use(end)
         else:
             following = draft.meanings[end + 1] if end + 1 < len(draft.meanings) else None
@@ -181,11 +181,11 @@ def _fit(table: Table, column: Column, period: Period, verbs: list[str]) -> floa
     ):
         return None
     kinds = {kind for word in column.words for kind in vocab.events_of(word)}
-    said = {kind for word in verbs for kind in vocab.events_of(word)}
+    events = {kind for word in verbs for kind in vocab.events_of(word)}
     roots = {stem(word) for word in column.words if word not in ("date", "time")}
     price = 0.15 if plain else 0.2
-    price -= 0.3 if roots & {stem(word) for word in verbs} else 0.2 if kinds & said else 0.0
-    price += 0.5 if "events.birth" in kinds and "events.birth" not in said else 0.0
+    price -= 0.3 if roots & {stem(word) for word in verbs} else 0.2 if kinds & events else 0.0
+    price += 0.5 if "events.birth" in kinds and "events.birth" not in events else 0.0
     price -= (
         0.1
         if set(column.words) & {*table.words, *map(stem, table.words)}
@@ -198,10 +198,10 @@ def _fit(table: Table, column: Column, period: Period, verbs: list[str]) -> floa
 
 def _has_parts(table: Table, period: Period) -> bool:
     """Return whether a table has a column of its own for each part of a period."""
-    wanted = [part for part in ("year", "month", "day") if getattr(period, part)]
+    parts = [part for part in ("year", "month", "day") if getattr(period, part)]
     return (
-        bool(wanted)
-        and all(table.part(part) is not None for part in wanted)
+        bool(parts)
+        and all(table.part(part) is not None for part in parts)
         and not period.quarter
         and period.weekday < 0
     )
@@ -290,7 +290,7 @@ def unit_key(draft: Draft, unit: str, tables: list[str]) -> tuple[Key, float]:
     `tables` that has one, and its price.
     """
     vocab = vocabulary()
-    said = {kind for word in draft.words for kind in vocab.events_of(word)}
+    events = {kind for word in draft.words for kind in vocab.events_of(word)}
     for rank, name in enumerate(tables):
         table = draft.table(name)
         part = table.part(unit)
@@ -303,7 +303,7 @@ def unit_key(draft: Draft, unit: str, tables: list[str]) -> tuple[Key, float]:
         )
         if dates:
             price, place = dates[0]
-            close = len(dates) > 1 and dates[1][0] - price < 0.09 and not said
+            close = len(dates) > 1 and dates[1][0] - price < 0.09 and not events
             return Key(name, table.columns[place].name, unit), max(0.0, price) + 0.2 * rank + (
                 costs.GUESSED if close else 0.0
             )

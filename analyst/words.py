@@ -97,8 +97,8 @@ def tokenize(text: str) -> list[Token]:
             ),
             "",
         ):
-            found = match.group(kind)
-            tokens.append(Token(found, found.lower().replace("’", "'"), kind, match.start()))
+            piece = match.group(kind)
+            tokens.append(Token(piece, piece.lower().replace("’", "'"), kind, match.start()))
     return tokens
 
 

@@ -68,16 +68,16 @@ def _piece(match: re.Match[str], catalog: Catalog | None, known: frozenset[str])
         return [Token(text, month_name[int(match.group("month"))].lower(), "word", match.start())]
     if match.group("day"):
         return [Token(text, match.group("day"), "ordinal", match.start(), int(match.group("day")))]
-    found: list[Token] = []
+    tokens: list[Token] = []
     for word, is_known in _segments(text, known):
         if is_known and word not in known:
-            found += [
+            tokens += [
                 Token(word, each.word, each.kind, match.start() + 1, each.number)
                 for each in tokenize(_fitting(lexicon()[word], catalog))
             ]
         else:
-            found.append(Token(word, word.lower(), "word", match.start() + 1))
-    return found
+            tokens.append(Token(word, word.lower(), "word", match.start() + 1))
+    return tokens
 
 
 def _segments(run: str, known: frozenset[str]) -> list[tuple[str, bool]]:
