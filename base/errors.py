@@ -101,11 +101,11 @@ def client_error(error: Exception, text: str, code: str) -> RunFailedError:
     """Return what leaves a run on a server in place of an error, with `text` for the person."""
     kind, typed = type(error), isinstance(error, LongtableError)
     bases = (RunFailedError, kind) if typed else (RunFailedError,)
-    made: RunFailedError = RunFailedError.__new__(
+    copy: RunFailedError = RunFailedError.__new__(
         type(kind.__name__, bases, {"__module__": kind.__module__, "code": code}), text
     )
-    made.__dict__.update(vars(error) if typed else {})
-    return made
+    copy.__dict__.update(vars(error) if typed else {})
+    return copy
 
 
 class ConfigError(LongtableError):
@@ -514,12 +514,12 @@ class ArchiveGapError(PersistenceError):
     """
 
     def __init__(self, missing: list[tuple[int, int]], *, what: str = "messages") -> None:
-        told = ", ".join(
+        spans = ", ".join(
             str(first) if first == last else f"{first} to {last}" for first, last in missing[:5]
         )
         more = f" and {len(missing) - 5} more gaps" if len(missing) > 5 else ""
         super().__init__(
-            f"the archive lacks {what} {told}{more}: give the store that the thread was kept in, or"
+            f"the archive lacks {what} {spans}{more}: give the store that the thread was kept in, or"
             " restore its file"
         )
         self.missing = missing

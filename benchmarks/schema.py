@@ -87,7 +87,7 @@ def main() -> None:
                             database,
                             tokens=BUDGET,
                             count=count,
-                            asked=["Which customer pays most?"],
+                            questions=["Which customer pays most?"],
                         )
                     ),
                 )
@@ -100,7 +100,7 @@ def main() -> None:
                             database,
                             tokens=BUDGET,
                             count=count,
-                            asked=["Which customer pays most?"],
+                            questions=["Which customer pays most?"],
                         )
                     ),
                 )

@@ -57,13 +57,13 @@ class TopicHistory(Topic):
 
 def topic_histories(thread: Thread, retired: Sequence[Compaction]) -> list[TopicHistory]:
     """Return a thread's topics; `retired`: compactions that retired to the store."""
-    made = topics_of(replace(thread, compactions=unmerged(retired, thread.compactions)))
+    all_versions = topics_of(replace(thread, compactions=unmerged(retired, thread.compactions)))
     return [
         TopicHistory(
             **{each.name: getattr(topic, each.name) for each in fields(topic)},
-            versions=tuple(versions(made, topic.id)),
+            versions=tuple(versions(all_versions, topic.id)),
         )
-        for topic in current(made)
+        for topic in current(all_versions)
     ]
 
 
@@ -203,12 +203,14 @@ def edited(
     messages are only pruned: their memory and pins stay. `retired`: which of these ids are among so
     many retired messages. Raises `EditRefusedError`.
     """
-    thread, written = thread_of(values), read_messages(channels["messages"])
+    thread, new_messages = thread_of(values), read_messages(channels["messages"])
     known = {
         message.id: (number, message)
         for number, message in enumerate(thread.messages, thread.archived + 1)
     }
-    messages = [_edited(known[each.id][1], each) if each.id in known else each for each in written]
+    messages = [
+        _edited(known[each.id][1], each) if each.id in known else each for each in new_messages
+    ]
     changed = {
         each.id: each
         for each in messages
@@ -225,7 +227,7 @@ def edited(
     if thread.archived and (
         (edits and _lacks_retired(replace(thread, edits=[*thread.edits, *edits])))
         or retired(
-            [each.id for each in written if each.id and each.id not in known], thread.archived
+            [each.id for each in new_messages if each.id and each.id not in known], thread.archived
         )
     ):
         raise EditRefusedError(
@@ -365,20 +367,20 @@ class ViewMessages(list[BaseMessage]):
         if self._view is None or self._call_config is None:
             return []
         count, parts = self._call_config.counter, self._view.parts
-        shown = [
+        blocks = [
             ("system", parts.system, self[0].text.partition(_MEMORY)[0]),
             ("tools", parts.tools, ""),
         ]
         for message in self:
             before, mark, memory = message.text.partition(_MEMORY)
             if mark and (message.type == "system" or not before.strip()):
-                shown.append(("memory", parts.memory, mark + memory))
+                blocks.append(("memory", parts.memory, mark + memory))
             elif message.type != "system":
                 text = message.text or ", ".join(
                     f"{call['name']} {call['args']}" for call in getattr(message, "tool_calls", ())
                 )
-                shown.append((message.type, count.message(message), text))
-        return shown
+                blocks.append((message.type, count.message(message), text))
+        return blocks
 
     def _repr_html_(self) -> str:
         parts = self.parts()

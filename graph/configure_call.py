@@ -302,16 +302,16 @@ def schema_config(
             if change
             else _earlier_note(str((before or {}).get("note", "")), fits)
         )
-        asked = [message.text for message in messages if message.type == "human"][-ASKED:]
-        card = schema_card(database, tokens=budget - count(note), count=count, asked=asked)
+        questions = [message.text for message in messages if message.type == "human"][-ASKED:]
+        card = schema_card(database, tokens=budget - count(note), count=count, questions=questions)
     except DatabaseError:
         return before, None
-    shown = {name: catalog.hashes[name] for name in card.shown}
+    hashes = {name: catalog.hashes[name] for name in card.shown}
     schema: Schema = {
         "hash": catalog.hash,
         "budget": budget,
         "tables": len(catalog.tables),
-        "shown": shown,
+        "shown": hashes,
         "card": card.text,
     }
     return ({**schema, "note": note} if note else schema), change.as_mark() if change else None

@@ -150,15 +150,15 @@ def as_tool(
     compiled = graph.compile(name=name)
 
     async def run(question: str, how: Execution) -> str:
-        asked, settings = Input(messages=[HumanMessage(question)]), _context_of(context)
+        turn_input, settings = Input(messages=[HumanMessage(question)]), _context_of(context)
         try:
             answer = await how.call(
-                lambda: compiled.invoke(asked, context=settings),
-                lambda: compiled.ainvoke(asked, context=settings),
+                lambda: compiled.invoke(turn_input, context=settings),
+                lambda: compiled.ainvoke(turn_input, context=settings),
             )
         except (InputError, ProviderError) as error:
             raise ToolException(
-                error.user_text(settings.language or language_of(asked["messages"]))
+                error.user_text(settings.language or language_of(turn_input["messages"]))
             ) from error
         return str(answer["messages"][-1].text)
 
@@ -194,10 +194,10 @@ class _Node:
         talk = self._talk(state)
         if not _has_memory():
             new = self._new_messages(talk, (), context)
-            once, asked = self.once, Input(messages=new)
+            once, turn_input = self.once, Input(messages=new)
             values = await how.call(
-                lambda: once.invoke(asked, context=context),
-                lambda: once.ainvoke(asked, context=context),
+                lambda: once.invoke(turn_input, context=context),
+                lambda: once.ainvoke(turn_input, context=context),
             )
             return self._update(_newest_answer(values))
         child = await self._child(how)
@@ -221,17 +221,17 @@ class _Node:
         """Return what was said in the parent's messages."""
         values = state if isinstance(state, Mapping) else vars(state)
         if self.messages not in values:
-            found = ", ".join(sorted(values)) or "no keys"
+            keys = ", ".join(sorted(values)) or "no keys"
             raise ConfigError(
-                f"as_node reads and writes {self.messages!r} of the parent's state, found {found}:"
+                f"as_node reads and writes {self.messages!r} of the parent's state, found {keys}:"
                 f" {WHEN_MESSAGES}"
             )
-        said = [
+        talk = [
             m
             for m in convert_to_messages(values[self.messages])
             if m.type == "human" or (m.type == "ai" and m.text)
         ]
-        return [message for message in said if not message.response_metadata.get(HANDED_BACK)]
+        return [message for message in talk if not message.response_metadata.get(HANDED_BACK)]
 
     def _new_messages(
         self, talk: Sequence[BaseMessage], known: Sequence[BaseMessage], context: Context
@@ -252,10 +252,12 @@ class _Node:
         ]
         new = list(talk[since:])
         if not new:
-            asked = next((message for message in reversed(talk) if message.type == "human"), None)
-            if not self.asks_again or asked is None:
+            question = next(
+                (message for message in reversed(talk) if message.type == "human"), None
+            )
+            if not self.asks_again or question is None:
                 raise WrongRoleError(role=talk[-1].type if talk else "none")
-            new = [asked.model_copy(update={"id": f"{asked.id}/{len(talk)}"})]
+            new = [question.model_copy(update={"id": f"{question.id}/{len(talk)}"})]
         return self._heard([*(earlier if _has_memory() else talk[:since]), *new], context)
 
     def _heard(self, messages: Sequence[BaseMessage], context: Context) -> list[BaseMessage]:
@@ -265,17 +267,17 @@ class _Node:
         refused when it was asked, and is still in the parent's state: left out.
         """
         last = max((i for i, message in enumerate(messages) if message.type == "human"), default=-1)
-        heard: list[BaseMessage] = []
+        messages_heard: list[BaseMessage] = []
         for place, message in enumerate(messages):
-            said = _as_said(message)
+            plain = _as_said(message)
             if message.type == "human":
-                heard += [said] if place == last or _acceptable(said, context) else []
+                messages_heard += [plain] if place == last or _acceptable(plain, context) else []
             elif self._is_mine(message) or not (message.name or place > last):
-                heard.append(said)
+                messages_heard.append(plain)
             else:
-                text = f"{message.name}: {said.text}" if message.name else str(said.text)
-                heard.append(marked(HumanMessage(text, id=said.id), kind=COLLEAGUE))
-        return heard
+                text = f"{message.name}: {plain.text}" if message.name else str(plain.text)
+                messages_heard.append(marked(HumanMessage(text, id=plain.id), kind=COLLEAGUE))
+        return messages_heard
 
     def _is_mine(self, message: BaseMessage) -> bool:
         return message.type == "ai" and self.name in (marks_of(message).get("node"), message.name)

@@ -81,18 +81,18 @@ def refuse_same_file(
     user's data.
     """
     try:
-        asked = parse_url(database).path
+        path = parse_url(database).path
     except ConfigError:  # whoever opens it says what is wrong with it
         return
-    if store is None or asked is None:
+    if store is None or path is None:
         return
-    same = os.path.realpath(store) == os.path.realpath(asked)
+    same = os.path.realpath(store) == os.path.realpath(path)
     with suppress(OSError):  # one of them is not there
         # Hard links, and names that differ in case alone where that is the same.
-        same = same or store.samefile(asked)
+        same = same or store.samefile(path)
     if same:
         raise ConfigError(
-            f"{names[1]} and {names[0]} are the same file, {str(asked)!r}: threads are never kept"
+            f"{names[1]} and {names[0]} are the same file, {str(path)!r}: threads are never kept"
             f" in the database that is asked; name another file for {names[1]}, or leave it out"
         )
 

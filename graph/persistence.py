@@ -245,13 +245,13 @@ def _path(url: str) -> Path | None:
         return None
     if url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
         return Path(url.removeprefix("sqlite:///")).expanduser()
-    found = (
+    problem = (
         f"scheme {url.partition('://')[0]!r}"
         if "://" in url
         else f"{url!r}: write sqlite:///{url or 'file.db'}"
     )
     raise ConfigError(
-        f"a store URL is sqlite:///path, postgresql://... or memory://, found {found}"
+        f"a store URL is sqlite:///path, postgresql://... or memory://, found {problem}"
     )
 
 

@@ -116,11 +116,11 @@ class RunReader:
         voice after the other.
         """
         for event in self._events(mode, payload):
-            held = self.later.get(str(event.get("voice")))
-            if held is None:
+            queue = self.later.get(str(event.get("voice")))
+            if queue is None:
                 yield event
             else:
-                held.append(event)
+                queue.append(event)
         while self.later and self.first in self.done:
             self.first = next(iter(self.later))
             yield from self.later.pop(self.first)
@@ -148,11 +148,11 @@ class RunReader:
                 if node == "settle":
                     # What a person is told of a voice that gave no answer; the last text is the
                     # answer's.
-                    written = update.get("messages", ()) if isinstance(update, Mapping) else ()
+                    messages = update.get("messages", ()) if isinstance(update, Mapping) else ()
                     last = 0 if self.turn.get("status") in UNDER_WAY else 1
                     yield from (
                         Token(type="token", text=str(m.text))
-                        for m in written[: len(written) - last]
+                        for m in messages[: len(messages) - last]
                     )
                 # With a team settle closes each voice; what follows the last one prepares the next
                 # turn.
@@ -170,8 +170,8 @@ class RunReader:
         streamed = isinstance(message, AIMessageChunk)
         self.streams |= streamed
         # A server that repeats its ids has the streamed text once more as a whole message.
-        wanted = streamed or (isinstance(message, AIMessage) and not self.streams)
-        if metadata.get("langgraph_node") not in ("respond", VOICE_TASK) or not wanted:
+        is_wanted = streamed or (isinstance(message, AIMessage) and not self.streams)
+        if metadata.get("langgraph_node") not in ("respond", VOICE_TASK) or not is_wanted:
             return
         whose = {"voice": metadata["voice"]} if "voice" in metadata else {}
         if reasoning := streamed_reasoning(message):

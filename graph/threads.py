@@ -131,12 +131,12 @@ def list_threads(
         for info in infos
         if all_owners or (owner is None if info.damaged else may_see(info.owner, owner))
     )
-    wanted = (
+    matching = (
         info
         for info in visible
         if project in (None, info.project) and all(word in info.title.casefold() for word in words)
     )
-    return sorted(wanted, key=lambda info: (info.updated, info.thread_id), reverse=True)[
+    return sorted(matching, key=lambda info: (info.updated, info.thread_id), reverse=True)[
         offset : offset + limit
     ]
 

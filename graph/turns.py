@@ -174,7 +174,7 @@ def _continuation(
     state = runner.state()
     messages = messages_of_turn(state)
     if message is not None:
-        known, said = answer_to(
+        known, earlier = answer_to(
             str(message.id), thread_of(state.values), runner.graph.store, runner.thread_id
         )
         if known is not None and known.content != message.content:
@@ -182,14 +182,14 @@ def _continuation(
                 f"the id {message.id!r} belongs to another message of this thread: give this"
                 " message an id of its own"
             )
-        if said is not None and not (
-            is_pending(state) and turn_number(said) == turn_of(state.values).get("number")
+        if earlier is not None and not (
+            is_pending(state) and turn_number(earlier) == turn_of(state.values).get("number")
         ):
             return AnswerEvent(
                 type="answer",
-                text=str(said.text),
-                status=marks_of(said).get("notice", "answered"),
-                turn=turn_number(said),
+                text=str(earlier.text),
+                status=marks_of(earlier).get("notice", "answered"),
+                turn=turn_number(earlier),
             )
         newest = any(each.id == message.id for each in messages)
         if known is None and not newest:
@@ -352,17 +352,17 @@ def rest_of(messages: Sequence[BaseMessage], state: StateSnapshot, error: Thread
     is_newest = number == newest.get("number")
     if is_newest and is_pending(state):
         return Rest()
-    written = [message for message in thread.messages if turn_number(message) == number]
-    last = written[-1]
+    of_turn = [message for message in thread.messages if turn_number(message) == number]
+    last = of_turn[-1]
     if isinstance(last, AIMessage) and not last.tool_calls:
         status = str(newest.get("status", "")) if is_newest else "answer_command"
         answer = AnswerEvent(type="answer", text=str(last.text), status=status, turn=number)
         return Rest(answer=answer)
     compacted = thread.chain[-1]["count"] if thread.chain else 0
-    if thread.archived + places[written[0].id] < compacted:
+    if thread.archived + places[of_turn[0].id] < compacted:
         raise error
-    removals = [RemoveMessage(id=str(message.id)) for message in written]
-    again = [unmarked(message) for message in written if message.type == "human"]
+    removals = [RemoveMessage(id=str(message.id)) for message in of_turn]
+    again = [unmarked(message) for message in of_turn if message.type == "human"]
     return Rest(Input(messages=[*removals, *again]))
 
 

@@ -81,8 +81,8 @@ def encode_message(message: BaseMessage) -> str:
             " remove it"
         )
     fields = {**message.__dict__, **(message.__pydantic_extra__ or {})}
-    written = {name: _encode(value, (message, name)) for name, value in fields.items()}
-    return json.dumps({"class": cls.__name__, "fields": written}, separators=(",", ":"))
+    encoded = {name: _encode(value, (message, name)) for name, value in fields.items()}
+    return json.dumps({"class": cls.__name__, "fields": encoded}, separators=(",", ":"))
 
 
 def decode_message(text: str) -> BaseMessage:
@@ -90,9 +90,9 @@ def decode_message(text: str) -> BaseMessage:
     else.
     """
     try:
-        written = json.loads(text)
-        return _CLASSES[written["class"]].model_construct(
-            **{name: _decode(value) for name, value in written["fields"].items()}
+        stored = json.loads(text)
+        return _CLASSES[stored["class"]].model_construct(
+            **{name: _decode(value) for name, value in stored["fields"].items()}
         )
     except (ValueError, KeyError, TypeError, ArithmeticError) as error:
         raise ArchiveFormatError(
@@ -238,10 +238,10 @@ def put_all(
 
 def ids_in_archive(archive: Archive, thread_id: str, ids: Sequence[str], count: int) -> list[str]:
     """Return which of these message ids are among the first `count` messages of the archive."""
-    found = archive.get(thread_namespace("archived", thread_id), [key_of_id(each) for each in ids])
+    items = archive.get(thread_namespace("archived", thread_id), [key_of_id(each) for each in ids])
     return [
         each
-        for each, item in zip(ids, found, strict=True)
+        for each, item in zip(ids, items, strict=True)
         if item is not None and item["number"] <= count
     ]
 
@@ -250,17 +250,17 @@ def page(archive: Archive, thread_id: str, first: int, last: int) -> list[Origin
     """Return the originals from number `first` to `last`, both included, in order. Raises
     `ArchiveGapError` if any is missing.
     """
-    found = [
+    batches = [
         archive.get(thread_namespace("archive", thread_id), keys) for keys in _keys(first, last)
     ]
-    return _whole(first, found)
+    return _whole(first, batches)
 
 
 def readable_page(archive: Archive, thread_id: str, first: int, last: int) -> list[Original]:
     """Return those originals from number `first` to `last` that are there and can be read, in
     order.
     """
-    found: list[Original] = []
+    originals: list[Original] = []
     for item in (
         item
         for keys in _keys(first, last)
@@ -268,8 +268,8 @@ def readable_page(archive: Archive, thread_id: str, first: int, last: int) -> li
         if item is not None
     ):
         with suppress(ArchiveFormatError):
-            found.append(from_item(item))
-    return found
+            originals.append(from_item(item))
+    return originals
 
 
 def _puts(
@@ -321,8 +321,8 @@ def _keys(first: int, last: int) -> Iterator[list[str]]:
         yield [key_of(number) for number in range(start, min(start + BATCH, last + 1))]
 
 
-def _whole(first: int, found: Iterable[Sequence[Mapping[str, Any] | None]]) -> list[Original]:
-    items = [item for batch in found for item in batch]
+def _whole(first: int, batches: Iterable[Sequence[Mapping[str, Any] | None]]) -> list[Original]:
+    items = [item for batch in batches for item in batch]
     if missing := runs(number for number, item in enumerate(items, first) if item is None):
         raise ArchiveGapError(missing)
     return [from_item(item) for item in items if item is not None]

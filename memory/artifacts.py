@@ -45,15 +45,15 @@ def sections(artifact: str) -> list[Section]:
     """Read an artifact; text before the first heading becomes a section "Notes". What `join` wrote
     reads back exactly.
     """
-    found: list[tuple[str, list[str]]] = []
+    sections_read: list[tuple[str, list[str]]] = []
     for line in artifact.split("\n"):
         if match := _HEADING.match(line):
-            found.append((match["title"], []))
-        elif found:
-            found[-1][1].append(line)
+            sections_read.append((match["title"], []))
+        elif sections_read:
+            sections_read[-1][1].append(line)
         elif line.strip():
-            found.append((NOTES, [line]))
-    return [_section(title, body) for title, body in found]
+            sections_read.append((NOTES, [line]))
+    return [_section(title, body) for title, body in sections_read]
 
 
 def join(parts: Iterable[Section]) -> str:
@@ -93,11 +93,11 @@ def write_sources(sources: Iterable[int]) -> str:
 
 def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
     """Return the first and the last of each run of numbers that follow on one another."""
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for number in numbers:
-        first = found.pop()[0] if found and found[-1][1] == number - 1 else number
-        found.append((first, number))
-    return found
+        first = spans.pop()[0] if spans and spans[-1][1] == number - 1 else number
+        spans.append((first, number))
+    return spans
 
 
 def _run(first: int, last: int) -> str:

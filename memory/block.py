@@ -75,12 +75,12 @@ def visible_text(record: Compaction, thread: Thread, call_config: CallConfig) ->
     A line that cites one of them goes, and one that cites nothing, for it may speak of any message
     that the text covers.
     """
-    gone = {
+    hidden = {
         number
         for number in thread.excluded.values()
         if number <= record["count"] and number not in record.get("excluded", ())
     }
-    if not gone:
+    if not hidden:
         return record["summary"]
     if record.get("strategy") == TOPICS:
         count = partial(_tokens, call_config.encoding)
@@ -89,7 +89,9 @@ def visible_text(record: Compaction, thread: Thread, call_config: CallConfig) ->
         )
     lines = [(line, cited_numbers(line)) for line in record["summary"].splitlines()]
     return "\n".join(
-        line for line, cited in lines if line.startswith("#") or (cited and gone.isdisjoint(cited))
+        line
+        for line, cited in lines
+        if line.startswith("#") or (cited and hidden.isdisjoint(cited))
     )
 
 
@@ -121,8 +123,8 @@ def pins_that_fit(pins: list[Pin], call_config: CallConfig) -> tuple[list[Pin], 
 
 def pins_text(pins: list[Pin], call_config: CallConfig, language: str) -> str:
     """Return the pins within their budget."""
-    kept, gone = pins_that_fit(pins, call_config)
-    return render_pins(kept, language, gone) if kept else ""
+    fitting, dropped = pins_that_fit(pins, call_config)
+    return render_pins(fitting, language, dropped) if fitting else ""
 
 
 def ledger_text(
@@ -136,8 +138,8 @@ def ledger_text(
     stay.
     """
     most = call_config.ledger_tokens if budget is None else min(budget, call_config.ledger_tokens)
-    kept, gone = fit_ledger(lines, most, partial(_tokens, call_config.encoding), language)
-    return render_ledger(kept, language, earlier + gone) if kept else ""
+    fitting, dropped = fit_ledger(lines, most, partial(_tokens, call_config.encoding), language)
+    return render_ledger(fitting, language, earlier + dropped) if fitting else ""
 
 
 @lru_cache(maxsize=16_384)

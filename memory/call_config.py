@@ -238,10 +238,10 @@ class Calibration:
         far as it makes sense.
         """
         value = value or {}
-        told = value.get("recent")
+        stored = value.get("recent")
         recent = (
-            tuple(_bounded(each) for each in told if _is_number(each))[-READINGS:]
-            if isinstance(told, list | tuple)
+            tuple(_bounded(each) for each in stored if _is_number(each))[-READINGS:]
+            if isinstance(stored, list | tuple)
             else ()
         )
         ratio, samples, limit = (value.get(name) for name in ("ratio", "samples", "limit"))
@@ -281,12 +281,12 @@ def _reported(usage: Mapping[str, Any] | None) -> tuple[int, int] | None:
     if not _is_number(tokens) or tokens < 1:
         return None
     details = usage.get("input_token_details")
-    told = (
+    cache_figures = (
         [details.get(name) for name in ("cache_read", "cache_creation")]
         if isinstance(details, Mapping)
         else []
     )
-    cached = sum(int(each) for each in told if _is_number(each) and each > 0)
+    cached = sum(int(each) for each in cache_figures if _is_number(each) and each > 0)
     most = int(tokens) + cached
     return (most if cached > tokens else int(tokens)), most
 

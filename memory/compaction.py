@@ -379,7 +379,7 @@ def _call_plan(job: Job, record: Compaction) -> CallPlan:
 def _record(job: Job, draft: Draft) -> Compaction:
     plan, thread = job.plan, job.thread
     previous: Compaction | None = plan.previous
-    made: Compaction = {
+    record: Compaction = {
         "id": job.id,
         "previous": previous["id"] if previous else None,
         "strategy": job.strategy,
@@ -413,10 +413,10 @@ def _record(job: Job, draft: Draft) -> Compaction:
         "time": job.time,
     }
     if draft.kept:
-        made["kept"] = dict(draft.kept)
+        record["kept"] = dict(draft.kept)
     if draft.ended:
-        made["ended"] = list(draft.ended)
-    return made
+        record["ended"] = list(draft.ended)
+    return record
 
 
 def _pins(job: Job, draft: Draft) -> list[Pin]:
@@ -433,8 +433,8 @@ def _pins(job: Job, draft: Draft) -> list[Pin]:
         {pin["id"] for pin in stored},
         {pin["id"] for pin in stored if pin["by"] != IN_PASSING},
     )
-    found = {pin.id: pin for pin in passing if pin.id not in known} | {
+    by_id = {pin.id: pin for pin in passing if pin.id not in known} | {
         pin.id: pin for pin in draft.pins if pin.id not in firm
     }
     places = {message.id: number for number, message in job.reads}
-    return sorted(found.values(), key=lambda pin: places.get(pin.message_id, 0))
+    return sorted(by_id.values(), key=lambda pin: places.get(pin.message_id, 0))

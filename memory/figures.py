@@ -149,11 +149,11 @@ def mask(text: str, labels: Iterable[str] = ()) -> str:
     """Return the text, as long as before, with all that claims nothing blanked out; `labels` are
     names from the data.
     """
-    named = [
+    patterns = [
         re.compile(rf"(?<![A-Za-z0-9.,]){re.escape(label)}(?![A-Za-z0-9])", re.IGNORECASE)
         for label in labels
     ]
-    for pattern in (*named, *_PATTERNS):
+    for pattern in (*patterns, *_PATTERNS):
         # Line breaks stay: they mark what stands at the start of a line.
         text = pattern.sub(lambda match: re.sub(r"[^\n]", BLANK, match[0]), text)
     return text
@@ -232,8 +232,8 @@ def figures(text: str, labels: Iterable[str] = ()) -> list[Figure]:
     digits.
     """
     plain = mask(text[:MOST_CHARS].translate(_PLAIN), labels)
-    found = (match for match in _FIGURE.finditer(plain) if not _is_year(plain, match))
-    return [_figure(text, plain, match) for match in islice(found, MOST_FIGURES)]
+    matches = (match for match in _FIGURE.finditer(plain) if not _is_year(plain, match))
+    return [_figure(text, plain, match) for match in islice(matches, MOST_FIGURES)]
 
 
 def _is_year(text: str, match: re.Match[str]) -> bool:
@@ -273,9 +273,9 @@ def _figure(text: str, plain: str, match: re.Match[str]) -> Figure:
         if unit in ("cents", "times") or kind == "seconds"
     ]
     negative = "-" in (match["currency"] or "") or match["sign"] in ("-", "–", "负", "零下")
-    written = text[match.start() : match.end()].strip()
+    digits = text[match.start() : match.end()].strip()
     return Figure(
-        written, *match.span(), ways[0][0] if ways else math.inf, tuple(readings), negative
+        digits, *match.span(), ways[0][0] if ways else math.inf, tuple(readings), negative
     )
 
 

@@ -39,10 +39,10 @@ def objections(candidate: Candidate) -> list[Reason]:
     """Return why a memory is not accepted, each reason in words a summariser can act on; empty when
     it is.
     """
-    found: list[Reason] = []
+    reasons: list[Reason] = []
 
     def object_(code: str, message: str) -> None:
-        found.append(Reason(code=code, message=message))
+        reasons.append(Reason(code=code, message=message))
 
     if not candidate.summary.strip():
         object_("empty", "the summary is empty or has no line that can be used")
@@ -79,7 +79,7 @@ def objections(candidate: Candidate) -> list[Reason]:
             "broken_pairs",
             "the view would hold a tool call without its answer, or an answer without its call",
         )
-    return found
+    return reasons
 
 
 def pairs_valid(messages: Sequence[BaseMessage]) -> bool:

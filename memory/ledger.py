@@ -64,7 +64,7 @@ def ledger_lines(messages: Sequence[BaseMessage]) -> list[LedgerLine]:
     """
     lines: list[LedgerLine] = []
     question = ""
-    asked: dict[str, str] = {}
+    questions: dict[str, str] = {}
     seen: set[str] = set()
     for message in messages:
         if is_recalled(message):
@@ -73,7 +73,7 @@ def ledger_lines(messages: Sequence[BaseMessage]) -> list[LedgerLine]:
             question = _clip(" ".join(str(message.text).split()), QUESTION_CHARS)
             seen = set()
         elif isinstance(message, AIMessage):
-            asked.update(
+            questions.update(
                 {
                     call["id"] or "": call["args"]["sql"]
                     for call in all_calls(message)
@@ -81,7 +81,7 @@ def ledger_lines(messages: Sequence[BaseMessage]) -> list[LedgerLine]:
                 }
             )
         elif isinstance(message, ToolMessage) and message.status != "error":
-            line = _line(message, asked.get(message.tool_call_id, ""), question)
+            line = _line(message, questions.get(message.tool_call_id, ""), question)
             if line and line.sql not in seen:
                 seen.add(line.sql)
                 lines.append(line)
@@ -226,7 +226,7 @@ def fit_ledger(
     fresh = list(islice(newest, FRESH))[::-1]
     left = room - sum(_cost(line, count) for line in fresh)
     if left < 0:
-        kept = _shortened(fresh, room, count)
+        fitting = _shortened(fresh, room, count)
     else:
         older: list[LedgerLine] = []
         bare = 0
@@ -235,8 +235,8 @@ def fit_ledger(
             bare += _cost(_bare(line), count)
             if bare > left:
                 break
-        kept = [*_shortened(older[::-1], left, count), *fresh]
-    return kept, len(lines) - len(kept)
+        fitting = [*_shortened(older[::-1], left, count), *fresh]
+    return fitting, len(lines) - len(fitting)
 
 
 def _shortened(
@@ -272,7 +272,7 @@ def ledger_in(text: str) -> list[LedgerLine]:
     """Read the lines of `render_ledger` back: turn, question, rows, handle, figures, tables and the
     exact SQL.
     """
-    return [line for written in text.split("\n") if (line := _read(written))]
+    return [line for raw in text.split("\n") if (line := _read(raw))]
 
 
 @lru_cache(maxsize=16_384)
@@ -292,14 +292,14 @@ def _written(line: LedgerLine) -> str:
     return f"- T{line.turn} {' | '.join(fields)} | {_SQL}{_encode(line.sql)}"
 
 
-def _read(written: str) -> LedgerLine | None:
-    start = _START.match(written)
+def _read(text: str) -> LedgerLine | None:
+    start = _START.match(text)
     if not start:
         return None
     place = start.end()
     fields: list[str] = []
-    while not (fields and written.startswith(_SQL, place)):
-        match = _FIELD.match(written, place)
+    while not (fields and text.startswith(_SQL, place)):
+        match = _FIELD.match(text, place)
         if not match:
             return None
         fields.append(match[1])
@@ -315,7 +315,7 @@ def _read(written: str) -> LedgerLine | None:
     line = LedgerLine(
         int(start[1]),
         _decode(question[1:-1]),
-        _decode(written[place + len(_SQL) :]),
+        _decode(text[place + len(_SQL) :]),
         rows=int(rows[len(_ROWS) :]),
     )
     for other in others:

@@ -62,9 +62,9 @@ def model_limit(
     """
     if setting is not None:
         return setting
-    told = (profile or {}).get("max_input_tokens")
-    if isinstance(told, int) and told > 0:
-        return told
+    profile_limit = (profile or {}).get("max_input_tokens")
+    if isinstance(profile_limit, int) and profile_limit > 0:
+        return profile_limit
     bare = name.rsplit("/", 1)[-1].lower()
     for known in sorted(KNOWN_LIMITS, key=len, reverse=True):
         rest = bare.removeprefix(known)
@@ -87,7 +87,7 @@ def encoding_name(name: str) -> str:
 
     bare = name.rsplit("/", 1)[-1].lower()
     try:
-        found = tiktoken.model.encoding_name_for_model(bare)
+        encoding = tiktoken.model.encoding_name_for_model(bare)
     except KeyError:
         if bare.startswith(("gpt-", "o1", "o3", "o4")):
             return NEWEST_ENCODING
@@ -103,7 +103,7 @@ def encoding_name(name: str) -> str:
             stacklevel=2,
         )
         return own or UNKNOWN_ENCODING
-    return found if found in {"cl100k_base", "o200k_base"} else UNKNOWN_ENCODING
+    return encoding if encoding in {"cl100k_base", "o200k_base"} else UNKNOWN_ENCODING
 
 
 def _own_tokenizer(bare: str) -> str | None:

@@ -53,27 +53,27 @@ def with_materials(
     end, or left out.
     """
     count, room = call_config.counter, call_config.hard_tokens - view.parts.total
-    made: list[BaseMessage] = []
-    told: list[MaterialPart] = []
+    messages: list[BaseMessage] = []
+    sources: list[MaterialPart] = []
     for material in materials:
         message, shortened = _fitted(material, min(room, material.most), count)
         tokens = count.message(message) if message else 0
         if message:
             room -= tokens
-            made.append(message)
-        told.append(MaterialPart(material.source, tokens, material.ms, shortened))
-    if not made:
-        return view, told
+            messages.append(message)
+        sources.append(MaterialPart(material.source, tokens, material.ms, shortened))
+    if not messages:
+        return view, sources
     place = max(
         (i for i, message in enumerate(view.messages) if message.type == "human"),
         default=len(view.messages),
     )
-    parts = replace(view.parts, passed=sum(map(count.message, made)))
+    parts = replace(view.parts, passed=sum(map(count.message, messages)))
     return (
         replace(
-            view, messages=[*view.messages[:place], *made, *view.messages[place:]], parts=parts
+            view, messages=[*view.messages[:place], *messages, *view.messages[place:]], parts=parts
         ),
-        told,
+        sources,
     )
 
 

@@ -81,8 +81,8 @@ def metadata_of(message: BaseMessage) -> MessageMetadata:
         sources=_range(marks.get("sources")),
         given=marks.get(GIVEN) is True,
         passed=(
-            tuple(filter(None, map(_passed, passed)))
-            if isinstance(passed := marks.get("passed"), list)
+            tuple(filter(None, map(_passed, materials)))
+            if isinstance(materials := marks.get("passed"), list)
             else ()
         ),
     )

@@ -134,8 +134,8 @@ def read_sections(text: str, asked: str = "") -> list[list[str]]:
     )
     sections: list[list[str]] = [[] for _ in NAMES]
     if not in_place and all(block.section is None for block in headed):
-        said = [sentence for line in lines for sentence in sentences(_unmarked(line))]
-        return [_listed(said), *sections[1:]]
+        sentences_read = [sentence for line in lines for sentence in sentences(_unmarked(line))]
+        return [_listed(sentences_read), *sections[1:]]
     for block in blocks:
         if block.name is None:
             # "Here is the summary:"
@@ -160,12 +160,12 @@ def _blocks(lines: Sequence[str], asked: str) -> list[_Block]:
         bullet = bool(_BULLET.match(line)) and not _NUMBERED.match(line)
         marked = line.startswith(("#", "**", "__", "【", "<")) or bool(_NUMBERED.match(line))
         section, share = _section(head)
-        named = (
+        is_heading = (
             share >= 0.5
             and (not rest or share == 1 or line.startswith("#"))
             and (marked or share == 1 or line.endswith((":", "：")))
         )
-        if named and (plain or not bullet):
+        if is_heading and (plain or not bullet):
             blocks.append(_Block(head, section))
         elif (line.startswith("#") and head) or _is_asked(head, line, asked):
             blocks.append(_Block(head, None))
@@ -253,18 +253,18 @@ def figures(line: str) -> tuple[Figure, ...]:
 def numbers_in(text: str) -> set[float]:
     """Return every value that the digits of a text may stand for, whatever stands around them."""
     plain = unicodedata.normalize("NFKC", text).replace("’", "'")
-    found = {figure.value for figure in reading.figures(plain)}
+    numbers = {figure.value for figure in reading.figures(plain)}
     for match in _WRITTEN.finditer(plain):
         digits = re.sub("[ ']", "", match[0])
         # 1,234.5 and 1.234,5; "3,4" may be two numbers.
-        for written in (
+        for form in (
             digits.replace(",", ""),
             digits.replace(".", "").replace(",", "."),
             *re.findall(r"\d+", digits),
         ):
             with suppress(ValueError):
-                found.add(float(written))
-    return found
+                numbers.add(float(form))
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -312,12 +312,12 @@ class Sources:
         places = self.cited(line)
         known = {number for round_ in self.rounds for number, _ in round_}
         read = [self._numbers[place] for place in places] or self._numbers
-        held = read if places and cited_numbers(line) <= known else [*read, self._before]
+        sources = read if places and cited_numbers(line) <= known else [*read, self._before]
         bounds = [(may.low, may.high) for may in figure.readings]
         bounds += [
             (may.low / 100, may.high / 100) for may in figure.readings if may.kind == "percent"
         ]
-        return any(_in_bounds(numbers, low, high) for numbers in held for low, high in bounds)
+        return any(_in_bounds(numbers, low, high) for numbers in sources for low, high in bounds)
 
     def know(self, text: str) -> bool:
         """Return whether a text is about what was said: it cites a message, has a figure, or shares
@@ -352,18 +352,18 @@ def supported(line: str, sources: Sources) -> str:
     The whole sentence goes: without its figure it might say something else.
     """
 
-    said = sentences(line)
-    kept = [
+    claims = sentences(line)
+    backed = [
         sentence
-        for sentence in said
+        for sentence in claims
         if all(sources.hold(figure, line) for figure in figures(sentence))
     ]
-    if len(kept) == len(said) or not kept:
-        return line if kept else ""
+    if len(backed) == len(claims) or not backed:
+        return line if backed else ""
     cites = "".join(
-        citation for citation in dict.fromkeys(citations(line)) if citation not in " ".join(kept)
+        citation for citation in dict.fromkeys(citations(line)) if citation not in " ".join(backed)
     )
-    return " ".join([*kept, cites]).strip()
+    return " ".join([*backed, cites]).strip()
 
 
 def checked(sections: Sequence[Sequence[str]], sources: Sources, messages: int) -> list[list[str]]:
@@ -443,14 +443,14 @@ def filled(
         for message in round_
     ]
     before = facts_in(sources.previous)
-    said = {_claim(line) for line in lines}
+    claims = {_claim(line) for line in lines}
     older = [
         line
         for line in before
         if (numbers := cited_numbers(line))
         and not numbers & cited
-        and _claim(line) not in said
-        and not _corrected(_claim(line), said)
+        and _claim(line) not in claims
+        and not _corrected(_claim(line), claims)
     ]
     facts = [*filter(left_out_in, before), *older, *sections[FACTS]]
     text = join_sections([facts, *sections[FACTS + 1 :]], language)
@@ -468,9 +468,9 @@ def _claim(line: str) -> _Claim:
     )
 
 
-def _corrected(claim: _Claim, said: Iterable[_Claim]) -> bool:
+def _corrected(claim: _Claim, claims: Iterable[_Claim]) -> bool:
     """Return whether one of these says the same with one figure changed."""
     words, numbers = claim
     return any(
-        words == other and len(numbers - new) == 1 == len(new - numbers) for other, new in said
+        words == other and len(numbers - new) == 1 == len(new - numbers) for other, new in claims
     )

@@ -279,18 +279,18 @@ class _Table:
         """Return the rows that a text names, and those of each name. Names of several columns hold
         together.
         """
-        found = [
+        by_row = [
             named
             for match in self.pattern.finditer(text)
             for named in [*self.names.values()][(match.lastindex or 1) - 1].items()
         ]
         by_column = [
-            set[int]().union(*(rows for of, rows in found if of == column))
-            for column in {of for of, _ in found}
+            set[int]().union(*(rows for of, rows in by_row if of == column))
+            for column in {of for of, _ in by_row}
         ] or [set[int]()]
         return (
             set.intersection(*by_column) or set.union(*by_column),
-            [rows for _, rows in found][:MOST_OPERANDS],
+            [rows for _, rows in by_row][:MOST_OPERANDS],
         )
 
     def evidence(self, sentence: str, before: str) -> list[list[_Bag]]:
@@ -347,7 +347,7 @@ def _names(
     """Return the names of rows that a text holds, and for each column the rows; longest first: New
     York is not York.
     """
-    found = defaultdict[str, dict[str, set[int]]](lambda: defaultdict(set))
+    rows_by_name = defaultdict[str, dict[str, set[int]]](lambda: defaultdict(set))
     for column, name in zip(cells, names, strict=True):
         known = {cell: _forms(cell, name) for cell in column if isinstance(cell, str | int)}
         known = {
@@ -360,8 +360,8 @@ def _names(
             if isinstance(cell, str | int)
             for named in known[cell]
         ]:
-            found[form][of].add(at)
-    return dict(sorted(found.items(), key=lambda name: -len(name[0])))
+            rows_by_name[form][of].add(at)
+    return dict(sorted(rows_by_name.items(), key=lambda name: -len(name[0])))
 
 
 # -- the answer ------------------------------------------------------------------------------------
@@ -395,12 +395,12 @@ def unsupported(
     left, before = list[Figure](), ""
     for match in _SENTENCE.finditer(answer):
         if inside := [figure for figure in claimed if match.start() <= figure.start < match.end()]:
-            found, growth = (
+            evidence, growth = (
                 [table.evidence(match[0], before) for table in tables],
                 bool(_GAP.search(match[0])),
             )
             tiers = [
-                [bag, *(more for tiers in found for more in tiers[at])]
+                [bag, *(more for tiers in evidence for more in tiers[at])]
                 for at, bag in enumerate((known, _Bag(), old))
             ]
             left += [

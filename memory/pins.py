@@ -81,12 +81,14 @@ def pins_in_passing(messages: Sequence[BaseMessage], known: Sequence[Pin] = ()) 
     """Return what the net finds in the user's messages; `known`: pins that a later sentence may
     change.
     """
-    texts, found = [pin.text for pin in known if not pin.ended], dict[str, Pin]()
+    texts, passing_pins = [pin.text for pin in known if not pin.ended], dict[str, Pin]()
     for message in said_by_user(messages):
         rules = [text for text in rules_in(str(message.text), texts) if not holds_secret(text)]
-        found |= {pin.id: pin for pin in (make_pin(text, message, by=IN_PASSING) for text in rules)}
+        passing_pins |= {
+            pin.id: pin for pin in (make_pin(text, message, by=IN_PASSING) for text in rules)
+        }
         texts += rules
-    return list(found.values())
+    return list(passing_pins.values())
 
 
 def said_by_user(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
@@ -189,7 +191,7 @@ def pins_in(
     """Return the new pins that a summary names, and what ends with them; a quote that no message of
     the user holds is left out.
     """
-    made, ends, said = list[Pin](), list[PinEnd](), said_by_user(messages)
+    new_pins, ends, user_messages = list[Pin](), list[PinEnd](), said_by_user(messages)
     known = {pin.id: pin for pin in current_pins(pins)}
     for line in (
         line.strip().lstrip("-*•· ")
@@ -197,25 +199,32 @@ def pins_in(
         for line in section.splitlines()[1:]
     ):
         quoted = _QUOTED.search(line)
-        named = _NAMES_PIN.search(line[: quoted.start()] + line[quoted.end() :] if quoted else line)
+        pin_name = _NAMES_PIN.search(
+            line[: quoted.start()] + line[quoted.end() :] if quoted else line
+        )
         source, quote = find_quote(
-            quoted[1] if quoted else _CITED.sub("", _NAMES_PIN.sub("", line)).strip(" .。:："), said
+            quoted[1] if quoted else _CITED.sub("", _NAMES_PIN.sub("", line)).strip(" .。:："),
+            user_messages,
         )
         if source is None or holds_secret(quote):
             continue
-        old = known.get(named[2]) if named else None
-        if old and source in newer_than(old, said) and concerns(quote, old, known.values()):
+        old = known.get(pin_name[2]) if pin_name else None
+        if (
+            old
+            and source in newer_than(old, user_messages)
+            and concerns(quote, old, known.values())
+        ):
             ends.append(_end(old, source, quote))
-        if not (named and named[1]):
-            made.append(make_pin(quote, source, by="model"))
-    return made, ends
+        if not (pin_name and pin_name[1]):
+            new_pins.append(make_pin(quote, source, by="model"))
+    return new_pins, ends
 
 
 def _end(pin: Pin, source: BaseMessage, quote: str) -> PinEnd:
     return PinEnd(pin=pin.id, quote=quote, message=source.id or "", turn=turn_number(source))
 
 
-def find_quote(quote: str, said: Sequence[BaseMessage]) -> tuple[BaseMessage | None, str]:
+def find_quote(quote: str, messages: Sequence[BaseMessage]) -> tuple[BaseMessage | None, str]:
     """Return the last of these messages that holds a quote, and the whole sentences it stands in,
     as the user wrote them.
 
@@ -224,7 +233,7 @@ def find_quote(quote: str, said: Sequence[BaseMessage]) -> tuple[BaseMessage | N
     """
     words = r"\s+".join(map(re.escape, quote.split()))
     pattern = re.compile(rf"(?:(?<!{_ASCII})|(?!{_ASCII})){words}(?:(?!{_ASCII})|(?<!{_ASCII}))")
-    for message in reversed(said) if len(re.findall(r"\w", quote)) > 1 else ():
+    for message in reversed(messages) if len(re.findall(r"\w", quote)) > 1 else ():
         text, place = str(message.text), 0
         if match := pattern.search(text):
             first, last = match.span()
@@ -237,16 +246,20 @@ def find_quote(quote: str, said: Sequence[BaseMessage]) -> tuple[BaseMessage | N
     return None, ""
 
 
-def newer_than(pin: Pin, said: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
+def newer_than(pin: Pin, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
     """Return the messages of the user that came after the one a pin quotes."""
     place = next(
-        (at for at, message in enumerate(said) if pin.message_id and message.id == pin.message_id),
+        (
+            at
+            for at, message in enumerate(messages)
+            if pin.message_id and message.id == pin.message_id
+        ),
         None,
     )
     return (
-        said[place + 1 :]
+        messages[place + 1 :]
         if place is not None
-        else [message for message in said if turn_number(message) > pin.turn]
+        else [message for message in messages if turn_number(message) > pin.turn]
     )
 
 
@@ -296,24 +309,24 @@ class PinChanges:
             raise PinRefusedError(
                 f"not done: {MOST_A_TURN} pins were changed in this turn, more are not allowed"
             )
-        held = {
+        live = {
             pin.id: pin
             for pin in [*current_pins(self.pins), *self.made]
             if pin.id not in {end["pin"] for end in self.ends}
         }
-        if ends and ends not in held:
+        if ends and ends not in live:
             raise PinRefusedError(
-                f"not done: no pin {ends!r} holds; those that do: {', '.join(held) or 'none'}"
+                f"not done: no pin {ends!r} holds; those that do: {', '.join(live) or 'none'}"
             )
-        source, text = find_quote(quote, newer_than(held[ends], self.said) if ends else self.said)
+        source, text = find_quote(quote, newer_than(live[ends], self.said) if ends else self.said)
         if source is None:
             raise PinRefusedError(
                 f"not done: no message of the user{' after that pin' if ends else ''} holds these"
                 " words: quote exactly"
             )
-        if ends and not concerns(text, held[ends], held.values()):
+        if ends and not concerns(text, live[ends], live.values()):
             raise PinRefusedError(
-                f"not done: {text!r} is not about {ends} ({held[ends].text!r}): quote words that"
+                f"not done: {text!r} is not about {ends} ({live[ends].text!r}): quote words that"
                 " take that back or replace it"
             )
         if not ends and any(pin.ended and pin.id == make_pin(text, source).id for pin in self.pins):
@@ -324,7 +337,7 @@ class PinChanges:
             raise PinRefusedError("not done: passwords, keys and tokens are never pinned")
         self.used += 1
         if ends:
-            self.ends.append(_end(held[ends], source, text))
+            self.ends.append(_end(live[ends], source, text))
         return source, text
 
 
@@ -350,15 +363,15 @@ def current_pins(pins: Sequence[Pin], *, ended: bool = False) -> list[Pin]:
     """Return the pins that hold (`ended`: and those that ended), in order; not what another pin of
     its message holds or held.
     """
-    kept: dict[str, list[tuple[str, Pin]]] = {}
+    by_text: dict[str, list[tuple[str, Pin]]] = {}
     for pin in sorted(pins, key=lambda pin: (pin.by == IN_PASSING, -len(pin.text))):
-        text, others = " ".join(pin.text.split()), kept.setdefault(pin.message_id or pin.id, [])
+        text, others = " ".join(pin.text.split()), by_text.setdefault(pin.message_id or pin.id, [])
         if not any(
             text in other or (pin.by != firm.by == "model" and other in text)
             for other, firm in others
         ):
             others.append((text, pin))
-    whole = {pin.id for others in kept.values() for _, pin in others if not pin.ended}
+    whole = {pin.id for others in by_text.values() for _, pin in others if not pin.ended}
     # Of the same words said again the newest stands: it may have come after another that disagrees.
     newest = {(pin.text, pin.by): pin.id for pin in pins if pin.id in whole}
     return [
@@ -378,7 +391,7 @@ def fit_pins(
     A pin past 600 characters is clipped, with a mark. Of too many in passing go first, those made
     by hand go last, the oldest first within each.
     """
-    kept = [
+    rows = [
         (
             pin
             if len(pin.text) <= LONG_PIN
@@ -386,30 +399,30 @@ def fit_pins(
         )
         for pin in pins
     ]
-    costs = [max(count(_line(pin, language)) for language in _WORDS) + 1 for pin in kept]
+    costs = [max(count(_line(pin, language)) for language in _WORDS) + 1 for pin in rows]
     total = sum(costs)
     room = budget - max(
         count(each["pinned"]) + count(each["in passing"]) + 2 for each in _WORDS.values()
     )
     if total > room:
-        room -= max(count(each["left out"].format(n=len(kept))) + 1 for each in _WORDS.values())
-    gone: set[int] = set()
+        room -= max(count(each["left out"].format(n=len(rows))) + 1 for each in _WORDS.values())
+    dropped: set[int] = set()
     for place in sorted(
-        range(len(kept)), key=lambda at: ((IN_PASSING, "model", "user").index(kept[at].by), at)
+        range(len(rows)), key=lambda at: ((IN_PASSING, "model", "user").index(rows[at].by), at)
     ):
         if total <= room:
             break
-        gone.add(place)
+        dropped.add(place)
         total -= costs[place]
-    return [pin for place, pin in enumerate(kept) if place not in gone], len(gone)
+    return [pin for place, pin in enumerate(rows) if place not in dropped], len(dropped)
 
 
 def render_pins(pins: Sequence[Pin], language: str, left_out: int = 0) -> str:
     """Return the headings and a line a pin, those said in passing last; "" when there is none."""
     lines: list[str] = []
     for heading, passing in (("pinned", False), ("in passing", True)):
-        shown = [_line(pin, language) for pin in pins if (pin.by == IN_PASSING) is passing]
-        lines += [_WORDS[language][heading], *shown] if shown else []
+        rows = [_line(pin, language) for pin in pins if (pin.by == IN_PASSING) is passing]
+        lines += [_WORDS[language][heading], *rows] if rows else []
     return "\n".join(
         [*lines, *([_WORDS[language]["left out"].format(n=left_out)] if left_out else [])]
     )

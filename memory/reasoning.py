@@ -38,8 +38,8 @@ def reasoning_sent(model: str) -> Sent:
 
 def reasoning_of(message: BaseMessage) -> str:
     """Return the reasoning that is kept of an answer, "" where there is none."""
-    if kept := _text(marks_of(message).get(MARK)):
-        return kept
+    if stored := _text(marks_of(message).get(MARK)):
+        return stored
     return "\n\n".join(_blocks(message))
 
 
@@ -167,9 +167,9 @@ class ThinkTagParser:
 
     def close(self) -> tuple[str, str]:
         """Return what was held back; no piece may be fed after."""
-        held, self._held = self._held, ""
+        rest, self._held = self._held, ""
         return (
-            (held, "") if self._state == "within" else ("", held if self._state != "after" else "")
+            (rest, "") if self._state == "within" else ("", rest if self._state != "after" else "")
         )
 
 

@@ -45,7 +45,9 @@ class Rolling:
 
     def attempts(self, job: Job) -> Attempts:
         """See `Strategy`."""
-        mark = partial(marked, found=corrections(job.previous, job.reads), language=job.language)
+        mark = partial(
+            marked, corrected=corrections(job.previous, job.reads), language=job.language
+        )
         if job.call_config.window is not None and job.budget:
             # With no room for any text a summary would be asked for in vain.
             reason, window, overflows, tries = "", job.call_config.window, 0, 0
@@ -83,11 +85,13 @@ def _summarise(
         answer = yield _request(job, summary, part, reason)
         if isinstance(answer, Exception):
             return answer
-        written = str(answer or "")
-        made, ends = pins_in(written, [message for _, message in job.reads], job.thread.pins)
-        pins, ended = [*pins, *made], [*ended, *ends]
+        answer_text = str(answer or "")
+        new_pins, ends = pins_in(
+            answer_text, [message for _, message in job.reads], job.thread.pins
+        )
+        pins, ended = [*pins, *new_pins], [*ended, *ends]
         lines = checked(
-            read_sections(without_pins(written), job.instructions or ""), sources, job.count
+            read_sections(without_pins(answer_text), job.instructions or ""), sources, job.count
         )
         lines = [[mark(line) for line in section] for section in lines]
         fitting = fitted(lines, job.language, job.budget, count)
@@ -100,8 +104,8 @@ def _summarise(
             break  # the gate says why: nothing that can be used, or one line over the budget
     else:
         summary = filled(fitting, sources, job.language, job.budget, count, mark)
-    seen, note = coverage(job.reads, count)
-    return Draft(text=summary, method="model", pins=pins, ended=ended, coverage=seen, note=note)
+    share, note = coverage(job.reads, count)
+    return Draft(text=summary, method="model", pins=pins, ended=ended, coverage=share, note=note)
 
 
 def _request(job: Job, summary: str, part: list[str], reason: str) -> Request:
@@ -177,14 +181,14 @@ class Correction:
     words: frozenset[str]
 
 
-def marked(line: str, found: Sequence[Correction], language: str) -> str:
+def marked(line: str, corrected: Sequence[Correction], language: str) -> str:
     """Return a line with each corrected figure marked by the message that corrects it.
 
     A line with the new figure needs no mark, one without a word of the correction is about
     something else.
     """
     line = _MARKED.sub(r"\1", line)
-    for each in found:
+    for each in corrected:
         figures = _FIGURE.findall(line)
         if (
             each.old in figures
@@ -205,9 +209,9 @@ def corrections(previous: str, messages: Sequence[text.Numbered]) -> list[Correc
     "1,310, not 1,204" names the old figure. Where a user says that a figure was wrong and has only
     the new one, the old one is that of the statement before with the most words in common.
     """
-    found, before = list[Correction](), list[tuple[str, frozenset[str]]]()
+    result, before = list[Correction](), list[tuple[str, frozenset[str]]]()
     for line in previous.splitlines():
-        found += [
+        result += [
             Correction(old, frozenset(), int(n), content_words(line))
             for old, n in _MARKED.findall(line)
         ]
@@ -215,19 +219,19 @@ def corrections(previous: str, messages: Sequence[text.Numbered]) -> list[Correc
     for number, message in messages:
         if message.type not in ("human", "ai"):
             continue
-        named: list[Correction] = []
+        in_message: list[Correction] = []
         for sentence in _SENTENCES.split(message.text):
             olds = set(_DENIED.findall(sentence))
             new = frozenset(_FIGURE.findall(sentence)) - olds
-            named += [
+            in_message += [
                 Correction(old, new, number, content_words(sentence)) for old in sorted(olds) if new
             ]
-        found += named
+        result += in_message
         before += _stated(message.text)
         figures = frozenset(_FIGURE.findall(message.text))
         if (
             len(figures) == 1
-            and not named
+            and not in_message
             and message.type == "human"
             and _MISTAKE.search(message.text)
         ):
@@ -235,13 +239,13 @@ def corrections(previous: str, messages: Sequence[text.Numbered]) -> list[Correc
             shared = [(len(words & others), old) for old, others in before]
             (most, old), (second, _) = sorted([*shared, (0, ""), (0, "")], reverse=True)[:2]
             if most > max(1, second):
-                found.append(Correction(old, figures, number, words))
-    newest = {figure: each.number for each in found for figure in each.new}
-    return [each for each in found if newest.get(each.old, 0) <= each.number]
+                result.append(Correction(old, figures, number, words))
+    newest = {figure: each.number for each in result for figure in each.new}
+    return [each for each in result if newest.get(each.old, 0) <= each.number]
 
 
-def _stated(said: str) -> list[tuple[str, frozenset[str]]]:
+def _stated(text: str) -> list[tuple[str, frozenset[str]]]:
     """Return the figure and the words of each sentence that has one figure, and corrects none."""
-    parts = [] if _MISTAKE.search(said) else _SENTENCES.split(said)
+    parts = [] if _MISTAKE.search(text) else _SENTENCES.split(text)
     figures = [(_FIGURE.findall(part), part) for part in parts]
-    return [(found[0], content_words(part)) for found, part in figures if len(found) == 1]
+    return [(values[0], content_words(part)) for values, part in figures if len(values) == 1]

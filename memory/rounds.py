@@ -164,7 +164,7 @@ Change = Mapping[str, Any]
 
 
 def without_stale(
-    messages: Sequence[BaseMessage], shown: Sequence[BaseMessage]
+    messages: Sequence[BaseMessage], sent: Sequence[BaseMessage]
 ) -> list[BaseMessage]:
     """Return the messages `shown`, where an answer that no longer holds says so instead; `messages`
     are all, in order.
@@ -176,18 +176,18 @@ def without_stale(
         (place, change) for place, message in enumerate(messages) if (change := change_of(message))
     ]
     if not changes:
-        return list(shown)
+        return list(sent)
     stubs: dict[str | None, ToolMessage] = {}
     for place, message in enumerate(messages[: changes[-1][0]]):
         if isinstance(message, ToolMessage):
-            gone = [
+            stale = [
                 name for at, change in changes if at > place for name in _stale(message, change)
             ]
-            if gone:
+            if stale:
                 stubs[message.id] = message.model_copy(
-                    update={"content": _stub(list(dict.fromkeys(gone)))}
+                    update={"content": _stub(list(dict.fromkeys(stale)))}
                 )
-    return [stubs.get(message.id, message) for message in shown]
+    return [stubs.get(message.id, message) for message in sent]
 
 
 def change_of(message: BaseMessage) -> Change | None:
@@ -211,9 +211,9 @@ def described_in(messages: Sequence[BaseMessage]) -> dict[str, str]:
                 }
             )
         elif isinstance(message, ToolMessage) and isinstance(
-            told := marks_of(message).get(DESCRIBED), dict
+            tables := marks_of(message).get(DESCRIBED), dict
         ):
-            described |= told
+            described |= tables
     return described
 
 
@@ -228,14 +228,14 @@ def _stale(message: ToolMessage, change: Change) -> list[str]:
         return []
     if change.get("all"):
         return list(described) or [""]
-    gone = [name for name in _touched(change) if name in described]
-    return gone or ([""] if change.get("listing") and marks.get(LISTING) else [])
+    names = [name for name in _touched(change) if name in described]
+    return names or ([""] if change.get("listing") and marks.get(LISTING) else [])
 
 
 def _stub(names: Sequence[str]) -> str:
-    told = ", ".join(name for name in names[:MOST_NAMED] if name)
+    listed = ", ".join(name for name in names[:MOST_NAMED] if name)
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    which = f" ({told}{more})" if told else ""
+    which = f" ({listed}{more})" if listed else ""
     return json.dumps(
         {"stale": f"left out: the database's schema has changed since{which}; ask again"},
         ensure_ascii=False,

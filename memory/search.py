@@ -81,12 +81,12 @@ class Index:
         """Return an index that also holds these originals, which come after its own; this one stays
         as it is.
         """
-        wanted = (
+        added = (
             original
             for original in originals
             if kind_of(original.message) not in {RECALLED, EXCLUDED}
         )
-        new = sorted(wanted, key=lambda original: original.number)
+        new = sorted(added, key=lambda original: original.number)
         postings = {
             term: (places[:], counts[:]) for term, (places, counts) in self.postings.items()
         }
@@ -125,12 +125,12 @@ class Index:
         """Return the query's terms that are indexed. A Chinese character counts alone only where no
         pair with it does.
         """
-        asked = set(tokens_of(query))
-        known = sorted(asked & self.postings.keys())
+        terms = set(tokens_of(query))
+        known = sorted(terms & self.postings.keys())
         telling = [term for term in known if term not in STOP] or known
         paired = {
             character
-            for term in {*telling, *(asked & STOP)}
+            for term in {*telling, *(terms & STOP)}
             if re.fullmatch(f"[{_HAN}]{{2}}", term)
             for character in term
         }
@@ -152,8 +152,8 @@ def text_of(message: BaseMessage) -> str:
     calls = all_calls(message) if isinstance(message, AIMessage) else []
     if not calls:
         return text
-    told = [f"{call['name']}: {', '.join(map(str, call['args'].values()))}" for call in calls]
-    return "\n".join([text, *told] if text else told)
+    call_lines = [f"{call['name']}: {', '.join(map(str, call['args'].values()))}" for call in calls]
+    return "\n".join([text, *call_lines] if text else call_lines)
 
 
 def fold(text: str) -> str:
@@ -171,14 +171,14 @@ def tokens_of(text: str) -> list[str]:
     """
     tokens: list[str] = []
     for run in _RUNS.finditer(_SUFFIX.sub("", unicodedata.normalize("NFKC", text))):
-        found = run.group()
+        word = run.group()
         if run.lastgroup == "han":
-            tokens += found
-            tokens += map("".join, itertools.pairwise(found))
+            tokens += word
+            tokens += map("".join, itertools.pairwise(word))
         elif run.lastgroup == "number":
-            tokens.append(found.replace(",", ""))
+            tokens.append(word.replace(",", ""))
         else:
-            tokens += _word(found)
+            tokens += _word(word)
     return tokens
 
 

@@ -129,16 +129,16 @@ def reported(message: AIMessage) -> ReportedTokens | None:
     usage = message.usage_metadata
     if not isinstance(usage, Mapping):
         return None
-    given, made = _tokens(usage.get("input_tokens")), _tokens(usage.get("output_tokens"))
-    if given is None or made is None or not given + made:
+    sent, received = _tokens(usage.get("input_tokens")), _tokens(usage.get("output_tokens"))
+    if sent is None or received is None or not sent + received:
         return None
     cached = _detail(usage.get("input_token_details"), "cache_read")
     reasoning = _detail(usage.get("output_token_details"), "reasoning")
     return {
-        "input": given,
-        "output": made,
-        "cached": min(cached, given),
-        "reasoning": min(reasoning, made),
+        "input": sent,
+        "output": received,
+        "cached": min(cached, sent),
+        "reasoning": min(reasoning, received),
     }
 
 
@@ -220,12 +220,14 @@ def _detail(details: object, name: str) -> int:
 
 def reported_model(message: AIMessage) -> str:
     """Return the name of the model that an answer says it came from, "" where it does not."""
-    told: Any = message.response_metadata if isinstance(message.response_metadata, Mapping) else {}
+    metadata: Any = (
+        message.response_metadata if isinstance(message.response_metadata, Mapping) else {}
+    )
     return next(
         (
             name
             for key in ("model_name", "model")
-            if isinstance(name := told.get(key), str) and name
+            if isinstance(name := metadata.get(key), str) and name
         ),
         "",
     )

@@ -153,10 +153,10 @@ class Finding:
 
     def line(self, language: str) -> str:
         """Return the memory line that `findings_in` reads back."""
-        asked, answered = _WORDS[language]
+        question_word, answered = _WORDS[language]
         sql = f" | SQL: {_flat(self.sql)}" if self.sql else ""
         ids = f" [{self.ids}]" if self.ids else ""
-        return f"- {asked}: {_flat(self.question)} | {answered}: {_flat(self.answer)}{sql}{ids}"
+        return f"- {question_word}: {_flat(self.question)} | {answered}: {_flat(self.answer)}{sql}{ids}"
 
 
 _FINDING = re.compile(
@@ -370,20 +370,20 @@ def _give_way(
     # What a user states with a figure is in no database, so questions do not push it out: the kind
     # with more tokens gives way.
     kinds = [
-        [i for i, f in enumerate(findings) if bool(_STATEMENT.match(f.question)) is stated]
-        for stated in (False, True)
+        [i for i, f in enumerate(findings) if bool(_STATEMENT.match(f.question)) is with_stated]
+        for with_stated in (False, True)
     ]
     while any(kinds) and total > budget:
         oldest = max(kinds, key=lambda places: sum(costs[i] for i in places)).pop(0)
         total -= costs[oldest]
         costs[oldest] = 0
     findings[:] = [finding for finding, tokens in zip(findings, costs, strict=True) if tokens]
-    gone = costs.count(0)
+    dropped = costs.count(0)
     for section in lines:
         while section and total > budget:
             total -= cost(section.pop(0))
-            gone += 1
-    return gone
+            dropped += 1
+    return dropped
 
 
 _STATEMENT = re.compile(r"(?=.*\d{3})[^?？…]*$", re.DOTALL)

@@ -42,18 +42,18 @@ def with_notes(
             if excluded
             else list(messages)
         )
-    kept: list[BaseMessage] = []
+    result: list[BaseMessage] = []
     noted = False
     for place, message in enumerate(messages):
         if message.id not in excluded:
-            kept.append(message)
+            result.append(message)
             noted = False
         elif message.id in refused and not noted:
             # Of what came before alone: the note stays the same when the conversation goes on.
             language = language_of(messages[max(0, place - NEAR) : place + 1])
-            kept.append(HumanMessage(REFUSED_NOTE[language], id=f"{message.id}/refused"))
+            result.append(HumanMessage(REFUSED_NOTE[language], id=f"{message.id}/refused"))
             noted = True
-    return kept
+    return result
 
 
 def with_sent_name(message: BaseMessage) -> BaseMessage:
@@ -87,12 +87,12 @@ def _without_copies(message: BaseMessage, excluded: Collection[str]) -> BaseMess
         return message
     try:
         answer = json.loads(message.text)
-        gone = [copy for copy in answer["messages"] if copy["id"] in excluded]
+        blanked = [copy for copy in answer["messages"] if copy["id"] in excluded]
     except (ValueError, KeyError, TypeError):  # of another version: it may hold the words
         return message.model_copy(update={"content": BLANK})
-    for copy in gone:
+    for copy in blanked:
         copy["text"] = BLANK
-    return message.model_copy(update={"content": compact_json(answer)}) if gone else message
+    return message.model_copy(update={"content": compact_json(answer)}) if blanked else message
 
 
 def _named(message: BaseMessage, name: str) -> str | list[str | dict[str, object]]:
@@ -290,13 +290,13 @@ class Thread:
                 ]
             elif edit["op"] == "unpin":
                 removed |= set(edit["pins"])
-        kept = [
+        live = [
             pin
             for pin in known.values()
             if pin.id not in removed and pin.message_id not in self.excluded
         ]
         return with_ends(
-            kept, [end for end in ends if end["message"] not in self.excluded], restored
+            live, [end for end in ends if end["message"] not in self.excluded], restored
         )
 
     @cached_property

@@ -101,11 +101,11 @@ def ranks_of(vocabulary: Mapping[str, Any]) -> dict[bytes, int]:
     is checked.
     """
     model, special = vocabulary["model"], {token["content"] for token in vocabulary["added_tokens"]}
-    made = [
+    pairs = [
         model["vocab"]["".join(pair.split(" ") if isinstance(pair, str) else pair)]
         for pair in model["merges"]
     ]
-    if model["type"] != "BPE" or any(later <= earlier for earlier, later in pairwise(made)):
+    if model["type"] != "BPE" or any(later <= earlier for earlier, later in pairwise(pairs)):
         raise ValueError(
             "the merges of this vocabulary are not in the order of its tokens: its package is newer"
             " than this reader"
@@ -283,9 +283,9 @@ class TokenCounter:
         properties = properties if isinstance(properties, Mapping) else {}
         total = PROPERTIES_TOKENS if properties else 0
         for name, each in properties.items():
-            told = each if isinstance(each, Mapping) else {}
+            fields = each if isinstance(each, Mapping) else {}
             total += PROPERTY_TOKENS + self.text(
-                f"{name}:{told.get('type', '')}:{told.get('description', '')}"
+                f"{name}:{fields.get('type', '')}:{fields.get('description', '')}"
             )
         if isinstance(values := schema.get("enum"), list):
             total += ENUM_TOKENS + sum(
@@ -387,8 +387,8 @@ def _content_key(message: BaseMessage) -> bytes | tuple[str, str | None, int, in
 
 def _reasoning(message: BaseMessage) -> str:
     """Return the reasoning a message is sent with."""
-    told = message.additional_kwargs.get("reasoning_content")
-    return told if isinstance(told, str) else ""
+    text = message.additional_kwargs.get("reasoning_content")
+    return text if isinstance(text, str) else ""
 
 
 def fingerprint(message: BaseMessage) -> bytes:
@@ -466,9 +466,9 @@ def load_encoding(name: str) -> Any:
             .read_bytes()
         )
         ranks = gzip.decompress(packed)
-        if (found := hashlib.sha256(ranks).hexdigest()) != expected_hash:
+        if (digest := hashlib.sha256(ranks).hexdigest()) != expected_hash:
             raise ValueError(
-                f"the ranks of {name} have sha256 {found}, tiktoken wants {expected_hash}"
+                f"the ranks of {name} have sha256 {digest}, tiktoken wants {expected_hash}"
             )
         return _parse_ranks(ranks)
 

@@ -260,8 +260,8 @@ def read_drafts(
             for part in topic.sections
         ]
         unsourced += [part.title for part in parts if not part.sources or not part.body.strip()]
-        kept = [part for part in parts if part.sources and part.body.strip()]
-        if kept:
+        cited = [part for part in parts if part.sources and part.body.strip()]
+        if cited:
             key = fold(topic.title)
             before = drafts[key].sections if key in drafts else ()
             title, summary = (
@@ -271,17 +271,17 @@ def read_drafts(
             drafts[key] = SubjectDraft(
                 title,
                 drafts[key].summary if key in drafts else summary,
-                tuple(merge_sections([*before, *kept])),
+                tuple(merge_sections([*before, *cited])),
             )
-    found = list(drafts.values())
+    result = list(drafts.values())
     faults = (
         [f"these sections cite no message that was shown, or are empty: {'; '.join(unsourced[:5])}"]
         if unsourced
         else []
     )
-    if missed := [number for round_ in uncovered(found, rounds) for number, _ in shown(round_)]:
+    if missed := [number for round_ in uncovered(result, rounds) for number, _ in shown(round_)]:
         faults.append(f"no section cites messages {', '.join(f'm{n}' for n in missed[:30])}")
-    return found, faults
+    return result, faults
 
 
 def uncovered(drafts: Sequence[SubjectDraft], rounds: Sequence[Round]) -> list[Round]:
@@ -454,10 +454,10 @@ def _sql(round_: Round) -> str:
 
 def _shortened(answer: str) -> str:
     lines = [line.rstrip() for line in answer.strip().splitlines() if line.strip()]
-    kept = "\n".join(lines[:BODY_LINES])
-    if len(kept) > BODY_CHARS or len(lines) > BODY_LINES:
-        return f"{kept[:BODY_CHARS]} … ({len(answer):,} characters)"
-    return kept
+    short = "\n".join(lines[:BODY_LINES])
+    if len(short) > BODY_CHARS or len(lines) > BODY_LINES:
+        return f"{short[:BODY_CHARS]} … ({len(answer):,} characters)"
+    return short
 
 
 def _clip(text: str, chars: int) -> str:

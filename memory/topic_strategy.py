@@ -176,8 +176,8 @@ class Filer:
             return []
         for _ in range(TRIES):
             fault = "; ".join(faults)
-            asked = analyse_input(messages, language=job.language, fault=fault)
-            answer = yield from self._ask(job.prompt, asked)
+            request = analyse_input(messages, language=job.language, fault=fault)
+            answer = yield from self._ask(job.prompt, request)
             if answer is None:
                 return complete(best, rounds, job.language) if best else []
             self.answers.append(answer)
@@ -386,14 +386,14 @@ class Topics:
                 )
             ).file()
             text = render_topics([*newest, *filed.topics], job.budget, count, job.language)
-            seen, unseen = coverage(reads, count)
+            share, unseen = coverage(reads, count)
             pins, ended = pins_in(filed.answers, [message for _, message in reads], job.thread.pins)
             yield Draft(
                 text=text,
                 method="model" if filed.method == "model" else "fallback",
                 pins=pins,
                 ended=ended,
-                coverage=seen,
+                coverage=share,
                 note="; ".join(filter(None, [unseen, *filed.reasons])),
                 kept={"topics": _changes(filed.topics, before)},
             )

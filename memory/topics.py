@@ -73,16 +73,16 @@ class SectionHit:
 
 def topics_of(thread: Thread) -> list[Topic]:
     """Return every version of a thread's topics, oldest first."""
-    found: list[Topic] = []
+    topics: list[Topic] = []
     known: dict[str, tuple[str, ...]] = {}
     for record in thread.chain:
         if record.get("rebuilt"):
-            found, known = [], {}  # of an earlier version of this package, which made topics anew
+            topics, known = [], {}  # of an earlier version of this package, which made topics anew
         for change in (record.get("kept") or {}).get("topics", ()):
             topic = Topic.from_json(change)
             known[topic.id] = tuple(dict.fromkeys((*known.get(topic.id, ()), *topic.message_ids)))
-            found.append(replace(topic, message_ids=known[topic.id]))
-    return found
+            topics.append(replace(topic, message_ids=known[topic.id]))
+    return topics
 
 
 def visible_topics(thread: Thread) -> list[Topic]:
@@ -113,15 +113,15 @@ def _without(topic: Topic, excluded: Mapping[str, int]) -> Topic:
     The summary cites nothing and goes too; the title stays where the sections that are left hold
     its words, or where there are none: then no call shows it, and the topic is found by it again.
     """
-    gone = set(excluded.values())
-    if gone.isdisjoint(sources_of(topic.artifact)) and excluded.keys().isdisjoint(
+    numbers = set(excluded.values())
+    if numbers.isdisjoint(sources_of(topic.artifact)) and excluded.keys().isdisjoint(
         topic.message_ids
     ):
         return topic
-    parts = [part for part in sections(topic.artifact) if gone.isdisjoint(part.sources)]
+    parts = [part for part in sections(topic.artifact) if numbers.isdisjoint(part.sources)]
     titles = [part.title for part in parts]
-    named = not parts or set(tokens_of(topic.title)) <= set(tokens_of(join(parts)))
-    title = topic.title if named else titles[0]
+    keeps_title = not parts or set(tokens_of(topic.title)) <= set(tokens_of(join(parts)))
+    title = topic.title if keeps_title else titles[0]
     return replace(
         topic, title=title, summary="; ".join(titles)[:SUMMARY_CHARS], artifact=join(parts)
     )
@@ -194,8 +194,8 @@ def find_section(topics: Sequence[Topic], keyword: str) -> SectionHit | None:
     Case, full width and white space do not matter. Of equals the most recently used topic's newest
     section is returned.
     """
-    wanted = fold(keyword)
-    if not wanted:
+    folded = fold(keyword)
+    if not folded:
         return None
     hits = [
         SectionHit(topic, section)
@@ -203,32 +203,32 @@ def find_section(topics: Sequence[Topic], keyword: str) -> SectionHit | None:
         for section in _newest_first(topic)
     ]
     tests: tuple[Callable[[SectionHit], bool], ...] = (
-        lambda found: fold(found.section.title) == wanted,
-        lambda found: fold(found.topic.title) == wanted and wanted in fold(found.section.body),
-        lambda found: fold(found.topic.title) == wanted,
-        lambda found: wanted in fold(found.section.title),
-        lambda found: wanted in fold(found.topic.title) and wanted in fold(found.section.body),
-        lambda found: wanted in fold(found.topic.title),
-        lambda found: wanted in fold(found.section.body),
-        lambda found: wanted in fold(found.topic.summary),
+        lambda hit: fold(hit.section.title) == folded,
+        lambda hit: fold(hit.topic.title) == folded and folded in fold(hit.section.body),
+        lambda hit: fold(hit.topic.title) == folded,
+        lambda hit: folded in fold(hit.section.title),
+        lambda hit: folded in fold(hit.topic.title) and folded in fold(hit.section.body),
+        lambda hit: folded in fold(hit.topic.title),
+        lambda hit: folded in fold(hit.section.body),
+        lambda hit: folded in fold(hit.topic.summary),
     )
     for test in tests:
-        for found in hits:
-            if test(found):
-                return found
+        for hit in hits:
+            if test(hit):
+                return hit
     return _by_words(hits, set(terms(keyword)))
 
 
-def _by_words(hits: Sequence[SectionHit], wanted: set[str]) -> SectionHit | None:
+def _by_words(hits: Sequence[SectionHit], words: set[str]) -> SectionHit | None:
     def score(hit: SectionHit) -> float:
         titles = set(terms(f"{hit.section.title} {hit.topic.title}"))
         # A word of a title tells more than one of the text, but never outweighs one word more.
         return (
-            len(wanted & (set(terms(hit.section.body)) | titles))
-            + len(wanted & titles) / (len(wanted) + 1)
-        ) / len(wanted)
+            len(words & (set(terms(hit.section.body)) | titles))
+            + len(words & titles) / (len(words) + 1)
+        ) / len(words)
 
-    best = max(hits, key=score, default=None) if wanted else None
+    best = max(hits, key=score, default=None) if words else None
     return best if best and score(best) >= ENOUGH_WORDS else None
 
 
@@ -248,8 +248,8 @@ def render_topics(topics: Sequence[Topic], budget: int, count: Count, language: 
     line. The order of those shown is that in which they came up, so that a new version leaves the
     text before it as it was.
     """
-    shown = [topic for topic in current(topics) if topic.artifact]
-    used = recently_used(shown)[::-1]
+    listed = [topic for topic in current(topics) if topic.artifact]
+    used = recently_used(listed)[::-1]
     # Whole, short, in the last line.
     forms = [(f"{_short(topic)}\n\n{topic.artifact}", _short(topic), "") for topic in used]
     costs = [[count(text) + 2 if text else 0 for text in texts] for texts in forms]
@@ -268,24 +268,24 @@ def render_topics(topics: Sequence[Topic], budget: int, count: Count, language: 
     if (levels := levels_that_fit(len(used), 2, fits)) is None:
         return ""
     texts = {topic.id: each[level] for topic, each, level in zip(used, forms, levels, strict=True)}
-    return "\n\n".join(filter(None, [*(texts[topic.id] for topic in shown), last_line(levels)]))
+    return "\n\n".join(filter(None, [*(texts[topic.id] for topic in listed), last_line(levels)]))
 
 
 def _short(topic: Topic) -> str:
     return f"# {topic.title} ({topic.id})\n{topic.summary}".rstrip()
 
 
-def _more(gone: Sequence[Topic], budget: int, count: Count, language: str) -> str:
+def _more(topics: Sequence[Topic], budget: int, count: Count, language: str) -> str:
     """Return the line for topics not shown, the most recently used first, with as many of their
     titles as fit a tenth of the budget.
     """
-    if not gone:
+    if not topics:
         return ""
-    titles = [topic.title for topic in gone]
+    titles = [topic.title for topic in topics]
     while titles and count("; ".join(titles)) > max(budget // 10, 12):
         titles = titles[: len(titles) * 2 // 3]
-    named = "; ".join([*titles, *(["…"] if len(titles) < len(gone) else [])])
-    return _MORE[language].format(n=len(gone), titles=named)
+    names = "; ".join([*titles, *(["…"] if len(titles) < len(topics) else [])])
+    return _MORE[language].format(n=len(topics), titles=names)
 
 
 # -- compare texts by their words ------------------------------------------------------------------
@@ -311,14 +311,14 @@ def terms(text: str) -> list[str]:
     Chinese as bigrams.
     """
     # The digits of an identifier (q46) are no word beside it.
-    found = (
+    all_terms = (
         term
         for before, term in itertools.pairwise(["", *tokens_of(text)])
         if not (term.isdigit() and before.endswith(term))
     )
     return [
         term
-        for term in found
+        for term in all_terms
         if len(term) > 1 and term not in _STOP and not _PARTICLES.intersection(term)
     ]
 
@@ -328,17 +328,17 @@ def keywords(texts: Iterable[str], most: int) -> list[str]:
 
     A pair of Chinese characters must come up twice: of the pairs in a run half are no words.
     """
-    seen = Counter(term for text in texts for term in terms(text) if not term.isdigit())
-    return [term for term, n in seen.most_common() if n > 1 or term.isascii()][:most]
+    counts = Counter(term for text in texts for term in terms(text) if not term.isdigit())
+    return [term for term, n in counts.most_common() if n > 1 or term.isascii()][:most]
 
 
 def words(*weighted: tuple[str, float]) -> Words:
     """Return the terms of some texts, each with the weight of the weightiest text it stands in."""
-    found: dict[str, float] = {}
+    weights: dict[str, float] = {}
     for text, weight in weighted:
         for term in terms(text):
-            found[term] = max(found.get(term, 0.0), weight)
-    return found
+            weights[term] = max(weights.get(term, 0.0), weight)
+    return weights
 
 
 def rarity(texts: Iterable[Words]) -> dict[str, float]:
@@ -346,8 +346,8 @@ def rarity(texts: Iterable[Words]) -> dict[str, float]:
     little.
     """
     of = list(texts)
-    seen = Counter(term for text in of for term in text)
-    return {term: math.log(1 + len(of) / n) for term, n in seen.items()}
+    counts = Counter(term for text in of for term in text)
+    return {term: math.log(1 + len(of) / n) for term, n in counts.items()}
 
 
 def overlap(part: Words, whole: Words, telling: Mapping[str, float]) -> float:

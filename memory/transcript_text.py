@@ -147,28 +147,30 @@ def _parts(message: BaseMessage) -> Iterator[Part]:
 
 def _result(text: str, *, failed: bool) -> Part:
     try:
-        found: Any = json.loads(text)
+        answer: Any = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
+        answer = None
     if failed:
-        error = found.get("error") if isinstance(found, dict) else None
-        told = error.get("message") if isinstance(error, dict) else None
-        return Failure(plain(told) if isinstance(told, str) else text)
-    if isinstance(found, dict) and (rows := _rows(found)):
+        error = answer.get("error") if isinstance(answer, dict) else None
+        message = error.get("message") if isinstance(error, dict) else None
+        return Failure(plain(message) if isinstance(message, str) else text)
+    if isinstance(answer, dict) and (rows := _rows(answer)):
         return rows
     if (
-        isinstance(found, dict)
-        and found.get("shown") is True
-        and isinstance(found.get("spec"), dict)
+        isinstance(answer, dict)
+        and answer.get("shown") is True
+        and isinstance(answer.get("spec"), dict)
     ):
-        return Drawing(plain(str(found.get("handle", "")))[:20], found["spec"], _json(found))
+        return Drawing(plain(str(answer.get("handle", "")))[:20], answer["spec"], _json(answer))
     return (
-        Code("", "json", _json(found)) if isinstance(found, dict | list) else Code("", "text", text)
+        Code("", "json", _json(answer))
+        if isinstance(answer, dict | list)
+        else Code("", "text", text)
     )
 
 
-def _rows(found: dict[str, Any]) -> Rows | None:
-    columns, rows, count = found.get("columns"), found.get("rows"), found.get("row_count")
+def _rows(answer: dict[str, Any]) -> Rows | None:
+    columns, rows, count = answer.get("columns"), answer.get("rows"), answer.get("row_count")
     if not isinstance(columns, list) or not columns or not isinstance(rows, list):
         return None
     if not all(isinstance(row, list) and len(row) == len(columns) for row in rows):

@@ -66,10 +66,10 @@ class CallPlan:
         recent = without_stale(self.thread.messages[self.thread.live[1] :], self.thread.shown)
         if self.call_config.voice is not None:
             recent = as_heard(recent, self.call_config.voice)
-        kept = pair_calls(
+        paired = pair_calls(
             newest(recent, policy.keep_messages) if policy.strategy == WINDOW else recent
         )
-        return with_reasoning(kept, self.call_config.reasoning)
+        return with_reasoning(paired, self.call_config.reasoning)
 
     @cached_property
     def parts(self) -> Parts:
@@ -238,9 +238,14 @@ class _Fitter:
         if len(rounds) > 1 and self.call_config.policy.strategy != WINDOW:
             self.bound = self.call_config.hard_tokens
         units = [*rounds[:-1], *split_groups(rounds[-1])] if rounds else []
-        said = [place for place in range(len(rounds) - 1, len(units)) if is_users(units[place][0])]
+        user_places = [
+            place for place in range(len(rounds) - 1, len(units)) if is_users(units[place][0])
+        ]
         dropped: set[int] = set()
-        for place in [*(place for place in range(len(units)) if place not in said), *said[:-1]]:
+        for place in [
+            *(place for place in range(len(units)) if place not in user_places),
+            *user_places[:-1],
+        ]:
             if not self.over():
                 break
             dropped.add(place)

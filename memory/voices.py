@@ -54,26 +54,26 @@ def as_heard(messages: Sequence[BaseMessage], voice: Voice) -> list[BaseMessage]
         messages = [
             message for round_ in split_rounds(messages)[-voice.rounds :] for message in round_
         ]
-    heard: list[BaseMessage] = []
+    result: list[BaseMessage] = []
     work: list[BaseMessage] = []
     for message in messages:
         speaker = mark_of(message, VOICE)
         if work and speaker != mark_of(work[0], VOICE):
-            heard += _colleague(work, None, voice)
+            result += _colleague(work, None, voice)
             work = []
         if message.type == "human":
-            heard.append(_without_mentions(message, voice))
+            result.append(_without_mentions(message, voice))
         elif speaker is None:
-            heard.append(message)
+            result.append(message)
         elif speaker == voice.id:
-            heard.append(_without_name(message, voice.names.get(voice.id, "")))
+            result.append(_without_name(message, voice.names.get(voice.id, "")))
         elif voice.hears(message):
             if isinstance(message, AIMessage) and not all_calls(message):
-                heard += _colleague(work, message, voice)
+                result += _colleague(work, message, voice)
                 work = []
             else:
                 work.append(message)
-    return [*heard, *(_colleague(work, None, voice) if work else ())]
+    return [*result, *(_colleague(work, None, voice) if work else ())]
 
 
 def _colleague(
@@ -82,13 +82,13 @@ def _colleague(
     """Return the message for what a colleague said and ran; none where it did neither."""
     last = answer or work[-1]
     name = voice.names.get(str(mark_of(last, VOICE)), str(mark_of(last, VOICE)))
-    said = str(answer.text).removeprefix(f"{name}: ") if answer else ""
+    words = str(answer.text).removeprefix(f"{name}: ") if answer else ""
     ran = [
         f"{line.handle or 'a query'}: {' '.join(line.sql.split())[:SQL_CHARS]} -> {line.rows:,}"
         f" rows ({line.figures})"
         for line in ledger_lines(work)
     ]
-    text = "\n".join(filter(None, [said, f"[{name} ran {'; '.join(ran)}]" if ran else ""]))
+    text = "\n".join(filter(None, [words, f"[{name} ran {'; '.join(ran)}]" if ran else ""]))
     return (
         [
             marked(

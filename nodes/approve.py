@@ -119,12 +119,12 @@ class Approve:
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
         del runtime
         turn = turn_of(state)
-        asked = turn["approval"]["asked"]
-        request = request_of(asked, unanswered(thread_of(state).messages))
+        calls = turn["approval"]["asked"]
+        request = request_of(calls, unanswered(thread_of(state).messages))
         actions = request["action_requests"]
         answer = interrupt(request, response_schema=_fitting(actions))
         return {
-            "turn": {**turn, "approval": {"asked": asked, "decided": decisions_of(answer, actions)}}
+            "turn": {**turn, "approval": {"asked": calls, "decided": decisions_of(answer, actions)}}
         }
 
 
@@ -147,7 +147,7 @@ def _fitting(actions: Sequence[ActionRequest]) -> type[Any]:
     )
 
 
-def request_of(asked: Sequence[PendingCall], calls: Sequence[ToolCall]) -> Request:
+def request_of(pending: Sequence[PendingCall], calls: Sequence[ToolCall]) -> Request:
     """Return what a person is asked: an action for each call that needs approval."""
     by_id = {call["id"]: call for call in calls}
     actions = [
@@ -156,7 +156,7 @@ def request_of(asked: Sequence[PendingCall], calls: Sequence[ToolCall]) -> Reque
             args=by_id[one["id"]]["args"],
             description=one["description"],
         )
-        for one in asked
+        for one in pending
     ]
     return Request(
         action_requests=actions,

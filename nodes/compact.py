@@ -159,9 +159,9 @@ class Compactor:
         outcome = Outcome(known, []) if known else await self._write(job, task, how)
         if outcome.record and not known:
             if store:
-                put = PutOp(task.namespace, key, cast("dict[str, Any]", outcome.record), False)
+                op = PutOp(task.namespace, key, cast("dict[str, Any]", outcome.record), False)
                 with suppress(Exception):  # then it is kept in the thread alone
-                    await how.call(partial(store.batch, [put]), partial(store.abatch, [put]))
+                    await how.call(partial(store.batch, [op]), partial(store.abatch, [op]))
             self.recent.put((task.thread_id, key), outcome.record)
         return (
             await how.call(

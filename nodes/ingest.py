@@ -122,10 +122,10 @@ class Question:
             if value is not None and not (
                 isinstance(value, str) and 0 < len(value) <= LONGEST_ID and value.isprintable()
             ):
-                found = shown(value) if isinstance(value, str) else type(value).__name__
+                shown_value = shown(value) if isinstance(value, str) else type(value).__name__
                 raise ConfigError(
                     f"the {what} of a message is a text of 1 to {LONGEST_ID} printable characters,"
-                    f" found {found}"
+                    f" found {shown_value}"
                 )
         if isinstance(self.images, str | bytes) or not all(
             isinstance(each, str | bytes) for each in self.images
@@ -282,24 +282,24 @@ class Ingest:
                 now=now,
                 project=context.project,
             )
-            if gone := {
+            if titles := {
                 title_of(message.text)
                 for message in thread.messages
                 if message.id in thread.refused
             }:
-                retitle(index, thread_id, gone=gone, first=first)
+                retitle(index, thread_id, titles=titles, first=first)
         if self.team:
             turn = first_voice(self.team, [*thread.messages, *stamped], turn, runtime.stream_writer)
         # A forged stamp is in the transcript already: its message is taken out, and put back in
         # without it. So is the input where a message from the inbox goes before it.
-        again, taken = (
+        again, is_taken = (
             bool(steered) or any(marks_of(message) for message in sent),
             {message.id for message in ordered},
         )
         removals = [
             RemoveMessage(id=str(message.id))
             for message in sent
-            if again or message.id not in taken
+            if again or message.id not in is_taken
         ]
         return {**update, "messages": [*removals, *stamped], "turn": with_last(turn, stamped)}
 

@@ -262,12 +262,12 @@ class Respond:
                 marks["model"] = caller.name
             if caller.answered:
                 marks["instead_of"] = caller.line[0].name
-            if passed := [
+            if materials := [
                 {"source": part.source, "tokens": part.tokens, "ms": part.ms}
                 for part in asking.passed
                 if part.tokens
             ]:
-                marks["passed"] = passed
+                marks["passed"] = materials
             if not reported:  # later nothing else says what the call took
                 marks["sent"] = view.parts.total
             if self.team and (voice := turn.get("voice")):

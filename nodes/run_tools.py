@@ -564,8 +564,10 @@ def _matches(data: Mapping[str, Any], args: Mapping[str, Any]) -> list[dict[str,
     """
     counts: Counter[tuple[Any, ...]] = Counter()
     for match in _dicts(data.get("matches")):
-        asked = match.get("text", args.get("text"))
-        value = asked if match.get("match") == "exact" and match.get("value") == asked else None
+        searched = match.get("text", args.get("text"))
+        value = (
+            searched if match.get("match") == "exact" and match.get("value") == searched else None
+        )
         count = match.get("count")
         counts[
             match.get("text"), match.get("table"), match.get("column"), value, match.get("match")
@@ -583,8 +585,8 @@ def _matches(data: Mapping[str, Any], args: Mapping[str, Any]) -> list[dict[str,
     ]
 
 
-def _error(found: object, error: object) -> dict[str, Any]:
-    known = _only(found if isinstance(found, dict) else {}, _ERROR)
+def _error(detail: object, error: object) -> dict[str, Any]:
+    known = _only(detail if isinstance(detail, dict) else {}, _ERROR)
     quotes = (
         isinstance(error, DatabaseError)
         and error.problem not in _NAMED

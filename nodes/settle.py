@@ -152,11 +152,11 @@ class Settle:
         if self.team and turn.get("voice") and status != "compacting":
             scene = scene_of(self.team, [*thread_of(state).messages, *messages], turn)
             following = next_voice(self.team, scene)
-            asked = with_last(asked_next(turn, following or ""), messages)
-            left = turn.get("calls_left") or is_ahead({**state, "turn": asked})
+            next_turn = with_last(asked_next(turn, following or ""), messages)
+            left = turn.get("calls_left") or is_ahead({**state, "turn": next_turn})
             if left and following in (state.get("brief") or {}).get("voices", {}):
                 # One that joined since is asked from the next turn on.
-                return {"messages": messages, "turn": asked}
+                return {"messages": messages, "turn": next_turn}
             messages += self._closing(state, messages)
         footed = (
             [] if messages or status == "compacting" else self._footed(state, thread_id_of(runtime))
@@ -167,25 +167,25 @@ class Settle:
             self.plans.drop(runtime)
         again = refresh_update(state, turn.get("number", 0))
         _close(runtime, thread_of(state).length + len(messages))
-        kept: TurnStatus = (
+        last_status: TurnStatus = (
             turn["status"] if status in {*NOTICES, "cut_off"} and not closing else "answered"
         )
         closed: Turn = {
             **turn,
-            "status": kept,
+            "status": last_status,
             "prepare": prepare,
             **doubts,
             **(Turn(footers=True) if footed else Turn()),
         }
-        written = Update(messages=[*messages, *footed]) if messages or footed else Update()
-        return {**again, **passing, **written, "turn": with_last(closed, messages)}
+        update = Update(messages=[*messages, *footed]) if messages or footed else Update()
+        return {**again, **passing, **update, "turn": with_last(closed, messages)}
 
     def _footed(self, state: State, thread_id: str | None) -> list[BaseMessage]:
         """Return the answer with what the operator puts below it for people, if anything; no view
         has it.
         """
         number = turn_of(state).get("number", 0)
-        said = [
+        texts = [
             *takewhile(
                 lambda message: turn_number(message) == number, reversed(thread_of(state).messages)
             )
@@ -193,16 +193,16 @@ class Settle:
         if (
             not self.footer
             or not thread_id
-            or not said
-            or not isinstance(said[-1], AIMessage)
-            or not isinstance(said[-1].content, str)
+            or not texts
+            or not isinstance(texts[-1], AIMessage)
+            or not isinstance(texts[-1].content, str)
         ):
             return []
-        footer = self.footer(thread_id, said)
+        footer = self.footer(thread_id, texts)
         return (
             [
                 marked(
-                    said[-1].model_copy(update={"content": said[-1].content + footer}),
+                    texts[-1].model_copy(update={"content": texts[-1].content + footer}),
                     **{FOOTER: footer},
                 )
             ]
@@ -210,11 +210,11 @@ class Settle:
             else []
         )
 
-    def _closing(self, state: State, written: Sequence[AIMessage] = ()) -> list[AIMessage]:
+    def _closing(self, state: State, answers: Sequence[AIMessage] = ()) -> list[AIMessage]:
         """Return what the team's mode tells everybody at the end of the turn, if anything."""
         turn = turn_of(state)
         text = (
-            self.team.mode.close(scene_of(self.team, [*thread_of(state).messages, *written], turn))
+            self.team.mode.close(scene_of(self.team, [*thread_of(state).messages, *answers], turn))
             if self.team
             else ""
         )

@@ -154,11 +154,11 @@ def _message(item: Any) -> BaseMessage:
         return convert_to_messages([item])[0]
 
 
-def _made_id(message: BaseMessage, taken: Mapping[str | None, BaseMessage]) -> str:
-    place = len(taken)
-    while (made := f"at-{place}-{fingerprint(message).hex()[:12]}") in taken:
+def _made_id(message: BaseMessage, known: Mapping[str | None, BaseMessage]) -> str:
+    place = len(known)
+    while (new_id := f"at-{place}-{fingerprint(message).hex()[:12]}") in known:
         place += 1  # a removal made the count repeat: never overwrite what is there
-    return made
+    return new_id
 
 
 def _items(write: Any) -> Sequence[Any]:
@@ -177,9 +177,9 @@ def append_records(state: list[Any], writes: Sequence[Any]) -> list[Any]:
     """
     merged: dict[str, Any] = {record["id"]: record for record in state}
     for record in (record for write in writes for record in _items(write)):
-        if gone := set(record.get("replaces", ())):
-            before = next((i for i, id_ in enumerate(merged) if id_ in gone), len(merged))
-            rest = [other for id_, other in merged.items() if id_ not in gone]
+        if replaced := set(record.get("replaces", ())):
+            before = next((i for i, id_ in enumerate(merged) if id_ in replaced), len(merged))
+            rest = [other for id_, other in merged.items() if id_ not in replaced]
             merged = {each["id"]: each for each in [*rest[:before], record, *rest[before:]]}
         else:
             merged.setdefault(record["id"], record)
@@ -642,7 +642,7 @@ def next_view(values: Mapping[str, Any], context: Context | None = None) -> list
 
 def pin_changes(pins: Sequence[Pin], ends: Sequence[PinEnd]) -> tuple[list[Edit], PinsChanged]:
     """Return the edits that store new pins and what ended, and the event that tells of them."""
-    made = [Edit(id=uuid.uuid4().hex, op="pin", pin=pin.as_json()) for pin in pins]
+    edits = [Edit(id=uuid.uuid4().hex, op="pin", pin=pin.as_json()) for pin in pins]
     ended = [
         Edit(
             id=uuid.uuid4().hex,
@@ -654,7 +654,7 @@ def pin_changes(pins: Sequence[Pin], ends: Sequence[PinEnd]) -> tuple[list[Edit]
         )
         for end in ends
     ]
-    return [*made, *ended], pins_changed([pin.as_json() for pin in pins], ends)
+    return [*edits, *ended], pins_changed([pin.as_json() for pin in pins], ends)
 
 
 def pins_changed(pins: Sequence[Mapping[str, Any]], ends: Sequence[PinEnd]) -> PinsChanged:

@@ -141,22 +141,20 @@ class Catalog:
             return None
         if not schema:
             return self._by_bare_name.get(self._key(name))
-        found = self._by_name.get((self._key(schema), self._key(name)))
-        if found is None and not database and not self.exact_case and self._key(schema) in names:
-            found = self._by_bare_name.get(self._key(name))
-        return found
+        table = self._by_name.get((self._key(schema), self._key(name)))
+        if table is None and not database and not self.exact_case and self._key(schema) in names:
+            table = self._by_bare_name.get(self._key(name))
+        return table
 
     def find(self, name: str) -> Table | None:
         """Find a table by the name it is shown under, whatever the case, quotes and the default
         schema set aside.
         """
         plain = name.strip()
-        if (
-            found := next((table for table in self.tables if table.name == plain), None)
-        ) is not None:
-            return found
-        if (found := self._by_shown_name.get(plain.casefold())) is not None:
-            return found
+        if (hit := next((table for table in self.tables if table.name == plain), None)) is not None:
+            return hit
+        if (hit := self._by_shown_name.get(plain.casefold())) is not None:
+            return hit
         unquoted = re.sub(
             r'"([^"]*)"|`([^`]*)`|\[([^\]]*)\]',
             lambda match: match[1] or match[2] or match[3] or "",
@@ -225,13 +223,13 @@ def nearest(name: str, names: Iterable[str]) -> list[str]:
     or are held in it.
     """
     by_fold = {candidate.casefold(): candidate for candidate in names}
-    wanted = name.casefold()
-    close = difflib.get_close_matches(wanted, by_fold, n=NEAREST, cutoff=0.6)
-    if len(wanted) > 2:
+    folded = name.casefold()
+    close = difflib.get_close_matches(folded, by_fold, n=NEAREST, cutoff=0.6)
+    if len(folded) > 2:
         close += [
             other
             for other in by_fold
-            if other not in close and len(other) > 2 and (wanted in other or other in wanted)
+            if other not in close and len(other) > 2 and (folded in other or other in folded)
         ]
     return [by_fold[key] for key in close[:NEAREST]]
 
@@ -256,9 +254,9 @@ class Reflected:
 
 def read_by_views(reflected: Reflected, catalog: Catalog) -> frozenset[str]:
     """Return the folded bare names of all that the visible views read, through other views too."""
-    shown = {table.name for table in catalog.tables}
+    visible = {table.name for table in catalog.tables}
     reached = {
-        table.name for table in reflected.tables if table.name in shown and table.kind == "view"
+        table.name for table in reflected.tables if table.name in visible and table.kind == "view"
     }
     names: set[str] = set()
     by_name = {table.name: table for table in reflected.tables}

@@ -561,16 +561,16 @@ def _lock(folder: Path) -> None:
     if sys.platform != "win32":
         import fcntl
 
-        held = os.open(folder / "new", os.O_CREAT | os.O_WRONLY, 0o600)
-        fcntl.flock(held, fcntl.LOCK_EX)
+        descriptor = os.open(folder / "new", os.O_CREAT | os.O_WRONLY, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         (folder / "new").rename(folder / "lock")  # it is never there without being held
-        _held[folder] = held
+        _held[folder] = descriptor
 
 
 def _remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    if (held := _held.pop(folder, None)) is not None:
-        os.close(held)
+    if (descriptor := _held.pop(folder, None)) is not None:
+        os.close(descriptor)
 
 
 def _sweep() -> None:

@@ -66,8 +66,8 @@ class Hit:
 
 def answered(text: str) -> dict[str, Any]:
     """Return what an answer of `recall` holds."""
-    found: dict[str, Any] = json.loads(text)
-    return found
+    answer: dict[str, Any] = json.loads(text)
+    return answer
 
 
 Place = tuple[Hit, int | None]
@@ -173,13 +173,13 @@ def recall(
         raise RecallRefusedError(
             f"from_turn {from_turn} comes after to_turn {to_turn}: swap them, or leave one out"
         )
-    asked = _numbers_in(query)
+    numbers = _numbers_in(query)
     hits: list[Place] = (
-        [(hit, asked[hit.number]) for hit in originals.numbered(list(asked))] if asked else []
+        [(hit, numbers[hit.number]) for hit in originals.numbered(list(numbers))] if numbers else []
     )
     if hits:
         limit = MOST_SHOWN
-    elif len(asked) < 2:  # a word may look like a number
+    elif len(numbers) < 2:  # a word may look like a number
         hits = [(hit, None) for hit in originals.search(query, from_turn, to_turn, MOST_FOUND)]
     return _answer(
         hits,
@@ -203,27 +203,27 @@ def _numbers_in(query: str) -> dict[int, int]:
 
 
 def _answer(hits: Sequence[Place], words: Sequence[str], *, budget: int, limit: int) -> str:
-    for shown in range(min(limit, len(hits)), 1, -1):
-        text = _fitted(hits, shown, words, budget=budget, least=LEAST_TEXT)
+    for count in range(min(limit, len(hits)), 1, -1):
+        text = _fitted(hits, count, words, budget=budget, least=LEAST_TEXT)
         if len(text) <= budget:
             return text
     return _fitted(hits, min(1, len(hits)), words, budget=budget, least=0)
 
 
 def _fitted(
-    hits: Sequence[Place], shown: int, words: Sequence[str], *, budget: int, least: int
+    hits: Sequence[Place], count: int, words: Sequence[str], *, budget: int, least: int
 ) -> str:
     """Return the answer with the most characters of each text that fit the budget, or with the
     fewest where none do.
     """
-    low, high = least, max([least, *(len(hit.text) for hit, _ in hits[:shown])])
-    best = _written(hits, shown, words, high)
+    low, high = least, max([least, *(len(hit.text) for hit, _ in hits[:count])])
+    best = _written(hits, count, words, high)
     if len(best) <= budget:
         return best
-    best = _written(hits, shown, words, low)
+    best = _written(hits, count, words, low)
     while high - low > 1:
         middle = (low + high) // 2
-        text = _written(hits, shown, words, middle)
+        text = _written(hits, count, words, middle)
         if len(text) <= budget:
             low, best = middle, text
         else:
@@ -231,8 +231,8 @@ def _fitted(
     return best
 
 
-def _written(hits: Sequence[Place], shown: int, words: Sequence[str], size: int) -> str:
-    told: dict[str, Any] = {
+def _written(hits: Sequence[Place], count: int, words: Sequence[str], size: int) -> str:
+    body: dict[str, Any] = {
         "messages": [
             {
                 "number": hit.number,
@@ -249,14 +249,14 @@ def _written(hits: Sequence[Place], shown: int, words: Sequence[str], size: int)
                     name=f"m{hit.number}",
                 ),
             }
-            for hit, start in hits[:shown]
+            for hit, start in hits[:count]
         ],
         "found": len(hits),
-        "shown": shown,
+        "shown": count,
     }
     if len(hits) >= MOST_FOUND:
-        told["more"] = True
-    return dumps({**told, "note": NOTE if hits else NOTHING})
+        body["more"] = True
+    return dumps({**body, "note": NOTE if hits else NOTHING})
 
 
 MOST_SPOTS = 2_000
@@ -322,8 +322,8 @@ def _densest(text: str, words: Sequence[str], size: int) -> int:
         "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True)), re.IGNORECASE
     )
     spots = [
-        (found.start(), found.end(), found.group().casefold())
-        for found in islice(pattern.finditer(text), MOST_SPOTS)
+        (match.start(), match.end(), match.group().casefold())
+        for match in islice(pattern.finditer(text), MOST_SPOTS)
     ]
     if not spots:
         return 0

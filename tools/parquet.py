@@ -85,22 +85,22 @@ def column_names(columns: Sequence[str]) -> tuple[str, ...]:
     """Return names that differ from each other, whatever the case: `n`, `n_1`; an empty one is
     numbered.
     """
-    taken = set[str]()
+    used = set[str]()
     return tuple(
-        free_name(column or f"column{place}", taken) for place, column in enumerate(columns)
+        free_name(column or f"column{place}", used) for place, column in enumerate(columns)
     )
 
 
-def free_name(base: str, taken: set[str], *, start: int = 1) -> str:
+def free_name(base: str, used: set[str], *, start: int = 1) -> str:
     """Return `base`, or it with the first free number from `start` on, and add it to the names that
     are taken.
     """
     name = next(
         name
         for name in chain([base], (f"{base}_{number}" for number in count(start)))
-        if fold(name) not in taken
+        if fold(name) not in used
     )
-    taken.add(fold(name))
+    used.add(fold(name))
     return name
 
 

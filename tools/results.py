@@ -207,11 +207,11 @@ class ResultStore:
         """Return every result a thread ever had, oldest first, including those whose rows were
         deleted.
         """
-        found = []
+        metas = []
         for number in sorted(_numbers(self._home(thread_id))):
             with suppress(*_ABSENT):  # the thread is being deleted
-                found.append(_read_meta(f"r{number}", self._home(thread_id) / f"r{number}" / META))
-        return found
+                metas.append(_read_meta(f"r{number}", self._home(thread_id) / f"r{number}" / META))
+        return metas
 
     def is_gone(self, thread_id: str, handle: str) -> bool:
         """Return whether the rows were deleted."""
@@ -399,15 +399,17 @@ class ResultStore:
         """Delete the least recently used data until both quotas hold, and drafts that were
         abandoned.
         """
-        kept = [
+        entries = [
             entry for path in self.folder.glob(f"*/r*/{DATA}") if (entry := _used(path)) is not None
         ]
         _drop(
-            sorted(entry for entry in kept if entry[2].parent.parent == home),
+            sorted(entry for entry in entries if entry[2].parent.parent == home),
             self.quota_bytes_per_thread,
             spared,
         )
-        _drop(sorted(entry for entry in kept if entry[2].exists()), self.quota_bytes_total, spared)
+        _drop(
+            sorted(entry for entry in entries if entry[2].exists()), self.quota_bytes_total, spared
+        )
         old = self._clock().timestamp() - STALE_SECONDS
         for draft in home.glob("draft-*"):
             if float(draft.name.split("-")[1]) < old:
@@ -417,10 +419,10 @@ class ResultStore:
 
 
 def _read_meta(handle: str, path: Path) -> ResultMeta:
-    found = json.loads(path.read_text(encoding="utf-8"))
+    fields = json.loads(path.read_text(encoding="utf-8"))
     for key in ("columns", "names", "types", "masked"):
-        found[key] = tuple(found.get(key, ()))
-    return ResultMeta(handle=handle, **found)
+        fields[key] = tuple(fields.get(key, ()))
+    return ResultMeta(handle=handle, **fields)
 
 
 def _link(source: str, target: str) -> None:
@@ -448,9 +450,9 @@ def _used(path: Path) -> tuple[float, int, Path] | None:
     return stat.st_mtime, stat.st_size, path
 
 
-def _drop(kept: Sequence[tuple[float, int, Path]], quota: int, spared: Path) -> None:
-    total = sum(size for _, size, _ in kept)
-    for _, size, path in kept:
+def _drop(entries: Sequence[tuple[float, int, Path]], quota: int, spared: Path) -> None:
+    total = sum(size for _, size, _ in entries)
+    for _, size, path in entries:
         if total <= quota:
             return
         if path.parent != spared:

@@ -115,13 +115,13 @@ def database_tools(database: Database) -> list[BaseTool]:
 
     def described(answer: schema_tools.Entry, key: str, *, listing: bool = False) -> Described:
         entries, hashes = answer[key], database.catalog().hashes
-        named = entries if isinstance(entries, list) else []
-        told = [
+        entries_read = entries if isinstance(entries, list) else []
+        names = [
             str(entry["table" if key == "columns" else "name"])
-            for entry in named
+            for entry in entries_read
             if isinstance(entry, dict)
         ]
-        return Described({name: hashes[name] for name in told if name in hashes}, listing)
+        return Described({name: hashes[name] for name in names if name in hashes}, listing)
 
     def tables(search: str = "", page: int = 1, *, cancel: Cancel | None = None) -> Answer:
         answer = schema_tools.list_tables(database, search, page, cancel=cancel)
@@ -235,11 +235,11 @@ def run_sql(
 ) -> tuple[dict[str, Json], QueryResult]:
     """Return what the model is shown, and the whole result."""
     result = database.run(sql, cancel=cancel)
-    shown = shown_part(result.columns, result.types, result.shown(result.rows[:SHOWN_ROWS]))
+    part = shown_part(result.columns, result.types, result.shown(result.rows[:SHOWN_ROWS]))
     wide = summary(result.columns, result.rows, result.masked, chars=NAME_CHARS)
     preview: dict[str, Json] = {
         "row_count": result.row_count,
-        **shown,
+        **part,
         **wide,
         "note": NOTE,
         "sql": result.sql,
@@ -256,15 +256,15 @@ def shown_part(
     """Return columns, types and rows as the model is shown them: of a wide result the first
     columns, and how many those are.
     """
-    shown = preview_rows([row[:SHOWN_COLUMNS] for row in rows])
-    told: dict[str, Json] = {
+    preview = preview_rows([row[:SHOWN_COLUMNS] for row in rows])
+    part: dict[str, Json] = {
         "columns": [clip(clean(name), NAME_CHARS) for name in columns[:NAMED_COLUMNS]],
         "types": [clip(name, NAME_CHARS) for name in types[:NAMED_COLUMNS]],
-        "shown": len(shown),
+        "shown": len(preview),
     }
     if len(columns) > SHOWN_COLUMNS:
-        told |= {"column_count": len(columns), "shown_columns": SHOWN_COLUMNS}
-    return {**told, "rows": [list(row) for row in shown]}
+        part |= {"column_count": len(columns), "shown_columns": SHOWN_COLUMNS}
+    return {**part, "rows": [list(row) for row in preview]}
 
 
 def with_handle(answer: str, handle: str) -> str:
@@ -276,12 +276,12 @@ def with_note(answer: str, **notes: Json) -> str:
     """Return an answer of run_sql with more told, before the rows: a long answer is cut at its
     end.
     """
-    told: dict[str, Json] = {}
+    noted: dict[str, Json] = {}
     for name, value in json.loads(answer).items():
         if name == "rows":
-            told |= notes
-        told[name] = value
-    return dumps(told)
+            noted |= notes
+        noted[name] = value
+    return dumps(noted)
 
 
 def summary(
@@ -293,18 +293,21 @@ def summary(
     Over the first rows only where there are very many cells; `of_rows` says so. A masked column
     tells nothing.
     """
-    told: dict[str, Json] = {}
-    seen = rows[: max(1, MOST_CELLS // max(1, len(columns)))]
+    ranges: dict[str, Json] = {}
+    sample = rows[: max(1, MOST_CELLS // max(1, len(columns)))]
     numeric = (
         found
         for place in range(SHOWN_COLUMNS, len(columns))
-        if place not in masked and (found := _column(columns, place, seen))
+        if place not in masked and (found := _column(columns, place, sample))
     )
     for name, figures in islice(numeric, SUMMED_COLUMNS):
-        told[clip(clean(name), chars)] = figures
-    if not told:
+        ranges[clip(clean(name), chars)] = figures
+    if not ranges:
         return {}
-    return {"summary": told, **({"summary_of_rows": len(seen)} if len(seen) < len(rows) else {})}
+    return {
+        "summary": ranges,
+        **({"summary_of_rows": len(sample)} if len(sample) < len(rows) else {}),
+    }
 
 
 def _column(
@@ -415,29 +418,31 @@ def fetched(
             "no results are kept in this run: it has no thread; run the query again"
         )
     if sql.strip():
-        made = results.store.sql(results.thread_id, sql, cancel=cancel)
-        part = shown_part(made.columns, made.types, made.shown(made.rows[:SHOWN_ROWS]))
+        result = results.store.sql(results.thread_id, sql, cancel=cancel)
+        part = shown_part(result.columns, result.types, result.shown(result.rows[:SHOWN_ROWS]))
         return {
-            "handles": list(made.tables),
-            "total": made.row_count,
+            "handles": list(result.tables),
+            "total": result.row_count,
             **part,
             "note": NOTE,
-            "sql": made.sql,
+            "sql": result.sql,
         }
     if not handle.strip():
         known = ", ".join(meta.handle for meta in results.store.handles(results.thread_id)[-10:])
         raise FetchRefusedError(
             f"give a handle ({known or 'there is none yet'}), or sql over handles"
         )
-    found = results.store.page(results.thread_id, handle, page=page, size=SHOWN_ROWS)
+    page_found = results.store.page(results.thread_id, handle, page=page, size=SHOWN_ROWS)
     head: dict[str, Json] = {
-        "handle": found.meta.handle,
-        "total": found.meta.row_count,
-        "page": found.page,
-        "pages": found.pages,
+        "handle": page_found.meta.handle,
+        "total": page_found.meta.row_count,
+        "page": page_found.page,
+        "pages": page_found.pages,
     }
     part = shown_part(
-        found.meta.columns, found.meta.types, masked_rows(found.rows, found.meta.masked)
+        page_found.meta.columns,
+        page_found.meta.types,
+        masked_rows(page_found.rows, page_found.meta.masked),
     )
     return {**head, **part, "note": NOTE}
 
@@ -501,10 +506,10 @@ def check_query(
     budget, queries = Budget(CHECK_SECONDS), [database.run(sql, cancel=cancel)]
     probes: list[Probe] = database.text_job("probes", sql=queries[0].sql, question=question)
     not_checked = [f"{probe.code}: not planned" for probe in probes if not probe.text]
-    seen: list[tuple[str, str, list[int]]] = []
+    runs: list[tuple[str, str, list[int]]] = []
     if before is not None:
         again = [before.row_count, (_row_counts(before) & _row_counts(queries[0])).total()]
-        seen = [("same_rows", "run again, the query gives {1:,} of its {0:,} rows", again)]
+        runs = [("same_rows", "run again, the query gives {1:,} of its {0:,} rows", again)]
     for probe in [each for each in probes if each.text]:
         try:
             queries += (
@@ -512,7 +517,7 @@ def check_query(
                 if probe.sql
                 else []
             )
-            seen.append(
+            runs.append(
                 (
                     probe.code,
                     probe.text,
@@ -525,11 +530,11 @@ def check_query(
             not_checked.append(f"{probe.code}: {error.problem or error.code}")
     findings: list[dict[str, Json]] = [
         {"code": code, "text": text.format(*figures), "figures": [*figures]}
-        for code, text, figures in seen
+        for code, text, figures in runs
         if not figures or figures[0] != [*figures, 0][1]
     ]
     quiet = dict.fromkeys(
-        code for code, _, _ in seen if code not in {finding["code"] for finding in findings}
+        code for code, _, _ in runs if code not in {finding["code"] for finding in findings}
     )
     return CheckReport(findings, [CHECKS[code] for code in quiet], not_checked, queries)
 

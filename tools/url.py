@@ -104,10 +104,10 @@ def _server(rest: str) -> Location:
     server = f"postgresql://{rest}"
     try:
         parts = urlsplit(server)
-        asked = parse_qs(parts.query)
+        parameters = parse_qs(parts.query)
         name = (
             unquote(parts.path.lstrip("/"))
-            or asked.get("dbname", [""])[0]
+            or parameters.get("dbname", [""])[0]
             or unquote(parts.username or "")
             or "postgres"
         )

@@ -179,8 +179,8 @@ def _written_column(cells: Sequence[Any]) -> list[object]:
         code == _CODES[datetime] and not any(cell is not None and cell.tzinfo for cell in cells)
     ):
         return [code, ormsgpack.packb(list(cells))]  # it writes dates in a quarter of the time
-    written = _TEXTS[code][1]
-    return [code, [None if cell is None else written(cell) for cell in cells]]
+    write = _TEXTS[code][1]
+    return [code, [None if cell is None else write(cell) for cell in cells]]
 
 
 def _read_column(column: list[Any]) -> list[object]:

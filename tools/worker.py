@@ -123,8 +123,8 @@ def run_over_handles(
     handles = {
         table: Path(files[table.name]) for table in catalog.tables if table.name in verdict.tables
     }
-    if gone := next((table.name for table, path in handles.items() if not path.exists()), ""):
-        return gone
+    if missing := next((table.name for table, path in handles.items() if not path.exists()), ""):
+        return missing
 
     def work(stop: Stop) -> Fetched:
         with session_over_files(handles, limits=limits) as session, stop.watch(session):

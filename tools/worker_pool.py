@@ -385,13 +385,13 @@ class Workers:
         spare; they start one at a time.
         """
         jobs = sum(worker.busy for worker in self._workers) + self._waiting
-        wanted = (
+        needed = (
             min(MOST_WORKERS, max(1, jobs)) + 1
             if any(worker.number for worker in self._workers)
             else 1
         )
         return (
-            len(self._workers) < wanted
+            len(self._workers) < needed
             and all(worker.ready for worker in self._workers)
             and not self._closed
         )

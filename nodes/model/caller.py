@@ -219,12 +219,12 @@ def call_settings(context: Context, model: BaseChatModel) -> Settings:
     no way to take.
     """
     settings: Settings = {} if context.temperature is None else {"temperature": context.temperature}
-    asked = [
+    names = [
         name
         for name in ("reasoning_effort", "thinking", "request_timeout")
         if getattr(context, name) is not None
     ]
-    if not asked:
+    if not names:
         return settings
     # Whose client it is, by the modules of its classes: no provider's package is imported.
     modules = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
@@ -235,7 +235,7 @@ def call_settings(context: Context, model: BaseChatModel) -> Settings:
     if "langchain_anthropic" in modules:
         return {**settings, **_for_anthropic(context)}
     raise ConfigError(
-        f"Context.{asked[0]} cannot be set for a run of {type(model).__name__}: set it where the"
+        f"Context.{names[0]} cannot be set for a run of {type(model).__name__}: set it where the"
         " model is made, or leave it at None"
     )
 

@@ -133,7 +133,7 @@ def context_passed_event(
     call: int, parts: Sequence[MaterialPart], failures: Sequence[Reason]
 ) -> ContextPassed:
     """Return the event that lists what goes with a call, and what was left out."""
-    passed = [
+    materials = [
         PassedMaterial(source=part.source, tokens=part.tokens, ms=part.ms, shortened=part.shortened)
         for part in parts
         if part.tokens
@@ -144,7 +144,7 @@ def context_passed_event(
         if not part.tokens
     ]
     return ContextPassed(
-        type="context_passed", call=call, passed=passed, left_out=[*failures, *no_room]
+        type="context_passed", call=call, passed=materials, left_out=[*failures, *no_room]
     )
 
 

@@ -220,9 +220,11 @@ def _asks_too_much_output(words: str) -> bool:
     """Return whether the output asked for would not fit the context alone, whatever the input's
     size.
     """
-    asked, limit = _OUTPUT_ASKED.search(words), _limit_in(words)
+    request, limit = _OUTPUT_ASKED.search(words), _limit_in(words)
     return (
-        asked is not None and limit is not None and int(next(filter(None, asked.groups()))) >= limit
+        request is not None
+        and limit is not None
+        and int(next(filter(None, request.groups()))) >= limit
     )
 
 

@@ -42,10 +42,10 @@ def with_reasoning_kept(model: BaseChatModel) -> BaseChatModel:
     ):
         return model
     cls: type[BaseChatModel] = type(model)
-    kept = _keeping(cls).model_construct(model.model_fields_set, **dict(model))
+    copy = _keeping(cls).model_construct(model.model_fields_set, **dict(model))
     for name in filter(partial(hasattr, model), cls.__private_attributes__):
-        setattr(kept, name, getattr(model, name))
-    return kept
+        setattr(copy, name, getattr(model, name))
+    return copy
 
 
 class _Keeping:
@@ -72,12 +72,12 @@ class _Keeping:
         return result
 
     def _convert_chunk_to_generation_chunk(self, chunk: dict[str, Any], *args: Any) -> Any:
-        made = super()._convert_chunk_to_generation_chunk(chunk, *args)  # type: ignore[misc]  # as above
+        generation = super()._convert_chunk_to_generation_chunk(chunk, *args)  # type: ignore[misc]  # as above
         choices = chunk.get("choices") or (chunk.get("chunk") or {}).get("choices") or []
-        if made is None or not choices:
-            return made
-        _keep(made.message, choices[0].get("delta"))
-        return _sieved(made, ended=bool(choices[0].get("finish_reason")))
+        if generation is None or not choices:
+            return generation
+        _keep(generation.message, choices[0].get("delta"))
+        return _sieved(generation, ended=bool(choices[0].get("finish_reason")))
 
     def _get_request_payload(
         self, input_: Any, *, stop: list[str] | None = None, **kwargs: Any
@@ -94,25 +94,25 @@ class _Keeping:
         return payload
 
 
-def _keep(message: BaseMessage, told: object) -> None:
+def _keep(message: BaseMessage, thought: object) -> None:
     """Put the reasoning of a message or a delta beside the content, where no subclass did."""
     if (
         not isinstance(message, AIMessage | AIMessageChunk)
-        or not isinstance(told, Mapping)
+        or not isinstance(thought, Mapping)
         or REASONING in message.additional_kwargs
     ):
         return
     if reasoning := next(
-        (text for key in KEYS if isinstance(text := told.get(key), str) and text), ""
+        (text for key in KEYS if isinstance(text := thought.get(key), str) and text), ""
     ):
         message.additional_kwargs[REASONING] = reasoning
 
 
-def _sieved(made: ChatGenerationChunk, *, ended: bool) -> ChatGenerationChunk:
+def _sieved(chunk: ChatGenerationChunk, *, ended: bool) -> ChatGenerationChunk:
     """Return a piece of a stream with what a server left of reasoning in its text beside it."""
-    content = made.message.content
+    content = chunk.message.content
     if not isinstance(content, str) or not (content or ended):
-        return made
+        return chunk
     sieve = _SIEVES.get(_here()) or _SIEVES.put(_here(), ThinkTagParser())
     thought, text = sieve.feed(content)
     if ended:
@@ -120,13 +120,13 @@ def _sieved(made: ChatGenerationChunk, *, ended: bool) -> ChatGenerationChunk:
         thought, text = thought + last_thought, text + last_text
         _SIEVES.pop(_here())
     if text == content and not thought:
-        return made
-    kept = (
-        {REASONING: made.message.additional_kwargs.get(REASONING, "") + thought} if thought else {}
+        return chunk
+    extra = (
+        {REASONING: chunk.message.additional_kwargs.get(REASONING, "") + thought} if thought else {}
     )
-    changes = {"content": text, "additional_kwargs": {**made.message.additional_kwargs, **kept}}
+    changes = {"content": text, "additional_kwargs": {**chunk.message.additional_kwargs, **extra}}
     return ChatGenerationChunk(
-        message=made.message.model_copy(update=changes), generation_info=made.generation_info
+        message=chunk.message.model_copy(update=changes), generation_info=chunk.generation_info
     )
 
 

@@ -102,9 +102,9 @@ def _batches(store: BaseStore, puts: list[PutOp]) -> Iterator[list[PutOp]]:
         texts: set[str] = set()
         later: list[PutOp] = []
         batch: list[PutOp] = []
-        for put in puts:
-            text = str((put.value or {}).get("text"))
-            (later if text in texts else batch).append(put)
+        for op in puts:
+            text = str((op.value or {}).get("text"))
+            (later if text in texts else batch).append(op)
             texts.add(text)
         yield batch
         puts = later

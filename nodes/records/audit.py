@@ -288,15 +288,18 @@ def _closed(entry: AuditEntry, answer: ToolMessage, ms: int, check: Checking | N
         ):
             check = None
         return _with_reads(replace(entry, verdict=verdict, rule=rule, ms=ms), entry.sent, check)
-    shown = answer_json(answer)
-    ran, total = str(shown.get("sql") or "")[:MOST_SQL], shown.get("total", shown.get("row_count"))
+    fields = answer_json(answer)
+    ran, total = (
+        str(fields.get("sql") or "")[:MOST_SQL],
+        fields.get("total", fields.get("row_count")),
+    )
     rows = total if isinstance(total, int) else None
     entry = replace(
-        entry, verdict="run", ms=ms, handle=str(shown.get("handle") or ""), ran=ran, rows=rows
+        entry, verdict="run", ms=ms, handle=str(fields.get("handle") or ""), ran=ran, rows=rows
     )
     if isinstance(result, QueryResult):
         return _reading(entry, result.tables, result.reads[len(result.tables) :])
-    return replace(entry, tables=tuple(map(str, shown.get("handles") or ())))
+    return replace(entry, tables=tuple(map(str, fields.get("handles") or ())))
 
 
 def _checking(entry: AuditEntry, ran: QueryResult, place: int) -> AuditEntry:

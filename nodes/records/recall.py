@@ -107,13 +107,13 @@ class Originals:
             for original, _ in self.index.search(query, len(self.index.originals))
             if original.number in hidden
         ]
-        found = [
+        hits = [
             *self._of_section(query),
             *_fused([by_words[:limit], self._by_meaning(query, list(hidden.values()), limit)]),
         ]
         return [
             _hit(hidden[number])
-            for number in dict.fromkeys(original.number for original in found)
+            for number in dict.fromkeys(original.number for original in hits)
             if number in hidden
         ][:limit]
 
@@ -161,9 +161,9 @@ class Originals:
         """Return whether a message that is not excluded is left out of the next call, or shortened
         there.
         """
-        shown = self._shown.get(original.message.id)
+        is_shown = self._shown.get(original.message.id)
         return self._may_show(original) and (
-            shown is None or str(original.message.text) not in shown
+            is_shown is None or str(original.message.text) not in is_shown
         )
 
     def _may_show(self, original: Original) -> bool:

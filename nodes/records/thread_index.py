@@ -38,11 +38,11 @@ def open_turn(
     """
     known = entry_of(store, thread_id)
     new = {"title": title_of(first), "created": now, "owner": owner}
-    named = {"project": project} if project else {}
+    with_project = {"project": project} if project else {}
     store.put(
         THREADS,
         thread_id,
-        {**(known or new), "updated": now, "turns": turns, "model": model, **named},
+        {**(known or new), "updated": now, "turns": turns, "model": model, **with_project},
         index=False,
     )
 
@@ -90,10 +90,10 @@ def thread_id_of(runtime: Runtime[Context]) -> str | None:
     )
 
 
-def retitle(store: BaseStore, thread_id: str, *, gone: Collection[str], first: str) -> None:
+def retitle(store: BaseStore, thread_id: str, *, titles: Collection[str], first: str) -> None:
     """Name a thread after the text `first` where its title was made of a message that has left the
     view.
     """
     known = entry_of(store, thread_id)
-    if known.get("title") in gone:
+    if known.get("title") in titles:
         store.put(THREADS, thread_id, {**known, "title": title_of(first)}, index=False)

@@ -59,10 +59,12 @@ class AtOnce:
     count: Callable[..., Update]
 
     async def __call__(self, state: State, *, runtime: Runtime[Context], how: Execution) -> Update:
-        turn, asked = turn_of(state), turn_of(state).get("voice", "")
+        turn, first_voice = turn_of(state), turn_of(state).get("voice", "")
         if is_ahead(state):
             return self._taken(state)
-        voices = [asked] if turn.get("calls") or "alone" in turn else self._together(state, turn)
+        voices = (
+            [first_voice] if turn.get("calls") or "alone" in turn else self._together(state, turn)
+        )
         for persona in (
             self.team.personas[voice]
             for voice in voices
@@ -82,14 +84,14 @@ class AtOnce:
         for voice in voices:
             own = (
                 turn
-                if voice == asked
+                if voice == first_voice
                 else {**asked_next(turn, voice), "skipped": turn.get("skipped")}
             )
             begun = cast("State", {**state, "turn": {**own, "calls_left": left + 1}})
             work = partial(
                 self._voice,
                 begun,
-                "respond" if voice == asked else "estimate",
+                "respond" if voice == first_voice else "estimate",
                 runtime,
                 how,
                 permits,
@@ -99,23 +101,23 @@ class AtOnce:
                     work if how.on_loop else partial(_completed, work), name=VOICE_TASK
                 )()
             )
-        made: list[Any] = await how.call(
+        results: list[Any] = await how.call(
             partial(_results, runs), lambda: asyncio.gather(*runs, return_exceptions=True)
         )
-        if errors := [each for each in made if isinstance(each, BaseException)]:
+        if errors := [each for each in results if isinstance(each, BaseException)]:
             # Now that what the others made is stored.
             raise errors[0]
         turn = {
             **turn,
             "calls_left": max(
-                0, left + len(voices) - sum(each["turn"].get("calls", 0) for each in made)
+                0, left + len(voices) - sum(each["turn"].get("calls", 0) for each in results)
             ),
         }
         return self._taken(
             {
                 **state,
                 "turn": turn,
-                "ahead": {**(state.get("ahead") or {}), **dict(zip(voices, made, strict=True))},
+                "ahead": {**(state.get("ahead") or {}), **dict(zip(voices, results, strict=True))},
             }
         )
 
@@ -184,19 +186,19 @@ class AtOnce:
             state.get("ahead") or {},
             list(thread_of(state).messages),
         )
-        made, said = ahead[turn["voice"]], list[BaseMessage]()
-        own = {name: value for name, value in made["turn"].items() if name in OF_VOICE}
+        result, transcript = ahead[turn["voice"]], list[BaseMessage]()
+        own = {name: value for name, value in result["turn"].items() if name in OF_VOICE}
         turn = cast("Turn", {**without_key(turn, *OF_VOICE), **own})
-        for message in made.get("messages", ()):
+        for message in result.get("messages", ()):
             fresh = with_fresh_id(message, messages) if message.type == "ai" else message
-            said.append(with_mode(self.team, fresh, [*messages, *said], turn))
+            transcript.append(with_mode(self.team, fresh, [*messages, *transcript], turn))
         rest: dict[str, Any] = {
             voice: each for voice, each in ahead.items() if voice != turn["voice"]
         }
         return {
-            **cast("Update", made),
-            "messages": said,
-            "turn": with_last(turn, said),
+            **cast("Update", result),
+            "messages": transcript,
+            "turn": with_last(turn, transcript),
             "ahead": rest,
         }
 

@@ -206,14 +206,14 @@ class Quiz(Mode):
         """Return who answers the open question, the quizmaster last; nobody once all questions were
         asked and scored.
         """
-        asked = scene.before(self.name).get("asked", 0)
+        question_count = scene.before(self.name).get("asked", 0)
         players = [
             id_
             for id_ in scene.names
             if id_ in (scene.mentioned or scene.names) and id_ != self.quizmaster
         ]
         return (
-            [*(players if asked else ()), self.quizmaster]
+            [*(players if question_count else ()), self.quizmaster]
             if not scene.before(self.name).get("over")
             else []
         )
@@ -277,11 +277,15 @@ class Quiz(Mode):
             if voice == self.quizmaster:
                 scores[str(args["player"])] += int(args["points"])
         posed = sum(voice == self.quizmaster for voice, _ in scene.calls(POSE)) > 0
-        asked = min(self.questions, before.get("asked", 0) + posed)
+        question_count = min(self.questions, before.get("asked", 0) + posed)
         over = before.get("asked", 0) >= self.questions and self.quizmaster in {
             voice for voice, _ in scene.answers
         }
-        return {"asked": asked, "scores": dict(scores), "over": before.get("over", False) or over}
+        return {
+            "asked": question_count,
+            "scores": dict(scores),
+            "over": before.get("over", False) or over,
+        }
 
     def close(self, scene: Scene) -> str:
         """Return the scores."""
@@ -372,8 +376,8 @@ class Werewolf(Mode):
             )
         if role == SEER:
             lines += [
-                f"In night {night} you saw: {scene.names[seen]} is a {day.roles[seen]}."
-                for night, seen in self._seen(day)
+                f"In night {night} you saw: {scene.names[card]} is a {day.roles[card]}."
+                for night, card in self._seen(day)
             ]
         living = ", ".join(f"{id_} ({scene.names[id_]})" for id_ in day.players)
         voted = Counter(voice for voice, _ in scene.answers)[persona]
@@ -405,14 +409,14 @@ class Werewolf(Mode):
     def close(self, scene: Scene) -> str:
         """Return the night, the vote, and the end."""
         day = self._day(scene)
-        told = (
+        verdict = (
             f"{scene.names[day.out]} was voted out: a {day.roles[day.out]}."
             if day.out
             else "The vote sent nobody away."
         )
         winner = day.winner(day.alive)
         roles = ", ".join(f"{scene.names[id_]} {role}" for id_, role in day.roles.items())
-        vote = "" if day.winner(day.players) else told
+        vote = "" if day.winner(day.players) else verdict
         end = (
             f"The {winner} {'has' if winner == 'village' else 'have'} won. The roles: {roles}."
             if winner

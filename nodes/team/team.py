@@ -115,7 +115,7 @@ class Scene:
             for m in self.of_turn
             if isinstance(m, ToolMessage) and m.status == "success"
         }
-        made = [
+        pairs = [
             (str(mark_of(m, VOICE)), call)
             for m in self.of_turn
             if isinstance(m, AIMessage)
@@ -123,7 +123,7 @@ class Scene:
         ]
         return [
             (voice, call["args"])
-            for voice, call in made
+            for voice, call in pairs
             if call["name"] == tool and call["id"] in done
         ]
 
@@ -280,11 +280,11 @@ class Team:
             if others
             else ""
         )
-        said = (
+        note = (
             " What a colleague said stands as a message that begins with their name. Answer as"
             " yourself, without your name before it."
         )
-        return f"You are {persona.display}.{with_whom}{said if others else ''}\n{persona.prompt}".strip()
+        return f"You are {persona.display}.{with_whom}{note if others else ''}\n{persona.prompt}".strip()
 
 
 def persona_tools(persona: Persona, team: Team, tools: Sequence[BaseTool]) -> list[BaseTool]:
@@ -298,10 +298,10 @@ def persona_tools(persona: Persona, team: Team, tools: Sequence[BaseTool]) -> li
             f"persona {persona.id}: there is no tool {', '.join(missing)}; the tools are {offered}"
         )
     own = [tool for name, tool in known.items() if persona.tools is None or name in persona.tools]
-    given = list(team.mode.tools(persona.id))
-    if twice := {tool.name for tool in given} & known.keys():
+    mode_tools = list(team.mode.tools(persona.id))
+    if twice := {tool.name for tool in mode_tools} & known.keys():
         raise ConfigError(f"the mode and the graph both have a tool {', '.join(sorted(twice))}")
-    return [*own, *given]
+    return [*own, *mode_tools]
 
 
 def scene_of(team: Team, messages: Sequence[BaseMessage], turn: Turn) -> Scene:
@@ -315,17 +315,17 @@ def first_voice(
     """Return the record of a turn that begins, with who is asked first; tell of mentions that name
     nobody.
     """
-    asked = [
+    questions = [
         message
         for message in messages
         if message.type == "human" and turn_number(message) == turn.get("number")
     ]
-    found = [mentions_in(str(message.text), team.words, team.names) for message in asked]
-    if unknown := list(dict.fromkeys(word for each in found for word in each.unknown)):
+    mentions = [mentions_in(str(message.text), team.words, team.names) for message in questions]
+    if unknown := list(dict.fromkeys(word for each in mentions for word in each.unknown)):
         emit(UnknownMentions(type="unknown_mentions", words=unknown, known=list(team.names)))
     turn = {
         **turn,
-        "mentioned": list(dict.fromkeys(id_ for each in found for id_ in each.ids)),
+        "mentioned": list(dict.fromkeys(id_ for each in mentions for id_ in each.ids)),
         "calls_left": team.max_calls,
     }
     voice = next_voice(team, scene_of(team, messages, turn))

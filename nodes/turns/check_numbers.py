@@ -80,12 +80,12 @@ def unsupported_in(thread: Thread, turn: int, whole: Whole, cache: NumberCache) 
     ):
         return []
     # The summary is of columns that are not shown, "empty" says why there are no rows.
-    said = [
+    stated_numbers = [
         n
         for result in results
         for n in bare_numbers(f"{result.get('summary')} {result.get('empty')}")
     ]
-    said += [
+    stated_numbers += [
         n
         for message, content in tools
         if content not in results
@@ -93,12 +93,12 @@ def unsupported_in(thread: Thread, turn: int, whole: Whole, cache: NumberCache) 
     ]
     texts = [(isinstance(message, ToolMessage), str(message.text)) for message in earlier]
     texts += [(False, f"{dict(compaction)}") for compaction in thread.compactions[-1:]]
-    seen, heard = (
+    tool_numbers, user_numbers = (
         [n for is_tool, text in texts if is_tool == tool for n in _numbers_of(text, tool, cache)]
         for tool in (True, False)
     )
     question = "\n".join(str(message.text) for message in messages if message.type == "human")
-    left = unsupported(answer, sources, question, [*said, *heard], seen)
+    left = unsupported(answer, sources, question, [*stated_numbers, *user_numbers], tool_numbers)
     return list(dict.fromkeys(figure.text for figure in left))[:MOST_FLAGGED]
 
 

@@ -142,10 +142,10 @@ def close_refused(state: State, error: ProviderRefusedError) -> Update:
         }
     tried = tried or []
     elsewhere = any(message.id in thread.refused and message.id not in tried for message in earlier)
-    taken = [] if elsewhere else request_in(thread, number)
-    failure: Failure = {"message": f"{error}; {_NEXT[bool(taken)]}", "left_out": bool(taken)}
+    request = [] if elsewhere else request_in(thread, number)
+    failure: Failure = {"message": f"{error}; {_NEXT[bool(request)]}", "left_out": bool(request)}
     return {
-        "edits": [*inclusions(tried), *exclusions(thread, taken, why=REFUSED)],
+        "edits": [*inclusions(tried), *exclusions(thread, request, why=REFUSED)],
         "turn": {**turn, "status": FAILED, "failure": failure},
     }
 

@@ -95,7 +95,7 @@ def test_a_line_that_is_clipped_to_fit_never_parts_a_corrected_figure_from_its_m
         AIMessage("Noted.", id="a1"),
     ]
     numbered = list(enumerate(talk, 1))
-    mark = partial(marked, found=corrections("", numbered), language="en")
+    mark = partial(marked, corrected=corrections("", numbered), language="en")
     for budget in range(60, 160, 4):
         summary = fallback_summary(
             "",

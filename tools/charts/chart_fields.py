@@ -68,9 +68,9 @@ def fields_of(
     """Return the columns by name; of equal names the first, and none whose name an object in a
     browser is ruled by.
     """
-    found: dict[str, Field] = {}
+    fields: dict[str, Field] = {}
     for place, name in enumerate(columns):
-        if name in found or name in FORBIDDEN_NAMES:
+        if name in fields or name in FORBIDDEN_NAMES:
             continue
         cells = [
             row[place] for row in rows[:SCANNED_ROWS] if place < len(row) and row[place] is not None
@@ -79,8 +79,8 @@ def fields_of(
         whole = kind == "number" and all(
             number == int(number) for cell in cells if (number := _finite(cell)) is not None
         )
-        found[name] = Field(name, kind, len({str(cell) for cell in cells}), whole)
-    return found
+        fields[name] = Field(name, kind, len({str(cell) for cell in cells}), whole)
+    return fields
 
 
 def find(fields: dict[str, Field], name: str, *, place: str) -> Field:
@@ -154,9 +154,9 @@ def _is_number(cell: object) -> bool:
 
 
 def _declared(kind: str) -> Kind:
-    for pattern, found in _TYPE_KINDS:
+    for pattern, field_kind in _TYPE_KINDS:
         if re.search(pattern, kind, re.IGNORECASE):
-            return found
+            return field_kind
     return "text"
 
 
@@ -238,16 +238,16 @@ def walk(node: Json, place: str) -> Iterator[tuple[str, Json, str]]:
 
 def check_value(place: str, key: str, value: Json) -> None:
     """Refuse what loads, links, runs or grows without bounds."""
-    shown = clip(place, 80)
+    clipped = clip(place, 80)
     if key in FORBIDDEN_NAMES:
-        raise ChartSpecError(f"{key!r} is not allowed", place=shown, hint="leave it out")
+        raise ChartSpecError(f"{key!r} is not allowed", place=clipped, hint="leave it out")
     if key in _REASONS:
         hint = (
             "leave it out; compute it in the SQL instead"
             if "expressions" in _REASONS[key]
             else "leave it out"
         )
-        raise ChartSpecError(_REASONS[key], place=shown, hint=hint)
+        raise ChartSpecError(_REASONS[key], place=clipped, hint=hint)
     parts = (
         value
         if key in ("and", "or") and isinstance(value, list)
@@ -258,29 +258,29 @@ def check_value(place: str, key: str, value: Json) -> None:
     if not all(isinstance(part, dict) for part in parts):
         raise ChartSpecError(
             "expressions are not run",
-            place=shown,
+            place=clipped,
             hint='write {"field": "n", "gt": 5}, or filter in the SQL',
         )
     if key in _MOST and isinstance(value, int | float) and not 0 <= value <= _MOST[key]:
         raise ChartSpecError(
-            f"{key} is {value:g}", place=shown, hint=f"it must be from 0 to {_MOST[key]:,}"
+            f"{key} is {value:g}", place=clipped, hint=f"it must be from 0 to {_MOST[key]:,}"
         )
     if key in ("tickCount", "bins", "keyvals", "nice") and isinstance(value, dict):
         raise ChartSpecError(
             f"{key} as an object is not supported",
-            place=shown,
+            place=clipped,
             hint="leave it out or give a number",
         )
     if key == "bin" and isinstance(value, dict) and set(value) - {"maxbins", "nice"}:
         raise ChartSpecError(
-            "of bin only maxbins is supported", place=shown, hint='write {"maxbins": 20} or true'
+            "of bin only maxbins is supported", place=clipped, hint='write {"maxbins": 20} or true'
         )
     if (
         isinstance(value, str)
         and re.search(r"://|url\s*\(|javascript:", value, re.IGNORECASE)
         and key not in ("title", "text", "description", "subtitle")
     ):
-        raise ChartSpecError("nothing may be loaded", place=shown, hint="leave the address out")
+        raise ChartSpecError("nothing may be loaded", place=clipped, hint="leave the address out")
 
 
 def validate(tree: Spec) -> None:

@@ -89,7 +89,7 @@ def check_spec(
     for place, view in views:
         _check_view(place, view, fields)
     validate(tree)
-    kept, notes = reduced(tree, [view for _, view in views], fields, columns, rows)
+    tree_kept, notes = reduced(tree, [view for _, view in views], fields, columns, rows)
     moments = [
         field.name
         for field in fields.values()
@@ -97,7 +97,7 @@ def check_spec(
     ]
     return Checked(
         tree,
-        [row | {name: moment(row[name]) for name in moments if name in row} for row in kept],
+        [row | {name: moment(row[name]) for name in moments if name in row} for row in tree_kept],
         notes,
     )
 
@@ -189,7 +189,7 @@ def _check_view(place: str, view: Spec, fields: dict[str, Field]) -> None:
 
 def _made(view: Spec, place: str, fields: dict[str, Field]) -> dict[str, Field]:
     """Check the transforms of a view and return the fields they make."""
-    made: dict[str, Field] = {}
+    new_fields: dict[str, Field] = {}
     transforms = view.get("transform", [])
     for number, step in enumerate(transforms if isinstance(transforms, list) else []):
         where = f"{place}.transform[{number}]"
@@ -200,7 +200,7 @@ def _made(view: Spec, place: str, fields: dict[str, Field]) -> dict[str, Field]:
                 place=where,
                 hint=f"use {', '.join(TRANSFORMS)}, or compute it in the SQL",
             )
-        known = fields | made
+        known = fields | new_fields
         for _, value, key in walk(step, where):
             if key in ("field", "stack") and isinstance(value, str):
                 find(known, value, place=where)
@@ -209,15 +209,18 @@ def _made(view: Spec, place: str, fields: dict[str, Field]) -> dict[str, Field]:
                     find(known, str(name), place=where)
         names = [value for _, value, key in walk(step, where) if key == "as"]
         flat = [name for value in names for name in (value if isinstance(value, list) else [value])]
-        made |= {str(name): Field(str(name), "number", 0) for name in flat}
+        new_fields |= {str(name): Field(str(name), "number", 0) for name in flat}
         if kind == "fold":
             label, number_name = (
                 (str(flat[0]), str(flat[1])) if len(flat) >= 2 else ("key", "value")
             )
-            made |= {label: Field(label, "text", 0), number_name: Field(number_name, "number", 0)}
+            new_fields |= {
+                label: Field(label, "text", 0),
+                number_name: Field(number_name, "number", 0),
+            }
         if kind == "timeUnit":
-            made |= {str(name): Field(str(name), "time", 0) for name in flat}
-    return made
+            new_fields |= {str(name): Field(str(name), "time", 0) for name in flat}
+    return new_fields
 
 
 def _check_channel(
@@ -243,9 +246,9 @@ def _check_channel(
             place=place,
             hint='use "count" or a column of numbers',
         )
-    wanted = definition.setdefault("type", _type_for(field, definition))
-    _check_type(place, str(wanted), field, definition)
-    discrete = wanted in ("nominal", "ordinal") and not definition.get("bin")
+    channel_type = definition.setdefault("type", _type_for(field, definition))
+    _check_type(place, str(channel_type), field, definition)
+    discrete = channel_type in ("nominal", "ordinal") and not definition.get("bin")
     if channel in ("row", "column", "facet") and field.distinct > MAX_FACETS:
         raise ChartSpecError(
             f"{field.name!r} would make {field.distinct:,} small charts",
@@ -275,7 +278,7 @@ def _type_for(field: Field, definition: Spec) -> str:
     return "quantitative" if field.kind == "number" else "nominal"
 
 
-def _check_type(place: str, wanted: str, field: Field, definition: Spec) -> None:
+def _check_type(place: str, channel_type: str, field: Field, definition: Spec) -> None:
     counted = definition.get("aggregate") in ("count", "distinct", "valid", "missing")
     fits = "temporal" if field.kind == "time" else "nominal"
     instead = (
@@ -285,11 +288,11 @@ def _check_type(place: str, wanted: str, field: Field, definition: Spec) -> None
     )
     faults = (
         (
-            wanted == "quantitative" and field.kind != "number" and not counted,
+            channel_type == "quantitative" and field.kind != "number" and not counted,
             "not numbers",
             f'use "type": "{fits}"',
         ),
-        (wanted == "temporal" and field.kind != "time", "not dates", instead),
+        (channel_type == "temporal" and field.kind != "time", "not dates", instead),
         (
             definition.get("timeUnit") and field.kind != "time",
             "so it has no timeUnit",
@@ -375,8 +378,8 @@ def _sampled(
     rows: Sequence[Sequence[object]], places: dict[str, int], fields: dict[str, Field]
 ) -> Points:
     step = -(-len(rows) // MAX_POINTS)
-    kept = [_object(row, places, fields) for row in rows[::step]]
-    return kept, (f"{len(kept):,} of {len(rows):,} rows are drawn, every {step}th",)
+    sample = [_object(row, places, fields) for row in rows[::step]]
+    return sample, (f"{len(sample):,} of {len(rows):,} rows are drawn, every {step}th",)
 
 
 def _grouped(
@@ -414,7 +417,7 @@ def _grouped(
         ).append(row)
         if len(groups) > MAX_POINTS:
             raise ChartSpecError(f"the result makes more than {MAX_POINTS:,} points", hint=_SQL)
-    kept = []
+    groups_kept = []
     for group, members in groups.items():
         point: dict[str, Json] = dict(zip(keys, group, strict=True))
         for name, kind in measures.items():
@@ -426,12 +429,12 @@ def _grouped(
                 else None
             )
         point[_COUNT] = len(members)
-        kept.append(point)
+        groups_kept.append(point)
     for channel in channels:
         if channel.get("aggregate") == "count":
             channel |= {"aggregate": "sum", "field": _COUNT, "type": "quantitative"}
             channel.setdefault("title", "count")
-    return kept, (f"{len(rows):,} rows were added up to {len(kept):,} points",)
+    return groups_kept, (f"{len(rows):,} rows were added up to {len(groups_kept):,} points",)
 
 
 _COUNT = "rows_counted"

@@ -104,10 +104,10 @@ def _folded(view: Spec, rows: Sequence[Mapping[str, Json]]) -> Sequence[Mapping[
     steps = view.get("transform")
     for step in steps if isinstance(steps, list) else []:
         if isinstance(step, dict) and isinstance(names := step.get("fold"), list):
-            made = step.get("as")
+            target = step.get("as")
             key, value = (
-                (str(made[0]), str(made[1]))
-                if isinstance(made, list) and len(made) == 2
+                (str(target[0]), str(target[1]))
+                if isinstance(target, list) and len(target) == 2
                 else ("key", "value")
             )
             rows = [
@@ -128,7 +128,7 @@ def _bars(
     rows: Sequence[Mapping[str, Json]], keys: Sequence[Spec], measure: Spec, width: int
 ) -> str:
     groups: dict[str, list[float]] = {}
-    seen: set[tuple[str, Json]] = set()
+    counted: set[tuple[str, Json]] = set()
     kind = str(measure.get("aggregate", "sum"))
     field = _plain(str(measure.get("field", "")))
     if kind not in TOTALS:
@@ -137,9 +137,9 @@ def _bars(
         label = " · ".join(_label(row, key, rows) for key in keys)
         numbers, value = groups.setdefault(label, []), row.get(field)
         if kind == "count" or (
-            kind == "distinct" and value is not None and (label, value) not in seen
+            kind == "distinct" and value is not None and (label, value) not in counted
         ):
-            seen.add((label, value))
+            counted.add((label, value))
             numbers.append(1.0)
         elif kind == "distinct":
             continue
@@ -154,22 +154,22 @@ def _bars(
         totals.sort(key=lambda item: (item[1] is None, -(item[1] or 0.0)))
     elif any(key.get("type") in ("temporal", "quantitative") for key in keys):
         totals.sort(key=lambda item: _sortable(item[0]))
-    shown = totals[:MAX_LINES]
-    names = max((_cells(label) for label, _ in shown), default=0)
+    first = totals[:MAX_LINES]
+    names = max((_cells(label) for label, _ in first), default=0)
     names = min(names, width // 3)
-    written = [
+    labels = [
         "–" if value is None else f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}"
-        for _, value in shown
+        for _, value in first
     ]
-    room = max(5, width - names - max(map(len, written), default=0) - 3)
-    most = max((abs(value or 0.0) for _, value in shown), default=0.0) or 1.0
+    room = max(5, width - names - max(map(len, labels), default=0) - 3)
+    most = max((abs(value or 0.0) for _, value in first), default=0.0) or 1.0
     lines = [
         f"{_fit(label, names)} {_bar(abs(value or 0.0) / most, room, negative=(value or 0.0) < 0)}"
         f" {text}"
-        for (label, value), text in zip(shown, written, strict=True)
+        for (label, value), text in zip(first, labels, strict=True)
     ]
-    if len(totals) > len(shown):
-        lines.append(f"... {len(totals) - len(shown):,} more")
+    if len(totals) > len(first):
+        lines.append(f"... {len(totals) - len(first):,} more")
     return "\n".join(lines)
 
 

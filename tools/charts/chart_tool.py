@@ -121,8 +121,8 @@ def _parts(text: str, fields: Sequence[Field]) -> tuple[list[Field], list[Field]
         for field in numbers
         if field not in groups[:1] and not (_PERIOD.search(field.name) and field.whole)
     ]
-    named = [field for field in measures if _named(text, field)]
-    return named or measures, groups
+    by_name = [field for field in measures if _named(text, field)]
+    return by_name or measures, groups
 
 
 def _named(text: str, field: Field) -> bool:
@@ -138,8 +138,8 @@ def _asks_for_units(text: str, fields: Sequence[Field]) -> bool:
     """Return whether "by month" means the column that holds times: unless there is one that is
     called so.
     """
-    spoken = any(re.search(words, text) for _, words, _ in _UNITS)
-    return spoken and not any(
+    has_unit = any(re.search(words, text) for _, words, _ in _UNITS)
+    return has_unit and not any(
         _PERIOD.search(field.name) and _named(text, field) for field in fields
     )
 
@@ -402,10 +402,10 @@ def chart_of(
     """Return a result as a chart: by a spec, or by a default one from its shape and a wish. Raises
     `ChartSpecError`.
     """
-    drawn: Mapping[str, object] = spec or default_spec(
+    chart_spec: Mapping[str, object] = spec or default_spec(
         wish, result.columns, result.types, result.rows
     )
-    checked = check_spec(drawn, result.columns, result.types, result.rows)
+    checked = check_spec(chart_spec, result.columns, result.types, result.rows)
     if (size := len(dumps(checked.spec))) > MOST_SPEC_CHARS:
         raise ChartSpecError(
             f"the spec has {size:,} characters",
@@ -508,9 +508,9 @@ def embedded_svg(svg: str, prefix: str) -> str | None:
         if element.tag not in ELEMENTS:
             return None
         element.attrib.pop("style", None)  # cursors and blending: nothing that the drawing needs
-        made = {name: _attribute(name, value, ids) for name, value in element.attrib.items()}
+        attributes = {name: _attribute(name, value, ids) for name, value in element.attrib.items()}
         element.attrib.clear()
-        for name, value in made.items():
+        for name, value in attributes.items():
             if value is None:
                 return None
             element.set(name, value)

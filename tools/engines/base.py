@@ -294,11 +294,11 @@ def _head(path: Path) -> bytes:
 
 
 def _head_of_open(path: Path) -> bytes:
-    wanted = path.stat()
+    status = path.stat()
     with suppress(OSError):
         for entry in Path("/dev/fd").iterdir():
             descriptor = int(entry.name)
             with suppress(OSError):  # closed meanwhile, or open for writing only
-                if os.path.samestat(os.fstat(descriptor), wanted):
+                if os.path.samestat(os.fstat(descriptor), status):
                     return os.pread(descriptor, HEAD_BYTES, 0)
     return b""

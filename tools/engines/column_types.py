@@ -206,7 +206,7 @@ def _converted(
     if len(units - {""}) > 1 or units == {"", "%"}:
         return Reading(TEXT, notes=(("mixed_units", ", ".join(sorted(units - {""}))),))
     unit = max(units)
-    said = [
+    remarks = [
         *notes,
         *[
             ("percent" if unit == "%" else "currency", value)
@@ -221,7 +221,7 @@ def _converted(
         ][:1],
     ]
     if plain:
-        return Reading("DOUBLE", plain, "TRY_CAST({v} AS DOUBLE)", notes=tuple(said))
+        return Reading("DOUBLE", plain, "TRY_CAST({v} AS DOUBLE)", notes=tuple(remarks))
     pattern = pattern or _number(style, re.escape(unit), often="{1}" if unit == "%" else "?")
     decimal = "." if style == "point" else ","
     bare = rf"regexp_replace(regexp_replace({{v}}, '{_MONEY}', ''), '[^0-9eE+{decimal}-]', '', 'g')"
@@ -234,9 +234,11 @@ def _converted(
         f"CASE WHEN NOT regexp_matches({{v}}, '[0-9]') THEN 0.0 WHEN {negative} THEN"
         f" -TRY_CAST({number} AS DOUBLE) ELSE TRY_CAST({number} AS DOUBLE) END"
     )
-    said += [("dash_is_zero", value) for value in values if not re.search(r"\d", value)][:1]
-    shown = style if not notes and any(sign in value for value in values for sign in ".,") else None
-    return Reading("DOUBLE", pattern, sql, shown, notes=tuple(said))
+    remarks += [("dash_is_zero", value) for value in values if not re.search(r"\d", value)][:1]
+    number_style = (
+        style if not notes and any(sign in value for value in values for sign in ".,") else None
+    )
+    return Reading("DOUBLE", pattern, sql, number_style, notes=tuple(remarks))
 
 
 def _date_reading(values: Sequence[str], style: Style | None) -> Reading | None:

@@ -129,15 +129,15 @@ def _data_files(path: Path, limits: FileLimits) -> list[Path]:
             raise DatabaseUnavailableError(
                 f"there is no file or folder {str(path)!r}: check the path in the URL"
             )
-        found = list(itertools.islice(_inside(path), limits.files + 1)) if path.is_dir() else [path]
-        size = sum(file.stat().st_size for file in found)
+        paths = list(itertools.islice(_inside(path), limits.files + 1)) if path.is_dir() else [path]
+        size = sum(file.stat().st_size for file in paths)
     except OSError as error:
         raise DatabaseUnavailableError(f"{str(path)!r} cannot be read: {error.strerror}") from error
-    if not found:
+    if not paths:
         raise DatabaseUnavailableError(
             f"{str(path)!r} holds no data file: known are {', '.join(sorted(DATA_ENDINGS))}"
         )
-    if len(found) > limits.files:
+    if len(paths) > limits.files:
         raise DatabaseUnavailableError(
             f"{str(path)!r} holds over {limits.files:,} data files, FileLimits.files allows"
             f" {limits.files:,}"
@@ -147,7 +147,7 @@ def _data_files(path: Path, limits: FileLimits) -> list[Path]:
             f"the data files of {str(path)!r} have {size:,} bytes, FileLimits.bytes allows"
             f" {limits.bytes:,}"
         )
-    return found
+    return paths
 
 
 def _inside(path: Path) -> Iterator[Path]:
@@ -390,10 +390,10 @@ def _reader(lines: Sequence[str], ending: str) -> Callable[[Iterable[str]], Iter
     # R puts a backslash before a quote where others write the quote twice. One before the end of a
     # field is a path's: "C:\".
     escape = bool(re.search(r'\\"[^,;\t|"\s]', text)) and not re.search(r'\w""\w', text)
-    named = re.match(r'(?i)"?sep=(.)"?\s*$', lines[0] if lines else "")
+    separator = re.match(r'(?i)"?sep=(.)"?\s*$', lines[0] if lines else "")
     best: tuple[float, int] = (0.0, 0)
     reader = partial(_parted, sign=",", escape=escape)
-    for sign in named[1] if named else "\t" if ending == ".tsv" else ",;\t| ":
+    for sign in separator[1] if separator else "\t" if ending == ".tsv" else ",;\t| ":
         # Programs that write tabs between copied cells quote nothing.
         bare = sign == "\t" and re.search(
             r'(?m)(?:^|\t)"(?:[^"\t\n]*"[^"\t\r\n]|[^"\t]*\t[^"]*$)', text
@@ -419,7 +419,7 @@ def _reader(lines: Sequence[str], ending: str) -> Callable[[Iterable[str]], Iter
             )
         ):
             best, reader = score, tried
-    return (lambda lines: itertools.islice(reader(lines), 1, None)) if named else reader
+    return (lambda lines: itertools.islice(reader(lines), 1, None)) if separator else reader
 
 
 def _parted(
@@ -696,8 +696,10 @@ def _readings(
             )
             for name in unsure
         }
-        shown: set[Style | None] = {reading.style for reading in readings.values() if reading.style}
-        agreed = fixed or (shown.pop() if len(shown) == 1 else None)
+        styles: set[Style | None] = {
+            reading.style for reading in readings.values() if reading.style
+        }
+        agreed = fixed or (styles.pop() if len(styles) == 1 else None)
         if agreed != style:
             style, unsure = agreed, unsure | {name for name in names if readings[name].notes}
         if not unsure:

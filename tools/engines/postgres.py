@@ -115,14 +115,14 @@ class PostgresEngine:
         """Remember the relations a plan may scan: those shown, their partitions, and what the views
         shown read.
         """
-        shown = {(table.schema, table.bare_name) for table in catalog.tables}
+        visible = {(table.schema, table.bare_name) for table in catalog.tables}
         through = read_by_views(reflected, catalog)
         behind = {
             (table.schema, table.bare_name)
             for table in reflected.tables
             if fold(table.bare_name) in through
         }
-        parts = {part for key in shown | behind for part in reflected.parts.get(key, ())}
+        parts = {part for key in visible | behind for part in reflected.parts.get(key, ())}
         texts = [
             reflected.view_sql.get((table.schema, table.bare_name), "")
             for table in catalog.tables
@@ -133,7 +133,7 @@ class PostgresEngine:
             for name in reflected.system_relations
             if any(mentions(text, name) for text in texts)
         }
-        self._readable = frozenset(shown | behind | parts | system)
+        self._readable = frozenset(visible | behind | parts | system)
 
     @contextmanager
     def session(self, stop: Stop, *, walled: bool) -> Iterator["PostgresSession"]:

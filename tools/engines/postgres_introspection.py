@@ -177,16 +177,16 @@ class Server:
 
     def settings(self, *, temp_bytes: int, milliseconds: int) -> dict[str, str | int | float]:
         """Return the settings that not every server has or every role may set."""
-        found: dict[str, str | int | float] = {}
+        values: dict[str, str | int | float] = {}
         if "client_connection_check_interval" in self.knows:
-            found["client_connection_check_interval"] = 1_000
+            values["client_connection_check_interval"] = 1_000
         if "transaction_timeout" in self.knows:
-            found["transaction_timeout"] = milliseconds + 1_000
+            values["transaction_timeout"] = milliseconds + 1_000
         if self.may_limit_temp_files:
-            found["temp_file_limit"] = max(1, temp_bytes // 1024)
+            values["temp_file_limit"] = max(1, temp_bytes // 1024)
         if self.reads_as:
-            found["row_security"] = "off"  # an error is better than rows left out in silence
-        return found
+            values["row_security"] = "off"  # an error is better than rows left out in silence
+        return values
 
 
 def server_facts(connection: RawConnection) -> Server:
@@ -217,14 +217,14 @@ def reflect(connection: RawConnection) -> Reflected:
     def rows(sql: str, *params: object) -> list[Any]:
         return connection.execute(sql, list(params) or None).fetchall()
 
-    found = rows(TABLES)
+    table_rows = rows(TABLES)
     parts = _parts(rows(PARTS))
-    readable = {row[0] for row in found}
+    readable = {row[0] for row in table_rows}
     below = {part[1] for parent, below in parts.items() if parent in readable for part in below}
-    listed = [row for row in found if not row[8] or row[0] not in below]
+    listed = [row for row in table_rows if not row[8] or row[0] not in below]
     oids = [row[0] for row in listed]
     keys = {row[0]: (row[1], row[2]) for row in listed}
-    shown = {row[0]: _shown(row[1], row[2], visible=row[4]) for row in listed}
+    names_shown = {row[0]: _shown(row[1], row[2], visible=row[4]) for row in listed}
     names: dict[int, dict[int, str]] = {}
     columns: dict[int, list[Column]] = {}
     for oid, number, name, kind, required, comment, sort, base, labels in rows(COLUMNS, oids):
@@ -243,11 +243,15 @@ def reflect(connection: RawConnection) -> Reflected:
         own = _named(names.get(oid, {}), numbers)
         if own and kind == "p":
             primary[oid] = own
-        elif own and target in shown and (others := _named(names.get(target, {}), target_numbers)):
-            foreign.setdefault(oid, []).append(ForeignKey(own, shown[target], others))
+        elif (
+            own
+            and target in names_shown
+            and (others := _named(names.get(target, {}), target_numbers))
+        ):
+            foreign.setdefault(oid, []).append(ForeignKey(own, names_shown[target], others))
     tables = tuple(
         Table(
-            name=shown[oid],
+            name=names_shown[oid],
             kind="view" if kind in ("v", "m") else "table",
             columns=tuple(columns.get(oid, ())),
             primary_key=primary.get(oid, ()),
@@ -267,9 +271,9 @@ def reflect(connection: RawConnection) -> Reflected:
         own_functions=frozenset(fold(row[0]) for row in rows(FUNCTIONS)),
         exact_case=True,
         own_types=frozenset(
-            shown
+            names_shown
             for schema, name, visible in rows(TYPES)
-            for shown in (f"{schema}.{name}", name)[: 1 + visible]
+            for names_shown in (f"{schema}.{name}", name)[: 1 + visible]
         ),
         parts={keys[oid]: tuple(dict.fromkeys(_below(oid, parts))) for oid in parts if oid in keys},
         system_relations=frozenset(row[0] for row in rows(SYSTEM)),
@@ -301,18 +305,18 @@ def _named(names: dict[int, str], numbers: list[int]) -> tuple[str, ...]:
 
 def _parts(rows: list[Any]) -> dict[int, list[Any]]:
     """Group what inherits by what it inherits from."""
-    found: dict[int, list[Any]] = {}
+    by_parent: dict[int, list[Any]] = {}
     for row in rows:
-        found.setdefault(row[0], []).append(row)
-    return found
+        by_parent.setdefault(row[0], []).append(row)
+    return by_parent
 
 
 def _below(oid: int, parts: dict[int, list[Any]]) -> list[Key]:
     """Return all that is read along with a table, at any depth."""
-    found: list[Key] = []
+    keys: list[Key] = []
     for row in parts.get(oid, ()):
-        found += [(row[2], row[3]), *_below(row[1], parts)]
-    return found
+        keys += [(row[2], row[3]), *_below(row[1], parts)]
+    return keys
 
 
 def _estimate(oid: int, kind: str, own: int, parts: dict[int, list[Any]]) -> int | None:

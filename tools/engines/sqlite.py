@@ -217,11 +217,11 @@ class SqliteEngine:
             raise DatabaseUnavailableError(
                 f"the database file {str(self._path)!r} cannot be read: {error.strerror}"
             ) from error
-        written = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
-        if written != self._wal_seen[0]:
+        version = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+        if version != self._wal_seen[0]:
             # Opened without locks, SQLite would delete an empty file's journal, even another
             # process's.
-            self._wal_seen = written, stat.st_size > 0 and self._uses_wal()
+            self._wal_seen = version, stat.st_size > 0 and self._uses_wal()
         # SQLite puts the -wal file beside the database itself, not beside a link to it.
         immutable = self._wal_seen[1] and not Path(f"{self._path.resolve()}-wal").exists()
         return _Version(immutable, stat.st_ino, stat.st_mtime_ns if immutable else 0)
@@ -325,8 +325,8 @@ class SqliteSession:
                 (int(row[0]), int(row[1]), str(row[3]))
                 for row in self.connection.execute(f"EXPLAIN QUERY PLAN {sql}")
             ]
-        named = aliases(sql, self._view_sql)
-        return read_plan(steps, lambda name: self._rows_of(named.get(fold(name), {fold(name)})))
+        by_alias = aliases(sql, self._view_sql)
+        return read_plan(steps, lambda name: self._rows_of(by_alias.get(fold(name), {fold(name)})))
 
     def interrupt(self) -> None:
         """Stop the statement that runs; without effect when none does."""
@@ -338,12 +338,12 @@ _NAMES = {int: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
 
 def _type_of(rows: list[Row], index: int) -> str:
     """Name the storage class of a column's values: SQLite gives results no other type."""
-    found = {type(row[index]) for row in rows if row[index] is not None}
-    if found == {int, float}:
+    kinds = {type(row[index]) for row in rows if row[index] is not None}
+    if kinds == {int, float}:
         return "REAL"
-    if len(found) > 1:
+    if len(kinds) > 1:
         return "ANY"
-    return _NAMES[found.pop()] if found else "NULL"
+    return _NAMES[kinds.pop()] if kinds else "NULL"
 
 
 def _authorizer(

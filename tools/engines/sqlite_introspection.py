@@ -21,13 +21,13 @@ def reflect(connection: sqlite3.Connection) -> Reflected:
         "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY rowid"
     ).fetchall()
     shadows = shadow_tables(connection, virtual_tables(connection))
-    kept = [
+    objects = [
         (str(table), str(kind), str(sql or ""))
         for table, kind, sql in rows
         if not fold(str(table)).startswith("sqlite_") and fold(str(table)) not in shadows
     ]
-    info = {table: _columns(connection, table) for table, _, _ in kept}
-    keys = {fold(table): (table, _primary_key(info[table])) for table, _, _ in kept}
+    info = {table: _columns(connection, table) for table, _, _ in objects}
+    keys = {fold(table): (table, _primary_key(info[table])) for table, _, _ in objects}
     tables = tuple(
         Table(
             name=table,
@@ -39,9 +39,9 @@ def reflect(connection: sqlite3.Connection) -> Reflected:
             primary_key=keys[fold(table)][1],
             foreign_keys=_foreign_keys(connection, table, keys) if kind == "table" else (),
         )
-        for table, kind, _ in kept
+        for table, kind, _ in objects
     )
-    views = {("main", table): sql for table, kind, sql in kept if kind == "view"}
+    views = {("main", table): sql for table, kind, sql in objects if kind == "view"}
     return Reflected(tables, views, database_names=frozenset({"main"}))
 
 
@@ -86,16 +86,16 @@ def _foreign_keys(
     by_id: dict[int, list[Any]] = {}
     for row in connection.execute(f"PRAGMA foreign_key_list({quoted(table)})"):
         by_id.setdefault(int(row[0]), []).append(row)
-    found = []
+    foreign_keys = []
     for _, rows in sorted(by_id.items()):
         rows.sort(key=lambda row: int(row[1]))
         target, target_key = keys.get(fold(str(rows[0][2])), (str(rows[0][2]), ()))
         columns = tuple(str(row[3]) for row in rows)
         # Without named columns the key points at the other table's primary key.
-        named = tuple(str(row[4]) for row in rows) if rows[0][4] is not None else target_key
-        if len(named) == len(columns):
-            found.append(ForeignKey(columns, target, named))
-    return tuple(found)
+        targets = tuple(str(row[4]) for row in rows) if rows[0][4] is not None else target_key
+        if len(targets) == len(columns):
+            foreign_keys.append(ForeignKey(columns, target, targets))
+    return tuple(foreign_keys)
 
 
 DERIVED_ROWS = 1_000.0
@@ -131,10 +131,10 @@ def _plan_below(
     for number, parent, what in steps:
         if parent != above:
             continue
-        if found := _SCAN.match(what) or _SEARCH.match(what):
-            rows = rows_of(found["name"])
+        if step := _SCAN.match(what) or _SEARCH.match(what):
+            rows = rows_of(step["name"])
             if rows is not None:
-                scans.append(Scan(found["name"], rows))
+                scans.append(Scan(step["name"], rows))
             loops, inner = loops + 1, product((inner, DERIVED_ROWS if rows is None else rows))
         # Once for each row of the loops around it, where it looks at that row.
         below = _plan_below(number, inner if what.startswith("CORRELATED") else 1.0, steps, rows_of)
@@ -150,15 +150,15 @@ def aliases(sql: str, view_sql: Mapping[str, str]) -> dict[str, set[str]]:
     views too.
     """
     known: dict[str, set[str]] = {}
-    todo, seen = [sql], set()
+    todo, read = [sql], set()
     while todo:
         with suppress(RefusedError):
             for node in statement(todo.pop(), "sqlite").find_all(exp.Table):
                 name = fold(node.name)
                 known.setdefault(fold(node.alias or node.name), set()).add(name)
                 known.setdefault(name, set()).add(name)
-                if name in view_sql and name not in seen:
-                    seen.add(name)
+                if name in view_sql and name not in read:
+                    read.add(name)
                     todo.append(view_sql[name])
     return known
 

@@ -76,16 +76,16 @@ class KeyNames:
         """Yield what the names of a table's columns point at, one target a column; columns with a
         declared key are left out.
         """
-        taken = {name for key in table.foreign_keys for name in key.columns}
+        used = {name for key in table.foreign_keys for name in key.columns}
         for column in table.columns if table.kind == "table" else ():
-            if column.name in taken or table.primary_key == (column.name,):
+            if column.name in used or table.primary_key == (column.name,):
                 continue
             called_after = self._by_word.get((table.schema, _word(column.name)), [])
             of_that_name = self._by_name.get((table.schema, column.name.casefold()), [])
             fits = (
-                found
-                for found in [*called_after, *of_that_name]
-                if found[0] is not table and _same_kind(column, found[1])
+                candidate
+                for candidate in [*called_after, *of_that_name]
+                if candidate[0] is not table and _same_kind(column, candidate[1])
             )
             if (best := next(fits, None)) is not None:
                 yield Candidate(column, *best)
@@ -126,10 +126,10 @@ def _word(name: str) -> str:
 
 
 def _parts(part: str) -> list[str]:
-    found = list(terms(part))
+    words = list(terms(part))
     if not part.isascii():
         return [part.casefold()]
-    return found[:-1] if len(found) > 1 else [singular(part.casefold())] if found else []
+    return words[:-1] if len(words) > 1 else [singular(part.casefold())] if words else []
 
 
 def _same_kind(one: Column, other: Column) -> bool:
@@ -146,16 +146,16 @@ def inferred_keys(
     """Return the keys that names and values speak for, and whether there was time to look at
     all.
     """
-    found: list[ForeignKey] = []
+    keys: list[ForeignKey] = []
     whole = True
     for candidate in islice(names.candidates(table), MOST_TRIED):
         holds = _holds(database, table, candidate, budget, cancel)
         whole = whole and holds is not None
         if holds:
-            found.append(
+            keys.append(
                 ForeignKey((candidate.column.name,), candidate.table.name, (candidate.target.name,))
             )
-    return tuple(found), whole
+    return tuple(keys), whole
 
 
 def _holds(
@@ -246,10 +246,10 @@ class Knowledge:
         """
         if (known := self._keys.get(table.name)) is not None:
             return known
-        found, whole = inferred_keys(self.database, table, self._key_names(), budget, cancel)
+        keys, whole = inferred_keys(self.database, table, self._key_names(), budget, cancel)
         if whole:
-            self._keys[table.name] = found
-        return found
+            self._keys[table.name] = keys
+        return keys
 
     def pointed_at(self) -> Counter[str]:
         """Return for each table how many keys point at it: declared ones, and those that names
@@ -257,12 +257,12 @@ class Knowledge:
         """
         names = self._key_names()
         declared = (key.table for table in self.catalog.tables for key in table.foreign_keys)
-        named = (
+        targets = (
             candidate.table.name
             for table in self.catalog.tables
             for candidate in names.candidates(table)
         )
-        return Counter([*declared, *named])
+        return Counter([*declared, *targets])
 
     def _key_names(self) -> KeyNames:
         with self._lock:

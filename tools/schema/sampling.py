@@ -123,11 +123,11 @@ def value_samples(
 
 
 def _short(cells: Iterable[object]) -> list[str]:
-    found: dict[str, None] = {}
+    values: dict[str, None] = {}
     for cell in cells:
-        if isinstance(cell, str) and 0 < len(cell) <= NAME_CHARS and len(found) < NAME_VALUES:
-            found[clean(cell)] = None
-    return list(found)
+        if isinstance(cell, str) and 0 < len(cell) <= NAME_CHARS and len(values) < NAME_VALUES:
+            values[clean(cell)] = None
+    return list(values)
 
 
 def statistics(
@@ -147,11 +147,11 @@ def statistics(
             return None
         try:
             seconds = min(TABLE_SECONDS, budget.left)
-            found = database.read(_aggregates(source, columns), seconds=seconds, cancel=cancel)[0]
-            if not found[0] and not whole:
+            row = database.read(_aggregates(source, columns), seconds=seconds, cancel=cancel)[0]
+            if not row[0] and not whole:
                 continue  # a sample may by chance hold nothing
             values = _few_values(
-                database, source, columns, found, max(0.05, min(TABLE_SECONDS, budget.left)), cancel
+                database, source, columns, row, max(0.05, min(TABLE_SECONDS, budget.left)), cancel
             )
         except QueryCancelledError:
             raise
@@ -159,9 +159,9 @@ def statistics(
             # No rowid, a view, a type without an order, or too slow: the next source is simpler.
             continue
         findings = {
-            column.name: _findings(place, found, values) for place, column in enumerate(columns)
+            column.name: _findings(place, row, values) for place, column in enumerate(columns)
         }
-        return Statistics(found[0] if isinstance(found[0], int) else 0, whole, findings)
+        return Statistics(row[0] if isinstance(row[0], int) else 0, whole, findings)
     return None
 
 
@@ -215,7 +215,7 @@ def _few_values(
     database: Reader,
     source: str,
     columns: Sequence[Column],
-    found: Sequence[object],
+    row: Sequence[object],
     seconds: float,
     cancel: Cancel | None,
 ) -> dict[int, list[Json]]:
@@ -223,7 +223,7 @@ def _few_values(
     places = [
         place
         for place, column in enumerate(columns)
-        if TEXT.search(column.type) and _between(found[4 * place + 2], 1, FEW_VALUES)
+        if TEXT.search(column.type) and _between(row[4 * place + 2], 1, FEW_VALUES)
     ]
     if not places:
         return {}
@@ -248,9 +248,9 @@ def _between(value: object, least: int, most: int) -> bool:
 
 
 def _findings(
-    place: int, found: Sequence[object], values: Mapping[int, list[Json]]
+    place: int, row: Sequence[object], values: Mapping[int, list[Json]]
 ) -> dict[str, Json]:
-    rows, filled, distinct, low, high = found[0], *found[4 * place + 1 : 4 * place + 5]
+    rows, filled, distinct, low, high = row[0], *row[4 * place + 1 : 4 * place + 5]
     # Each word is paid for again in every call: no distinct count beside the values themselves, nor
     # of what is measured.
     measured = low is not None and not _between(distinct, 0, MOST_TOLD_APART)

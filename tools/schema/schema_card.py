@@ -52,9 +52,9 @@ class Card:
 
 
 def schema_card(
-    database: Database, *, tokens: int, count: Count, asked: Sequence[str] = ()
+    database: Database, *, tokens: int, count: Count, questions: Sequence[str] = ()
 ) -> Card:
-    """Return the card; `count` counts tokens, `asked` are questions whose tables should be on
+    """Return the card; `count` counts tokens, `questions` are those whose tables should be on
     it.
     """
     catalog = database.catalog()
@@ -75,7 +75,7 @@ def schema_card(
                 tuple(table.name for table in tables),
                 whole=True,
             )
-    return _part(head, _ranked(database, tables, asked, writer), room, writer, number)
+    return _part(head, _ranked(database, tables, questions, writer), room, writer, number)
 
 
 def _part(head: str, tables: Sequence[Table], room: int, writer: "_Writer", number: int) -> Card:
@@ -95,22 +95,22 @@ def _part(head: str, tables: Sequence[Table], room: int, writer: "_Writer", numb
         if room < 0:
             break
         names.append(table.name)
-    shown = (*detailed, *names)
+    tables_shown = (*detailed, *names)
     further = [NAMES_ONLY.format(names=", ".join(map(_shown, names)))] if names else []
-    left = number - len(shown)
+    left = number - len(tables_shown)
     rest = [LEFT_OUT.format(count=f"{left:,} of {number:,}")] if left else []
-    return Card("\n".join([head, *lines, *further, *rest]), shown)
+    return Card("\n".join([head, *lines, *further, *rest]), tables_shown)
 
 
 def _ranked(
-    database: Database, tables: Sequence[Table], asked: Sequence[str], writer: "_Writer"
+    database: Database, tables: Sequence[Table], questions: Sequence[str], writer: "_Writer"
 ) -> list[Table]:
     """Return the tables, the most useful first: what was asked about, what many keys point at, what
     is large; views after tables.
     """
     names = {table.name for table in tables}
     index, worth = database.knowledge().index, dict.fromkeys(names, 0.0)
-    for question in asked:
+    for question in questions:
         for place, table in enumerate(index.tables(question)[:ASKED_TABLES]):
             if table.name in names:
                 worth[table.name] = max(worth[table.name], 10.0 - place * 0.4)
@@ -143,7 +143,7 @@ class _Writer:
                 if self._counting.left <= 0
                 else count_rows(self.database, table, self._counting, None)
             )
-            found = next(
+            count = next(
                 (
                     counts[key]
                     for key in ("rows", "rows_estimate", "rows_at_least")
@@ -151,7 +151,7 @@ class _Writer:
                 ),
                 table.rows_estimate,
             )
-            self._rows[table.name] = found if isinstance(found, int) else None
+            self._rows[table.name] = count if isinstance(count, int) else None
         return self._rows[table.name]
 
     def all_of(self, tables: Sequence[Table], detail: int, room: int) -> list[str] | None:

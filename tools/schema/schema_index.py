@@ -40,12 +40,12 @@ def terms(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=65_536)
 def _chunk(chunk: str) -> tuple[str, ...]:
-    found: list[str] = []
+    chunks: list[str] = []
     parts: list[str] = []
     for run in _RUNS.findall(chunk):
         if is_han(run):
-            found += [first + second for first, second in pairwise(run)]
-            found += run
+            chunks += [first + second for first, second in pairwise(run)]
+            chunks += run
         else:
             # "IDs" is cut into "ID" and a lone "s".
             parts += [
@@ -54,7 +54,7 @@ def _chunk(chunk: str) -> tuple[str, ...]:
                 if part != "s" or run == "s"
             ]
     whole = ["".join(parts)] if len(parts) > 1 else []
-    return (*found, *parts, *whole)
+    return (*chunks, *parts, *whole)
 
 
 def is_han(text: str) -> bool:
@@ -108,8 +108,8 @@ def slips(text: str, candidates: Sequence[str], most: int, limit: int) -> list[t
 
     Each as its place and its distance, the nearest first.
     """
-    found = process.extract(text, candidates, scorer=OSA.distance, score_cutoff=most, limit=limit)
-    return [(place, int(distance)) for _, distance, place in found]
+    matches = process.extract(text, candidates, scorer=OSA.distance, score_cutoff=most, limit=limit)
+    return [(place, int(distance)) for _, distance, place in matches]
 
 
 K1, B = 1.2, 0.5
@@ -137,13 +137,13 @@ class Index:
         """Index documents, each a count of terms weighted by the field they stand in."""
         sizes = [sum(document.values()) for document in documents]
         mean = sum(sizes) / max(1, len(sizes)) or 1.0
-        held = Counter(term for document in documents for term in document)
+        counts = Counter(term for document in documents for term in document)
         rare = {
             term: math.log(1 + (len(documents) - count + 0.5) / (count + 0.5))
-            for term, count in held.items()
+            for term, count in counts.items()
         }
         postings: dict[str, tuple[array[int], array[float]]] = {
-            term: (array("l"), array("d")) for term in held
+            term: (array("l"), array("d")) for term in counts
         }
         for place, (document, size) in enumerate(zip(documents, sizes, strict=True)):
             norm = K1 * (1 - B + B * size / mean)
@@ -153,12 +153,12 @@ class Index:
                 gains.append(rare[term] * times * (K1 + 1) / (times + norm))
         return cls(len(documents), postings)
 
-    def search(self, wanted: Mapping[str, float]) -> Scores:
+    def search(self, weights: Mapping[str, float]) -> Scores:
         """Return the score of each document that holds one of the terms, each term with its
         weight.
         """
         scores: Scores = {}
-        for term, weight in wanted.items():
+        for term, weight in weights.items():
             if term in self.postings:
                 for place, gain in zip(*self.postings[term], strict=True):
                     scores[place] = scores.get(place, 0.0) + weight * gain
@@ -220,15 +220,15 @@ class SchemaIndex:
         """
         folded = text.strip().casefold()
         called = {number for number, name in enumerate(self._table_names) if folded in name}
-        held = {
+        owners = {
             self._owner[place] for place, name in enumerate(self._column_names) if folded in name
         }
-        wanted = self._wanted(text, near=not (called or held))
-        scores = self._tables.search(wanted)
-        for place, score in self._by_values(wanted).items():
+        weights = self._wanted(text, near=not (called or owners))
+        scores = self._tables.search(weights)
+        for place, score in self._by_values(weights).items():
             owner = self._owner[place]
             scores[owner] = max(scores.get(owner, 0.0), score)
-        for number in called | held:
+        for number in called | owners:
             # The text as it stands: what is called so comes before what only holds it.
             times = (
                 (2.0 if self._table_names[number] == folded else 1.0) if number in called else 0.7
@@ -240,8 +240,8 @@ class SchemaIndex:
         """Return the columns that answer a query, the best first, and how many there are in all."""
         folded = text.strip().casefold()
         called = [place for place, name in enumerate(self._column_names) if folded in name]
-        wanted = self._wanted(text, near=not called)
-        scores, by_values = self._columns.search(wanted), self._by_values(wanted)
+        weights = self._wanted(text, near=not called)
+        scores, by_values = self._columns.search(weights), self._by_values(weights)
         for place in called:
             times = 2.0 if self._column_names[place] == folded else 1.0
             scores[place] = scores.get(place, 0.0) + times * math.log(2 + len(self._places))
@@ -249,31 +249,31 @@ class SchemaIndex:
             scores[place] = scores.get(place, 0.0) + score
         best = _best(scores)
         return [
-            Hit(*self._places[place], by=self._why(place, wanted, folded, place in by_values))
+            Hit(*self._places[place], by=self._why(place, weights, folded, place in by_values))
             for place in best[:limit]
         ], len(best)
 
     def examples(self, hit: Hit, text: str) -> list[str]:
         """Return the sampled values of a column that share a term with the query."""
-        wanted = self._wanted(text)
+        weights = self._wanted(text)
         known = self._examples.get(self._number[id(hit.table), hit.column.name], ())
-        return [value for value in known if not wanted.keys().isdisjoint(terms(value))]
+        return [value for value in known if not weights.keys().isdisjoint(terms(value))]
 
     def _why(
-        self, place: int, wanted: Mapping[str, float], folded: str, by_value: bool
+        self, place: int, weights: Mapping[str, float], folded: str, by_value: bool
     ) -> tuple[str, ...]:
         table, column = self._places[place]
         names = {*terms(column.name), *terms(table.name)}
         reasons = (
-            ("name", folded in self._column_names[place] or not wanted.keys().isdisjoint(names)),
-            ("comment", not wanted.keys().isdisjoint(terms(column.comment or ""))),
+            ("name", folded in self._column_names[place] or not weights.keys().isdisjoint(names)),
+            ("comment", not weights.keys().isdisjoint(terms(column.comment or ""))),
             ("values", by_value),
         )
         return tuple(name for name, holds in reasons if holds)
 
-    def _by_values(self, wanted: Mapping[str, float]) -> Scores:
+    def _by_values(self, weights: Mapping[str, float]) -> Scores:
         scores: Scores = {}
-        for term, weight in wanted.items():
+        for term, weight in weights.items():
             places = self._values.get(term, ())
             gain = VALUE_WEIGHT * weight * math.log(1 + len(self._places) / (len(places) or 1))
             for place in list(places):
@@ -284,9 +284,9 @@ class SchemaIndex:
         """Return the query's terms, and where `near` for one that no name holds those nearest to
         it.
         """
-        wanted: dict[str, float] = {}
+        weights: dict[str, float] = {}
         for term in dict.fromkeys(terms(text)):
-            wanted[term] = 1.0
+            weights[term] = 1.0
             if (
                 near
                 and len(term) > 2
@@ -294,8 +294,8 @@ class SchemaIndex:
                 and term not in self._tables.postings
                 and term not in self._columns.postings
             ):
-                wanted |= {other: NEAR for other in self._near(term) if other not in wanted}
-        return wanted
+                weights |= {other: NEAR for other in self._near(term) if other not in weights}
+        return weights
 
     def _near(self, term: str) -> list[str]:
         starts = [

@@ -42,7 +42,7 @@ def list_tables(
     pages = max(1, -(-len(tables) // PAGE))
     page = min(max(1, page), pages)
     budget = Budget(LIST_SECONDS)
-    shown: list[Json] = []
+    rows: list[Json] = []
     for table in tables[(page - 1) * PAGE : page * PAGE]:
         entry: Entry = {
             "name": table.name,
@@ -52,10 +52,10 @@ def list_tables(
         entry["columns"] = [column.name for column in table.columns]
         if table.comment:
             entry["comment"] = clip(clean(table.comment), COMMENT_CHARS)
-        shown.append(entry)
+        rows.append(entry)
     return {
         "dialect": database.dialect,
-        "tables": shown,
+        "tables": rows,
         "page": page,
         "pages": pages,
         "total": len(tables),
@@ -75,7 +75,7 @@ def find_columns(
     limit = min(max(1, limit), MOST_COLUMNS)
     knowledge = database.knowledge()
     hits, total = knowledge.find_columns(text, limit, cancel)
-    found: list[Json] = []
+    rows: list[Json] = []
     for hit in hits:
         references = {
             name: f"{key.table}.{target}"
@@ -91,11 +91,11 @@ def find_columns(
         }
         if examples := knowledge.index.examples(hit, text)[:MOST_EXAMPLES]:
             entry["examples"] = [clip(example, EXAMPLE_CHARS) for example in examples]
-        found.append(entry)
+        rows.append(entry)
     answer: Entry = {
-        "columns": found,
+        "columns": rows,
         "total": total,
-        "more": total > len(found),
+        "more": total > len(rows),
         "note": NAMES_NOTE,
     }
     if knowledge.unsampled:
@@ -235,18 +235,18 @@ def _add_statistics(
     )
     if not table.columns or rows == 0:
         return
-    found = statistics(database, table, rows if isinstance(rows, int) else None, budget, cancel)
-    if found is None:
+    figures = statistics(database, table, rows if isinstance(rows, int) else None, budget, cancel)
+    if figures is None:
         return
-    for name, findings in found.columns.items():
+    for name, findings in figures.columns.items():
         # That a key is unique is known.
         columns[name] |= {
             key: value
             for key, value in findings.items()
             if table.primary_key != (name,) or key != "distinct"
         }
-    if not found.whole:
-        entry["statistics_from"] = f"a sample of {found.rows:,} rows"
+    if not figures.whole:
+        entry["statistics_from"] = f"a sample of {figures.rows:,} rows"
 
 
 def _pairs(key: ForeignKey) -> Iterator[tuple[str, str]]:

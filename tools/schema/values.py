@@ -62,41 +62,41 @@ class _Search:
 
     def look(self, places: Sequence[tuple[Table, Column]]) -> list[_Match]:
         """Return the values that are the text, or hold it."""
-        found: list[_Match] = []
+        matches: list[_Match] = []
         for table, column in places:
             query = _query(self.database.dialect, table, column, self.wanted, self.limit)
             if query is None:
                 continue
             rows = self._read(*query)
             if rows is None:
-                return found
+                return matches
             self.searched += 1
             self.total += rows[0][3] if rows and isinstance(rows[0][3], int) else 0
-            found += [
+            matches += [
                 _Match(
                     row[2] if isinstance(row[2], int) else PARTIAL, table, column, row[0], row[1]
                 )
                 for row in rows
             ]
-        return found
+        return matches
 
     def look_near(self, places: Sequence[tuple[Table, Column]]) -> list[_Match]:
         """Return the values that differ from the text by a letter or two."""
         most = _most_slips(self.wanted)
-        found: list[_Match] = []
+        matches: list[_Match] = []
         for table, column in places if most else ():
             if not TEXT.search(column.type):
                 continue
             rows = self._read(_distinct(self.database.dialect, table, column), [])
             if rows is None:
                 break
-            found += [
+            matches += [
                 _Match(TYPO, table, column, value, count, distance)
                 for value, count, distance in _slips(self.wanted, rows, most)
             ]
             self.incomplete |= len(rows) == MOST_DISTINCT
-        self.total += len(found)
-        return found
+        self.total += len(matches)
+        return matches
 
     def _read(self, sql: str, params: Sequence[object]) -> list[tuple[object, ...]] | None:
         """Run one search; None when the time is up."""
@@ -128,18 +128,18 @@ def find_values(
 
     Values that are only nearly the text are looked for where there are no others.
     """
-    wanted = text.strip()
-    if not wanted:
+    phrase = text.strip()
+    if not phrase:
         raise QueryFailedError("the text to look for is empty", hint="name at least one character")
     limit = min(max(1, limit), MOST_MATCHES)
     places = list(_places(database, *_split(database, table, column)))
     search = _Search(
-        database, wanted, limit, Budget(seconds), cancel, incomplete=len(places) > COLUMNS
+        database, phrase, limit, Budget(seconds), cancel, incomplete=len(places) > COLUMNS
     )
-    found = search.look(places[:COLUMNS]) or search.look_near(places[:COLUMNS])
-    found.sort(key=lambda match: (match.rank, match.distance))
+    matches = search.look(places[:COLUMNS]) or search.look_near(places[:COLUMNS])
+    matches.sort(key=lambda match: (match.rank, match.distance))
     result: dict[str, Json] = {
-        "matches": [_entry(match) for match in found[:limit]],
+        "matches": [_entry(match) for match in matches[:limit]],
         "more": search.total > limit,
         "searched_columns": search.searched,
         "note": NOTE,
@@ -176,10 +176,10 @@ def find_several(
     ]
     matches: list[Json] = []
     for text, answer in zip(texts, answers, strict=True):
-        found = answer["matches"]
+        new = answer["matches"]
         matches += (
-            [{"text": text, **match} for match in found if isinstance(match, dict)]
-            if isinstance(found, list)
+            [{"text": text, **match} for match in new if isinstance(match, dict)]
+            if isinstance(new, list)
             else []
         )
     result: dict[str, Json] = {
@@ -205,28 +205,28 @@ def _entry(match: _Match) -> dict[str, Json]:
     return entry
 
 
-def _most_slips(wanted: str) -> int:
+def _most_slips(text: str) -> int:
     """Return how many letters may differ: none in a short text, for then too much would be
     alike.
     """
     return (
         1
-        if is_han(wanted) and len(wanted) >= 3
+        if is_han(text) and len(text) >= 3
         else 0
-        if len(wanted) < 4 or wanted.isdigit()
+        if len(text) < 4 or text.isdigit()
         else 1
-        if len(wanted) < 8
+        if len(text) < 8
         else 2
     )
 
 
 def _slips(
-    wanted: str, rows: Sequence[Sequence[object]], most: int
+    text: str, rows: Sequence[Sequence[object]], most: int
 ) -> list[tuple[object, object, int]]:
     """Return the values of which the whole, or as many words as the text has, is the text with a
     typing error.
     """
-    folded = wanted.casefold()
+    folded = text.casefold()
     size = len(folded.split())
     pieces: list[str] = []
     owner: list[int] = []
@@ -260,13 +260,13 @@ def _places(database: Database, table: str, column: str) -> Iterator[tuple[Table
     tables = [find_table(database, table)] if table.strip() else list(database.catalog().tables)
     name = column.strip().strip('"`[]').casefold()
     if name:
-        named = [
+        by_name = [
             (owner, item)
             for owner in tables
             for item in owner.columns
             if item.name.casefold() == name
         ]
-        if not named:
+        if not by_name:
             close = nearest(column, {item.name for owner in tables for item in owner.columns})
             hint = (
                 f"nearest columns: {', '.join(close)}"
@@ -277,7 +277,7 @@ def _places(database: Database, table: str, column: str) -> Iterator[tuple[Table
                 f"there is no column {column!r}{f' in {tables[0].name}' if table.strip() else ''}",
                 hint=hint,
             )
-        yield from ((owner, item) for owner, item in named if not item.masked)
+        yield from ((owner, item) for owner, item in by_name if not item.masked)
         return
     for owner in tables:
         # Views say again what their tables say.
@@ -304,7 +304,7 @@ def _distinct(dialect: str, table: Table, column: Column) -> str:
 
 
 def _query(
-    dialect: str, table: Table, column: Column, wanted: str, limit: int
+    dialect: str, table: Table, column: Column, text: str, limit: int
 ) -> tuple[str, list[object]] | None:
     """Write the search of one column, None where the column cannot hold the text: value, rows with
     it, rank, values in all.
@@ -314,14 +314,14 @@ def _query(
         if NESTED.search(column.type):
             return None
         if NUMBER.search(column.type):
-            number = _number(wanted)
+            number = _number(text)
             # SQLite takes no constant in GROUP BY beside a window.
             sql = (
                 f"SELECT {name}, count(*), 0, count(*) OVER () FROM {table.sql_name} WHERE {name} ="
                 f" {number} GROUP BY 1 LIMIT {limit}"
             )
             return None if number is None else (sql, [])
-    forms = other_numbers(wanted)
+    forms = other_numbers(text)
     marks = (
         [f"${place + 3}::text" for place in range(len(forms))]
         if dialect == "postgres"
@@ -334,18 +334,16 @@ def _query(
         f"CASE WHEN v = {one} THEN 0 WHEN {fold}(v) = {fold}({one}) THEN 1 WHEN {plural} THEN 2"
         f" ELSE {PARTIAL} END"
     )
-    sought = f"%{_escaped(wanted)}%"
+    sought = f"%{_escaped(text)}%"
     if dialect != "sqlite":
         where = f"v ILIKE {two} ESCAPE '\\'"
-    elif wanted.isascii():
+    elif text.isascii():
         where = "v LIKE ? ESCAPE '\\'"
     else:
         # SQLite knows the case of A to Z only.
-        where, sought = "instr(lt_fold(v), lt_fold(?)) > 0", wanted
+        where, sought = "instr(lt_fold(v), lt_fold(?)) > 0", text
     params = (
-        [wanted, sought, *forms]
-        if dialect == "postgres"
-        else [wanted, wanted, *forms, sought, *forms]
+        [text, sought, *forms] if dialect == "postgres" else [text, text, *forms, sought, *forms]
     )
     picked = (
         f"SELECT v, count(*), {rank}, count(*) OVER () FROM {_source(dialect, table, column)} WHERE"
@@ -388,10 +386,10 @@ def why_empty(
         cell is not None and cell != 0 for row in result.rows for cell in row
     ):
         return None
-    asked: Predicates = database.text_job("predicates", sql=result.sql)
-    if result.row_count and not asked.is_total:
+    predicates: Predicates = database.text_job("predicates", sql=result.sql)
+    if result.row_count and not predicates.is_total:
         return None
-    return _Trial(database, cancel, Budget(EMPTY_SECONDS)).report(asked.predicates)
+    return _Trial(database, cancel, Budget(EMPTY_SECONDS)).report(predicates.predicates)
 
 
 @dataclass
@@ -428,10 +426,10 @@ class _Trial:
         if table is None or rows is None:
             return False
         if not rows:
-            shown = clip(clean(condition.text), CONDITION_CHARS)
+            condition_text = clip(clean(condition.text), CONDITION_CHARS)
             self.faults.append(
                 {
-                    "condition": shown,
+                    "condition": condition_text,
                     "table": table.name,
                     "why": ALONE,
                     **self._help(condition, table),
@@ -477,7 +475,7 @@ class _Trial:
     def _near(self, text: str, table: Table, column: Column) -> list[str]:
         if not text.strip() or self.budget.left <= 0:
             return []
-        found = find_values(
+        answer = find_values(
             self.database,
             text,
             table.name,
@@ -486,7 +484,7 @@ class _Trial:
             seconds=self.budget.left,
             cancel=self.cancel,
         )
-        matches = found["matches"]
+        matches = answer["matches"]
         return (
             [str(match["value"]) for match in matches if isinstance(match, dict)]
             if isinstance(matches, list)

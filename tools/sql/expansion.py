@@ -146,10 +146,10 @@ class _Expander:
             scope.windows[fold(window.name)] = window
         columns: list[tuple[str, int]] = []
         for item in select.expressions:
-            found = self._item(item, scope)
-            columns += found
+            added = self._item(item, scope)
+            columns += added
             if self._dialect == "duckdb":  # later items may use its alias
-                for name, references in found:
+                for name, references in added:
                     scope.add(name, references)
         for name, references in columns:
             scope.add(name, references)

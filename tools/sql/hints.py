@@ -56,14 +56,14 @@ def _start_of_keyword(node: exp.Expr, sql: str, dialect: str) -> int | None:
     """
     try:
         first = fold(next(iter(written(node, dialect).split(maxsplit=1)), ""))
-        found = [
+        starts = [
             token.start
             for token in tokens_of(sql, dialect)
             if first and fold(sql[token.start : token.start + len(first)]) == first
         ]
     except (SqlglotError, RefusedError, ValueError, RecursionError):
         return None
-    return found[0] if len(found) == 1 else None
+    return starts[0] if len(starts) == 1 else None
 
 
 def place_of_start(sql: str, dialect: str, *, statement: int = 0) -> Place:
@@ -89,7 +89,7 @@ def place_of_column(name: str, tree: exp.Expr, sql: str) -> Place | None:
     the text says one.
     """
     table, _, column = name.rpartition(".")
-    found = None
+    last = None
     for node in tree.find_all(exp.Column, bfs=False):
         if not isinstance(node.this, exp.Identifier):
             continue
@@ -99,8 +99,8 @@ def place_of_column(name: str, tree: exp.Expr, sql: str) -> Place | None:
             continue
         if fold(node.table) == fold(table.strip('"')):
             return place_of(node.this, sql)
-        found = found or place_of(node.this, sql)
-    return found
+        last = last or place_of(node.this, sql)
+    return last
 
 
 def place_as_asked(ran: str, offset: int, asked: str, dialect: str) -> Place | None:
@@ -124,12 +124,12 @@ def place_as_asked(ran: str, offset: int, asked: str, dialect: str) -> Place | N
 def place_of_word(word: str, asked: str, dialect: str) -> Place | None:
     """Return where a word stands that the text holds once."""
     try:
-        found = [
+        starts = [
             token.start for token in tokens_of(asked, dialect) if fold(token.text) == fold(word)
         ]
     except RefusedError:
         return None
-    return line_and_column(asked, found[0]) if len(found) == 1 else None
+    return line_and_column(asked, starts[0]) if len(starts) == 1 else None
 
 
 def _word(token: Token) -> tuple[object, str]:
@@ -188,19 +188,19 @@ def add_hints(
     """Return the error as its readers want it: the place in the text as `asked`, the names that
     were probably meant, a hint.
     """
-    found = next(
+    parts = next(
         (match for pattern in _UNKNOWN_COLUMN if (match := pattern.search(error.reason))), None
     )
-    place = _place(error, found["name"] if found else "", asked=asked, ran=ran, dialect=dialect)
+    place = _place(error, parts["name"] if parts else "", asked=asked, ran=ran, dialect=dialect)
     hint, close = error.hint, error.nearest
     if not hint and _NO_SUCH_SIGNATURE.match(error.reason):
         hint = "cast the arguments to what the function takes, as in round(CAST(x AS numeric), 2)"
-    elif not hint and found is not None and error.problem != "ambiguous":
-        in_quotes = re.search(f'(?<![."]){re.escape(quoted(found["name"]))}', asked) is not None
-        wanted = found["name"] if in_quotes else found["name"].rpartition(".")[2].strip('"')
-        hint, close = column_hint(wanted, sql=ran, dialect=dialect, catalog=catalog, tables=tables)
+    elif not hint and parts is not None and error.problem != "ambiguous":
+        in_quotes = re.search(f'(?<![."]){re.escape(quoted(parts["name"]))}', asked) is not None
+        unknown = parts["name"] if in_quotes else parts["name"].rpartition(".")[2].strip('"')
+        hint, close = column_hint(unknown, sql=ran, dialect=dialect, catalog=catalog, tables=tables)
         if in_quotes and error.problem == "unknown_name":
-            text = clip(wanted, 60).replace("'", "''")
+            text = clip(unknown, 60).replace("'", "''")
             hint += f"; if text is meant, it stands in single quotes: '{text}'"
     elif not hint and error.problem == "ambiguous":
         hint = "name its table before it, as in t.name"
@@ -230,7 +230,7 @@ def _place(
 
 
 def column_hint(
-    wanted: str, *, sql: str, dialect: str, catalog: Catalog, tables: tuple[str, ...]
+    unknown: str, *, sql: str, dialect: str, catalog: Catalog, tables: tuple[str, ...]
 ) -> tuple[str, tuple[str, ...]]:
     """Name the columns most like `wanted`: first in the tables of the query, then elsewhere; else
     list what there is.
@@ -239,16 +239,16 @@ def column_hint(
     here = [column.name for table in used for column in table.columns]
     here += [alias.alias for alias in statement(sql, dialect).find_all(exp.Alias) if alias.alias]
     if dialect == "postgres" and (
-        same := [name for name in here if name.casefold() == wanted.casefold() and name != wanted]
+        same := [name for name in here if name.casefold() == unknown.casefold() and name != unknown]
     ):
         return f"a name with capitals needs its quotes: {quoted(same[0])}", (quoted(same[0]),)
-    if close := [name for name in nearest(wanted, here) if name.casefold() != wanted.casefold()]:
+    if close := [name for name in nearest(unknown, here) if name.casefold() != unknown.casefold()]:
         return f"nearest columns: {', '.join(close)}", tuple(close)
     elsewhere = [
         f"{table.name}.{column.name}"
         for table in catalog.tables
         for column in table.columns
-        if column.name.casefold() == wanted.casefold()
+        if column.name.casefold() == unknown.casefold()
     ]
     if elsewhere:
         return f"there is such a column in: {', '.join(elsewhere[:5])}", tuple(elsewhere[:5])

@@ -289,7 +289,7 @@ class _Rule:
     # FROM
 
     def _join(self, join: exp.Expr, scope: Scope) -> None:
-        found, star = self._source(join if isinstance(join, exp.Lateral) else join.this, scope)
+        sources, star = self._source(join if isinstance(join, exp.Lateral) else join.this, scope)
         using = [self._key(name) for name in join.args.get("using") or ()]
         method = str(join.args.get("method") or "").upper()
         if method == "NATURAL":
@@ -312,7 +312,7 @@ class _Rule:
         scope.star = scope.star + (
             [] if str(join.args.get("kind") or "").upper() in ("SEMI", "ANTI") else rest
         )
-        scope.sources += found
+        scope.sources += sources
         if not isinstance(join, exp.Lateral):
             self._open(child_nodes(join, "this", "on", "using"), scope)
 
@@ -344,9 +344,9 @@ class _Rule:
         elif isinstance(node, exp.Subquery | exp.Paren | exp.Pivot) and isinstance(
             node.this, exp.Table | exp.Subquery | exp.Paren | exp.Pivot
         ):
-            found, columns = self._source(node.this, scope)
+            sources, columns = self._source(node.this, scope)
             if not node.alias and not pivoted:
-                return self._more_joins(node, found, columns, scope)
+                return self._more_joins(node, sources, columns, scope)
         else:
             columns, done = UNKNOWN, ("alias", "joins")
         if pivoted:
@@ -360,12 +360,12 @@ class _Rule:
         return self._more_joins(node, [Source(self._key(_alias_of(node)), columns)], columns, scope)
 
     def _more_joins(
-        self, node: exp.Expr, found: list[Source], star: Columns, scope: Scope
+        self, node: exp.Expr, sources: list[Source], star: Columns, scope: Scope
     ) -> tuple[list[Source], Columns]:
         """Add the joins that stand within a pair of brackets."""
         if not (joins := node.args.get("joins")):
-            return found, star
-        within = Scope(scope, sources=found, star=star)
+            return sources, star
+        within = Scope(scope, sources=sources, star=star)
         for join in joins:
             self._join(join, within)
         for join in joins:
@@ -483,14 +483,14 @@ class _Rule:
     def _star(self, item: exp.Expr, star: exp.Star, scope: Scope) -> Columns:
         if isinstance(item, exp.Column):
             name = self._key(item.args.get("table"))
-            found = [
+            lists = [
                 source.columns
                 for one in scope.chain()
                 for source in one.sources
                 if source.name == name
             ]
-            columns = found[0] if found else UNKNOWN
-            unclear = len(found) != 1 or item.args.get("db") is not None
+            columns = lists[0] if lists else UNKNOWN
+            unclear = len(lists) != 1 or item.args.get("db") is not None
         else:
             columns, unclear = scope.star, not scope.sources
         if (

@@ -38,14 +38,14 @@ def narrowed(tree: exp.Expr, resolve: Resolve, hidden: Hidden, *, blind: bool = 
         return tree
     tree = tree.copy()
     # Resolved all at once: a common table expression is told by where its name stands.
-    found = [
+    places = [
         (node, table)
         for node in tree.find_all(exp.Table)
         if (table := resolve(node)) and closed(table)
     ]
     for column in tree.find_all(exp.Column):
-        _without_schema(column, [table for _, table in found])
-    for node, table in found:
+        _without_schema(column, [table for _, table in places])
+    for node, table in places:
         subquery = _subquery(node, table, blind)
         if node is tree:
             return subquery
@@ -69,14 +69,14 @@ def _subquery(node: exp.Table, table: Table, blind: bool) -> exp.Subquery:
         else:
             columns.append(plain)
     alias = node.args.get("alias")
-    named = (
+    new_alias = (
         alias.copy() if isinstance(alias, exp.TableAlias) else exp.TableAlias(this=node.this.copy())
     )
-    made = exp.Subquery(this=exp.select(*columns).from_(source), alias=named)
+    subquery = exp.Subquery(this=exp.select(*columns).from_(source), alias=new_alias)
     for part in ("joins", "laterals", "pivots"):
         if value := node.args.get(part):
-            made.set(part, value)  # moved, not copied: there may be tables to narrow in them
-    return made
+            subquery.set(part, value)  # moved, not copied: there may be tables to narrow in them
+    return subquery
 
 
 def _without_schema(column: exp.Column, narrow: list[Table]) -> None:
@@ -112,8 +112,8 @@ def reads_of(tree: exp.Expr, resolve: Resolve) -> tuple[str, ...]:
     pairs: dict[str, set[str]] = {}
     for node in nodes:
         if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
-            named = node.parent.table if isinstance(node.parent, exp.Column) else ""
-            every |= by_alias.get(fold(named), set()) if named else set(tables)
+            qualifier = node.parent.table if isinstance(node.parent, exp.Column) else ""
+            every |= by_alias.get(fold(qualifier), set()) if qualifier else set(tables)
         elif (
             isinstance(node, exp.Join) and node.method.upper() in ("NATURAL", "POSITIONAL")
         ) or isinstance(node, exp.Columns):
@@ -148,7 +148,7 @@ def stops_early(tree: exp.Expr) -> bool:
     """
     if not isinstance(tree, exp.Select) or tree.args.get("limit") is None:
         return False
-    kept = any(
+    reads_all = any(
         tree.args.get(name)
         for name in ("where", "group", "having", "order", "distinct", "qualify", "with_")
     )
@@ -159,7 +159,7 @@ def stops_early(tree: exp.Expr) -> bool:
         join.args.get("on") or join.args.get("using") or join.args.get("method")
         for join in tree.find_all(exp.Join)
     )
-    return not kept and not heavy and not joined
+    return not reads_all and not heavy and not joined
 
 
 MOST = 100

@@ -288,8 +288,8 @@ def _send(dialect: str) -> str:
 
 def _message(error: ParseError) -> str:
     detail = error.errors[0] if error.errors else {}
-    found = _place(error)
-    place = f" at line {found[0]}, column {found[1]}" if found else ""
+    place_found = _place(error)
+    place = f" at line {place_found[0]}, column {place_found[1]}" if place_found else ""
     near = f", near {str(detail['highlight'])[:40]!r}" if detail.get("highlight") else ""
     return (
         f"syntax error{place}{near}:"

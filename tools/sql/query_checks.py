@@ -237,14 +237,14 @@ class _Part:
     @cached_property
     def aggregates(self) -> list[exp.Expr]:
         """Return its sums, averages and counts of rows, those of inner queries left out."""
-        found = (
+        nodes = (
             node
             for node in self.select.find_all(exp.Sum, exp.Avg, exp.Count)
             if node.parent_select is self.select
         )
         return [
             node
-            for node in found
+            for node in nodes
             if not node.find(exp.Distinct) and not node.find_ancestor(exp.Window)
         ]
 
@@ -341,25 +341,25 @@ class _Part:
         source = " ".join(
             self.text(each) for each in [self.select.args["from_"], *self.joins[:joins]]
         )
-        kept = [
+        texts = [
             self.text(each)
             for each in self.conditions
             if each is not without and (joins is None or self.owners(each) <= read)
         ]
-        where = " AND ".join(f"({each})" for each in [*kept, *conditions])
+        where = " AND ".join(f"({each})" for each in [*texts, *conditions])
         return f"{self.text(with_) if with_ else ''} SELECT {figure} {source} WHERE {where}"
 
     def repeats(self, keys: Sequence[str]) -> str:
         """Return SQL for how many different keys the groups hold, and in how many rows."""
         group, items = self.select.args.get("group"), self.select.expressions
-        named = {fold(item.alias): item.this for item in items if isinstance(item, exp.Alias)}
+        by_alias = {fold(item.alias): item.this for item in items if isinstance(item, exp.Alias)}
         groups = [
             self.text(
                 items[int(key.name) - 1].unalias()
                 if key.is_int
                 else key
                 if self.known(key)
-                else named.get(fold(key.name), key)
+                else by_alias.get(fold(key.name), key)
             )
             for key in (group.expressions if group is not None else [])
         ]
@@ -437,7 +437,7 @@ def _keys_of(noun: str, part: _Part) -> list[str]:
     """Return the columns that say which of the things counted a row is about: the key of a table
     called so, or another column.
     """
-    named = [one for one in part.tables if part.called(one) == [noun]] or [
+    matching = [one for one in part.tables if part.called(one) == [noun]] or [
         one for one in part.tables if part.called(one)[-1:] == [noun]
     ]
     targets = {
@@ -453,7 +453,7 @@ def _keys_of(noun: str, part: _Part) -> list[str]:
         if key.table in targets
     }
     return (
-        part.identity(*named[:1])
+        part.identity(*matching[:1])
         or [
             part.column(alias, column.name)
             for alias, table in part.tables.items()
@@ -543,7 +543,7 @@ def _rows_lost(part: _Part) -> Iterator[Probe]:
 
 def _date_bounds(part: _Part) -> Iterator[Probe]:
     """Find ranges that end within a day, or a day early or late."""
-    asked = _days(part.asked)
+    days = _days(part.asked)
     bounds = [
         (
             node,
@@ -576,7 +576,7 @@ def _date_bounds(part: _Part) -> Iterator[Probe]:
                 day,
                 first,
                 others,
-                {date(day.year, month, number) + move * _DAY for month, number, move in asked},
+                {date(day.year, month, number) + move * _DAY for month, number, move in days},
             )
         ]
         for odd, inside in [(day, False)] * cut
@@ -590,7 +590,7 @@ def _date_bounds(part: _Part) -> Iterator[Probe]:
         )
         for node, side, kind, value in part.comparisons
         for word, place in (("month", 0), ("day", 1))
-        for numbers in [{each[place] for each in asked}]
+        for numbers in [{each[place] for each in days}]
         if value.is_int
         and _words(side.name) == [word]
         and (number := int(value.name) + _MOVES[kind]) not in numbers
@@ -598,17 +598,17 @@ def _date_bounds(part: _Part) -> Iterator[Probe]:
     )
 
 
-def _right_day(day: date, first: bool, others: list[date], named: set[date]) -> date | None:
+def _right_day(day: date, first: bool, others: list[date], days: set[date]) -> date | None:
     """Return the first or last day that was probably meant, None where this one may be right."""
     whole = [
         one for one in (day - _DAY, day, day + _DAY) if (one if first else one + _DAY).day == 1
     ]
     aligned = all((other + _DAY if first else other).day == 1 for other in others)
-    near = [one for one in (day - _DAY, day + _DAY) if one in named] or [
+    near = [one for one in (day - _DAY, day + _DAY) if one in days] or [
         one for one in whole if aligned
     ]
     # "From May to 1 July" may well end with June.
-    return None if {day} & {*named, *others, *whole} else next(iter(near), None)
+    return None if {day} & {*days, *others, *whole} else next(iter(near), None)
 
 
 # -- units and measures ----------------------------------------------------------------------------
@@ -653,11 +653,11 @@ def _unit_faults(part: _Part) -> Iterator[Probe]:
     """Find factors that do not lead to the unit that the question, or the column's new name, asks
     for.
     """
-    asked, items = (
+    units_asked, items = (
         _units(part.asked),
         [(item, *_unit(item, part)) for item in part.select.expressions],
     )
-    wanted = [unit for before, unit, _ in asked if not before]
+    wanted = [unit for before, unit, _ in units_asked if not before]
     wanted += [
         (one[0] / other[0], one[1] / other[1])
         for one, other in product(wanted, wanted)
@@ -693,7 +693,7 @@ def _unit_faults(part: _Part) -> Iterator[Probe]:
         for meant in [
             [
                 float(before.replace(",", "")) * of[0]
-                for before, of, _ in asked
+                for before, of, _ in units_asked
                 if of[1] == kind and before[:1].isdigit()
             ]
         ]
@@ -740,7 +740,7 @@ def _measure_faults(part: _Part) -> Iterator[Probe]:
     ]
     unread = [each for each in every if fold(each[2].name) not in read]
     for node in part.select.find_all(exp.Sum, exp.Avg, exp.Max, exp.Min):
-        shown, columns, total = (
+        text, columns, total = (
             part.short(node),
             list(node.find_all(exp.Column)),
             isinstance(node, exp.Sum),
@@ -750,13 +750,13 @@ def _measure_faults(part: _Part) -> Iterator[Probe]:
             for each in columns
             if total and _NAMES["price"] & {*_words(each.name)}
         }
-        named = {
+        words_named = {
             word for each in columns for word in _words(each.name) if part.names(word)
         } - _NAMES["general"]
         yield from (
             Probe(
                 "measure",
-                f"{shown} leaves out {column.name}, not {by} in {{0:,}} rows",
+                f"{text} leaves out {column.name}, not {by} in {{0:,}} rows",
                 part.count(f"{part.column(alias, column.name)} <> {by}"),
             )
             for alias, _, column, words in unread
@@ -766,7 +766,7 @@ def _measure_faults(part: _Part) -> Iterator[Probe]:
         yield from (
             Probe(
                 "measure",
-                f"{shown}: {{0:,}} prices are not those of {alias}",
+                f"{text}: {{0:,}} prices are not those of {alias}",
                 part.count(f"{part.column(alias, column.name)} <> {part.text(price)}"),
             )
             for (owner, price), (alias, _, column, _) in product(prices.items(), every)
@@ -776,9 +776,7 @@ def _measure_faults(part: _Part) -> Iterator[Probe]:
             and not part.says("list price")
         )
         yield from (
-            Probe(
-                "measure", f"the question names {alias}.{column.name}, the query measures {shown}"
-            )
+            Probe("measure", f"the question names {alias}.{column.name}, the query measures {text}")
             for alias, table, column, words in unread
             for special in [
                 [
@@ -788,17 +786,17 @@ def _measure_faults(part: _Part) -> Iterator[Probe]:
                 ]
             ]
             if columns and special and "id" not in words and all(map(part.names, special))
-            if named - {*_words(table.bare_name)} < {*special}
+            if words_named - {*_words(table.bare_name)} < {*special}
         )
         yield from (
-            Probe("measure", f"{shown} adds up rates, of which a sum is no figure")
+            Probe("measure", f"{text} adds up rates, of which a sum is no figure")
             for column in columns
             if total and column is node.this and _NAMES["rate"] & {*_words(column.name)}
         )
         yield from (
             Probe(
                 "other_route",
-                f"{shown} differs from {head.name}.{total_column.name} in {{0:,}} of its rows",
+                f"{text} differs from {head.name}.{total_column.name} in {{0:,}} of its rows",
                 f"SELECT COUNT(*) FROM {head.sql_name} AS h JOIN (SELECT {quoted(key.columns[0])}"
                 f" AS k, {part.text(node)} AS s FROM {table.sql_name} AS {quoted(alias)} GROUP BY"
                 f" 1) AS r ON r.k = h.{quoted(key.referenced_columns[0])} WHERE"
@@ -835,15 +833,15 @@ def probes_of(sql: str, question: str = "", *, dialect: str, catalog: Catalog) -
         for each in tree.find_all(exp.Select)
         if not each.find_ancestor(exp.Predicate) and each.args.get("from_")
     ]
-    found: dict[Probe, None] = {}
+    probes: dict[Probe, None] = {}
     for check, select in product(_CHECKS, sources):
         try:
-            found |= dict.fromkeys(
+            probes |= dict.fromkeys(
                 check(_Part(select, tree, question.casefold(), dialect, catalog))
             )
         except Exception:  # sqlglot's trees of odd texts fail in other ways than by its own error
-            found[Probe(check.__name__.strip("_"))] = None
+            probes[Probe(check.__name__.strip("_"))] = None
     return [
-        *(one for one in found if not one.sql),
-        *[one for one in found if one.sql][:MOST_PROBES],
+        *(one for one in probes if not one.sql),
+        *[one for one in probes if one.sql][:MOST_PROBES],
     ]

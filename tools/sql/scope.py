@@ -63,8 +63,8 @@ def cte_of(table: exp.Table, dialect: str) -> exp.Expr | None:
     node: exp.Expr = table
     while (parent := node.parent) is not None:
         if isinstance(parent, exp.With):
-            if (seen := _seen_from_within(parent, node, table, name, dialect)) is not None:
-                return seen
+            if (visible := _seen_from_within(parent, node, table, name, dialect)) is not None:
+                return visible
             # The query that owns this WITH has been dealt with: go on above it.
             node = parent.parent or parent
             continue
@@ -182,19 +182,19 @@ class Scope:
 
     def find(self, name: str, table: str | None = None) -> list[Value]:
         """Return what a column may mean, from the nearest query outwards."""
-        found: list[Value] = []
+        values: list[Value] = []
         other: list[Value] = []
         for one in self.chain():
             sources = [source for source in one.sources if table in (None, source.name)]
             listed = [value for source in sources for value in source.values(name)]
-            found += listed
+            values += listed
             if table is None:
-                found += [value for item, value in one.items if item == name]
+                values += [value for item, value in one.items if item == name]
             if listed and not one.partial:
                 break
             if any(column is None for source in sources for column, _ in source.columns):
                 other = [Value()]  # a function's column may have the name
-        return found and found + other
+        return values and values + other
 
     def any_masked(self) -> bool:
         """Return whether a masked column can be named here."""

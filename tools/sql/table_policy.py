@@ -157,13 +157,13 @@ def load_policy(path: Path) -> TablePolicy:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"the policy file {str(path)!r} cannot be read: {_why(error)}") from error
     try:
-        found = tomllib.loads(text)
+        tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path.name}: {error}") from error
     lines = _Lines(path.name, text)
     values: dict[str, Any] = {}
     places: dict[tuple[str, str], str] = {}
-    for key, value in found.items():
+    for key, value in tables.items():
         if key == "rows":
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ConfigError(
@@ -216,7 +216,7 @@ class _Lines:
         self._name, self._lines = name, text.splitlines()
 
     def place(self, section: str, key: str, entry: str | None = None) -> str:
-        within, at_key, found = "", False, 0
+        within, at_key, line_found = "", False, 0
         for number, line in enumerate(self._lines, 1):
             if header := re.match(r"\s*\[+\s*([^\]\s]+)\s*\]+", line):
                 within, at_key = header[1].strip("\"'"), False
@@ -226,10 +226,10 @@ class _Lines:
                 at_key = (within, begins[1]) == (section, key) or (
                     not within and begins[1] == f"{section}.{key}"
                 )
-                found = number if at_key and not found else found
+                line_found = number if at_key and not line_found else line_found
             if at_key and entry is not None and re.search(rf"""["']{re.escape(entry)}["']""", line):
                 return f"{self._name}, line {number}"
-        return f"{self._name}, line {found}" if found else self._name
+        return f"{self._name}, line {line_found}" if line_found else self._name
 
 
 def _why(error: OSError | UnicodeDecodeError) -> str:

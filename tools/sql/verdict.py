@@ -269,18 +269,18 @@ class Reason:
 
 def reasons(plan: Plan, thresholds: CostThresholds, dialect: str) -> list[Reason]:
     """Return why a query is costly, the gravest first; nothing where it is not."""
-    found = []
+    costs = []
     if plan.pairs > thresholds.pairs:
-        found.append(Reason("pairs", plan.pairs))
+        costs.append(Reason("pairs", plan.pairs))
     elif plan.step_rows > thresholds.pairs:
-        found.append(Reason("rows", plan.step_rows))
+        costs.append(Reason("rows", plan.step_rows))
     if plan.cost is not None and plan.cost > thresholds.postgres_cost:
-        found.append(Reason("cost", plan.cost))
+        costs.append(Reason("cost", plan.cost))
     read = sum(scan.rows for scan in plan.scans)
     most = {"sqlite": thresholds.scan_rows, "duckdb": thresholds.columnar_scan_rows}.get(dialect)
     if most is not None and read > most:
-        found.append(Reason("scan", read))
-    return found
+        costs.append(Reason("scan", read))
+    return costs
 
 
 def product(sizes: Iterable[float]) -> float:

@@ -106,11 +106,11 @@ def _hidden_columns(
 def _open_columns(
     table: Table, hidden: Mapping[tuple[str, str], frozenset[str]], masked: frozenset[str]
 ) -> tuple[Column, ...]:
-    gone = hidden.get((table.schema, table.bare_name), frozenset())
+    denied = hidden.get((table.schema, table.bare_name), frozenset())
     return tuple(
         _as_masked(column) if column.name in masked else column
         for column in table.columns
-        if column.name not in gone
+        if column.name not in denied
     )
 
 
@@ -118,12 +118,12 @@ def _closed_types(reflected: Reflected, tables: Iterable[Table]) -> frozenset[st
     """Return the types of columns that are denied or masked, but for those that an open column has,
     too: a type may list values.
     """
-    seen = {
+    columns_seen = {
         table.name: {column.name for column in table.columns if not column.masked}
         for table in tables
     }
     every = [
-        (column, column.name in seen.get(table.name, ()))
+        (column, column.name in columns_seen.get(table.name, ()))
         for table in reflected.tables
         for column in table.columns
     ]

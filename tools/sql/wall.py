@@ -97,21 +97,19 @@ def check_tokens(sql: str, tokens: list[Token]) -> None:
     It reads `1_000` as `1 AS _000`, `0x1F` as bits, `<=>` as MySQL does.
     """
     for token, after in zip(tokens, [*tokens[1:], None], strict=True):
-        written = sql[token.start : token.end + 1].lower()
+        text = sql[token.start : token.end + 1].lower()
         glued = (
             after is not None
             and after.start == token.end + 1
             and (after.text[:1].isalpha() or after.text[:1] == "_")
         )
-        if (token.token_type == TokenType.NUMBER and glued) or written.startswith(
-            ("0x", "0b", "0o")
-        ):
+        if (token.token_type == TokenType.NUMBER and glued) or text.startswith(("0x", "0b", "0o")):
             place, reason = (
                 line_and_column(sql, token.start),
-                f"the number at {written[:20]!r} can be read in two ways",
+                f"the number at {text[:20]!r} can be read in two ways",
             )
             raise RefusedError("syntax", reason, "write it in plain digits", place=place)
-        if written == "<=>":
+        if text == "<=>":
             place = line_and_column(sql, token.start)
             raise RefusedError(
                 "syntax",
@@ -450,9 +448,9 @@ def _check_table(node: exp.Table, dialect: str, catalog: Catalog) -> None:
         return
     name = node.name
     close = catalog.nearest_tables(name)
-    wanted, exact = fold(name), written_name(node.this, "postgres")
+    folded, exact = fold(name), written_name(node.this, "postgres")
     others = (
-        one for one in catalog.tables if fold(one.bare_name) == wanted and one.bare_name != exact
+        one for one in catalog.tables if fold(one.bare_name) == folded and one.bare_name != exact
     )
     if dialect == "postgres" and (same := next(others, None)) is not None:
         hint = f"a name with capitals needs its quotes: {same.sql_name}"

@@ -47,7 +47,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
 
 
 def card(database: Database, tokens: int, *asked: str) -> Card:
-    made = schema_card(database, tokens=tokens, count=COUNT, asked=asked)
+    made = schema_card(database, tokens=tokens, count=COUNT, questions=asked)
     assert COUNT(made.text) <= tokens
     return made
 
