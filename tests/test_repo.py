@@ -101,12 +101,12 @@ OVER_BUDGET: dict[str, int] = {
     # the parser busy (18); what a request must hold is told its client (5). /edit gives the old
     # question back where the new one is refused (3); /include says what was not left out (3). /edit
     # in an empty thread says that there is no question (2); what is unknown is said once (1).
-    "app": 3_024,
+    "app": 3_005,
 }
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with
 the room; drop it at the budget.
 """
-MOST_FILES = 169
+MOST_FILES = 172
 """Most source files without the analyst."""
 TWICE = {"errors.py", "model.py"}
 """File names that stand in two rooms because the old place still imports, with a warning, until
