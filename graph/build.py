@@ -319,9 +319,10 @@ class _Builder(StateGraph[State, Context, Input, State]):
     def compile(
         self, *args: Any, **kwargs: Any
     ) -> CompiledStateGraph[State, Context, Input, State]:
-        compiled = super().compile(*args, **kwargs)
-        compiled.__class__ = _Editable
-        return compiled
+        # `StateGraph.compile` takes no class: its result becomes an `_Editable` as a shallow copy.
+        editable = _Editable.__new__(_Editable)
+        vars(editable).update(vars(super().compile(*args, **kwargs)))
+        return editable
 
 
 class _Editable(CompiledStateGraph[State, Context, Input, State]):

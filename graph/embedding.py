@@ -17,6 +17,7 @@ from langchain_core.messages import (
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.config import get_config
+from langgraph.constants import CONFIG_KEY_CHECKPOINTER
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.graph.state import CompiledStateGraph
@@ -46,11 +47,13 @@ WHEN_MESSAGES = (
 NO_TEXT_KEYS = "read and write such keys in a node of your own, before and after this one"
 NAMES = [field.name for field in fields(Context)]
 RESUMING = "__pregel_resuming"
-"""LangGraph's key of a nested run's config, which has no public name: the only way to give a child
-new input while its parent is being resumed. A test compares it with LangGraph's own.
+"""LangGraph's key for whether a nested run resumes; it has no public name, and a test compares it
+with LangGraph's own.
+
+Without it a child gets no new input while its parent is being resumed. Writing the input by
+`update_state` and running from there works, also in time travel (by the checkpoint's id). But such
+a run is a deliberate fork for the guard: two parents at once could each leave a branch.
 """
-CHECKPOINTER = "__pregel_checkpointer"
-"""LangGraph's key of the checkpointer that a nested run inherits; the same test compares it."""
 HANDED_BACK = "__is_handoff_back"
 """langgraph-supervisor's mark of a message that says who is active again: nobody said it."""
 
@@ -387,5 +390,5 @@ def _has_memory() -> bool:
     return (
         info is not None
         and info.thread_id is not None
-        and get_config()["configurable"].get(CHECKPOINTER) is not None
+        and get_config()["configurable"].get(CONFIG_KEY_CHECKPOINTER) is not None
     )

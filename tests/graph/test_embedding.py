@@ -16,7 +16,7 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import StructuredTool, tool
-from langgraph._internal._constants import CONFIG_KEY_CHECKPOINTER, CONFIG_KEY_RESUMING
+from langgraph._internal._constants import CONFIG_KEY_RESUMING
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
@@ -44,7 +44,7 @@ from longtable.graph import (
     delete_thread,
     open_persistence,
 )
-from longtable.graph.embedding import CHECKPOINTER, RESUMING, as_agent, as_node, as_tool
+from longtable.graph.embedding import RESUMING, as_agent, as_node, as_tool
 from tests.support.models import ScriptedModel, call, script
 
 CONTEXT = Context(model_limit=8_000)
@@ -182,7 +182,7 @@ def test_a_parent_that_failed_in_mid_turn_is_resumed_and_the_question_is_answere
 
 
 def test_langgraphs_key_for_a_resumed_child_is_the_one_that_is_written_here() -> None:
-    assert (RESUMING, CHECKPOINTER) == (CONFIG_KEY_RESUMING, CONFIG_KEY_CHECKPOINTER)
+    assert RESUMING == CONFIG_KEY_RESUMING
 
 
 def test_an_interrupt_of_a_tool_inside_reaches_the_parents_caller_and_its_answer_comes_back() -> (
