@@ -319,10 +319,8 @@ class _Builder(StateGraph[State, Context, Input, State]):
     def compile(
         self, *args: Any, **kwargs: Any
     ) -> CompiledStateGraph[State, Context, Input, State]:
-        # `StateGraph.compile` takes no class: its result becomes an `_Editable` as a shallow copy.
-        editable = _Editable.__new__(_Editable)
-        vars(editable).update(vars(super().compile(*args, **kwargs)))
-        return editable
+        # As `Pregel.copy` makes one: of the attributes.
+        return _Editable(**vars(super().compile(*args, **kwargs)))
 
 
 class _Editable(CompiledStateGraph[State, Context, Input, State]):
