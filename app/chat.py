@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
@@ -17,6 +17,7 @@ from longtable.app.token_counts import limit_for, limit_needed
 from longtable.app.translations import say
 from longtable.base.errors import THE_MESSAGE, ContextTooLargeError
 from longtable.base.events import ActionRequest, Event
+from longtable.nodes.state import State, values_of
 
 _YES = re.compile(r"(?:y|yes|是|好|批准)[.!。！]?", re.IGNORECASE)
 _NO = re.compile(
@@ -288,12 +289,12 @@ class Chat:
         """Run a slash command."""
         Commands(self).run(text)
 
-    def values(self) -> Mapping[str, Any]:
+    def values(self) -> State:
         """Return the thread's values, empty before its first turn."""
 
-        async def values() -> Mapping[str, Any]:
+        async def values() -> State:
             state = await thread_state(self.session.conversation)
-            return state.values if state.created_at is not None else {}
+            return values_of(state) if state.created_at is not None else {}
 
         return self.runner.run(values())
 

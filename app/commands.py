@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from longtable.app.screen import Screen
     from longtable.app.session import Session
+    from longtable.nodes.state import State
     from longtable.tools.database import QueryResult
 
 COMMANDS = (
@@ -75,7 +76,7 @@ class RunningChat(Protocol):
     session: "Session"
     runner: asyncio.Runner
 
-    def values(self) -> Mapping[str, Any]:
+    def values(self) -> "State":
         """Return the thread's values, empty before its first turn."""
         ...
 

@@ -1,8 +1,7 @@
 """The tokens that a person is shown: of the next call, and the limit that a turn would need."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
 
@@ -14,10 +13,11 @@ from longtable.memory.tokens import PRIMING
 from longtable.memory.view import build_view
 from longtable.nodes.estimate import usage_event
 from longtable.nodes.ingest import NOTE_TOKENS
-from longtable.nodes.state import call_plan_of
+from longtable.nodes.model.call_plans import call_plan_of
+from longtable.nodes.state import State
 
 
-def usage_now(values: Mapping[str, Any], context: Context) -> ContextUsage | None:
+def usage_now(values: State, context: Context) -> ContextUsage | None:
     """Count the next call as the thread is now, None before its first turn."""
     if not values.get("brief"):
         return None
@@ -25,7 +25,7 @@ def usage_now(values: Mapping[str, Any], context: Context) -> ContextUsage | Non
     return usage_event(build_view(call_plan), call_plan.call_config)
 
 
-def limit_needed(values: Mapping[str, Any], context: Context) -> int | None:
+def limit_needed(values: State, context: Context) -> int | None:
     """Return the least model limit that shows the last turn's tool results whole, None when they
     were shown so.
 

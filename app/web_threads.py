@@ -37,7 +37,7 @@ from longtable.base.twins import a_from, in_thread
 from longtable.graph.thread_runner import CompactionEvent, compaction_of
 from longtable.graph.thread_state import StoredThreads, is_pending, leftover_update
 from longtable.graph.transcripts import find_thread
-from longtable.nodes.state import turn_of
+from longtable.nodes.state import turn_of, values_of
 
 Result = TypeVar("Result")
 GRAPH = "longtable"
@@ -157,7 +157,7 @@ async def compact_thread(
         await client.threads.update_state(thread_id, dict(update), as_node="prepare")
     command = {
         "goto": "compact",
-        "update": {"turn": {**turn_of(state.values), "status": "compacting"}},
+        "update": {"turn": {**turn_of(values_of(state)), "status": "compacting"}},
     }
     context = {"owner": owner} if owner else {}
     events: list[Event] = []

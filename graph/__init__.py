@@ -46,7 +46,8 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
     from longtable.memory.policy import CompactionPolicy as CompactionPolicy
     from longtable.memory.spent import Price as Price
     from longtable.nodes.model.context_providers import ContextProvider as ContextProvider
-    from longtable.nodes.state import State as State, next_view as next_view
+    from longtable.nodes.model.call_plans import next_view as next_view
+    from longtable.nodes.state import State as State
     from longtable.nodes.team.modes import Quiz as Quiz, Werewolf as Werewolf, Workflow as Workflow
     from longtable.nodes.team.team import (
         FreeChat as FreeChat,
@@ -99,7 +100,7 @@ _HOMES = {
     "list_threads": "longtable.graph.threads",
     "metadata_of": "longtable.memory.metadata",
     "move_thread": "longtable.graph.threads",
-    "next_view": "longtable.nodes.state",
+    "next_view": "longtable.nodes.model.call_plans",
     "node_thread_id": "longtable.graph.embedding",
     "open_conversation": "longtable.graph.opening",
     "open_persistence": "longtable.graph.persistence",

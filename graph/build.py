@@ -55,7 +55,7 @@ from longtable.nodes.route import (
 )
 from longtable.nodes.run_tools import RunTools
 from longtable.nodes.settle import Footer, Settle
-from longtable.nodes.state import Input, Output, State, Update, applied, turn_of
+from longtable.nodes.state import Input, Output, State, Update, applied, turn_of, values_of
 from longtable.nodes.team.at_once import AtOnce
 from longtable.nodes.team.team import Team, persona_tools, speaking
 from longtable.nodes.turns.failures import reporting
@@ -359,7 +359,7 @@ class _Editable(CompiledStateGraph[State, Context, Input, State]):
         return [
             [
                 (
-                    each._replace(values=edited(each.values or {}, state.values, retired))
+                    each._replace(values=edited(each.values or {}, values_of(state), retired))
                     if writes_messages(each)
                     else each
                 )

@@ -35,15 +35,9 @@ from longtable.memory.thread import Compaction, Edit, Thread
 from longtable.memory.tokens import fingerprint
 from longtable.memory.topics import Topic, current, topics_of, versions
 from longtable.memory.view import CallPlan, View
-from longtable.nodes.state import (
-    UNDER_WAY,
-    call_plan_of,
-    read_messages,
-    thread_of,
-    turn_of,
-    without_footer,
-    without_key,
-)
+from longtable.nodes.model.call_plans import call_plan_of
+from longtable.nodes.records.reducers import read_messages
+from longtable.nodes.state import UNDER_WAY, State, thread_of, turn_of, without_footer, without_key
 from longtable.nodes.turns.failures import FAILED, exclusions, request_in
 from longtable.tools.cells import html_table
 
@@ -296,7 +290,7 @@ class CompactionPreview:
     """
 
 
-def preview_of(values: Mapping[str, Any], context: Context) -> CompactionPreview | None:
+def preview_of(values: State, context: Context) -> CompactionPreview | None:
     """Return what compacting now would do, None when there is nothing to compact. Pure."""
     call_plan = call_plan_of(values, context)
     plan = plan_compaction(call_plan, "asked")

@@ -8,13 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from typing_extensions import TypedDict
 
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, DatabaseError, UnknownModelError
@@ -22,7 +20,15 @@ from longtable.memory.limits import encoding_name, model_limit
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.rounds import described_in
 from longtable.memory.tokens import counter
-from longtable.nodes.state import Schema, StoredConfig, StoredVoice, thread_of, turn_of
+from longtable.nodes.state import (
+    Schema,
+    SchemaChange,
+    State,
+    StoredConfig,
+    StoredVoice,
+    thread_of,
+    turn_of,
+)
 from longtable.nodes.team.team import Persona, Team
 from longtable.tools.catalog import Catalog
 from longtable.tools.cells import clean, clip
@@ -74,22 +80,10 @@ EARLIER = (
     " longer hold."
 )
 
-Configure = Callable[[Context, Mapping[str, Any]], "tuple[StoredConfig, SchemaChange | None]"]
+Configure = Callable[[Context, State], "tuple[StoredConfig, SchemaChange | None]"]
 """Returns the call config of a thread, by the run's settings and the thread's values, and what
 changed of the schema.
 """
-
-
-class SchemaChange(TypedDict):
-    """The mark of the message that opens a turn before which the schema changed."""
-
-    changed: list[str]
-    new: list[str]
-    gone: list[str]
-    listing: bool
-    """Lists of tables are stale."""
-    all: bool
-    """More tables changed than are named."""
 
 
 def call_configs(
@@ -146,9 +140,7 @@ def call_configs(
             apart=names.mode.apart(persona.id),
         )
 
-    def config(
-        context: Context, values: Mapping[str, Any]
-    ) -> tuple[StoredConfig, SchemaChange | None]:
+    def config(context: Context, values: State) -> tuple[StoredConfig, SchemaChange | None]:
         choice = context.model or ""
         if choice not in models:
             raise UnknownModelError(name=choice, known=", ".join(filter(None, models)))

@@ -60,9 +60,10 @@ from longtable.memory.spent import Price, Spent, added, price_rows
 from longtable.memory.thread import Thread
 from longtable.memory.topics import SectionHit, find_section, visible_topics
 from longtable.nodes.ingest import Question
+from longtable.nodes.model.call_plans import call_plan_of
 from longtable.nodes.records.archive_store import StoreArchive
 from longtable.nodes.records.audit import AuditEntry
-from longtable.nodes.state import call_plan_of, thread_of, turn_of
+from longtable.nodes.state import thread_of, turn_of
 from longtable.tools.charts.chart_tool import Chart, chart_of
 from longtable.tools.database import Database, QueryResult
 

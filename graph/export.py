@@ -23,7 +23,8 @@ from longtable.memory.archive import decode_message, encode_message
 from longtable.memory.merging import merged_count
 from longtable.memory.summary import language_of
 from longtable.memory.transcript_text import Draw, Drawing, to_html, to_markdown
-from longtable.nodes.state import Turn, next_view
+from longtable.nodes.model.call_plans import next_view
+from longtable.nodes.state import Turn
 from longtable.tools.charts.chart_tool import chart_of, embedded_svg
 
 if TYPE_CHECKING:

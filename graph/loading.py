@@ -31,7 +31,7 @@ from longtable.base.errors import (
     ThreadNotFoundError,
 )
 from longtable.memory.archive import DAMAGED
-from longtable.nodes.state import thread_of, turn_of
+from longtable.nodes.state import State, thread_of, turn_of
 
 _FIELDS = {
     (kind.__module__, kind.__name__): (kind, frozenset(kind.model_fields))
@@ -248,7 +248,7 @@ def log_damaged(error: DamagedThreadError) -> None:
     _log.warning("%s", error)
 
 
-def check_values(values: Mapping[str, Any]) -> None:
+def check_values(values: State) -> None:
     """Raise `ValueError` or the like where a thread's state lacks what every state has: msgpack
     also decodes damaged bytes.
     """

@@ -72,8 +72,9 @@ from longtable.memory.rounds import all_calls
 from longtable.memory.stamps import mark_of
 from longtable.memory.transcript_text import safe_html
 from longtable.memory.voices import VOICE
+from longtable.nodes.model.call_plans import next_view
 from longtable.nodes.records.thread_index import may_see
-from longtable.nodes.state import UNDER_WAY, VOICE_TASK, Input, State, Turn, next_view, turn_of
+from longtable.nodes.state import UNDER_WAY, VOICE_TASK, Input, State, Turn, turn_of, values_of
 from longtable.tools.cells import clip, html_table
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ class RunReader:
                     yield from self._questions(update)
                     continue
                 if node in (VOICE_TASK, "respond"):
-                    self.done.add(turn_of(update or {}).get("voice", ""))
+                    self.done.add(turn_of(cast("Update", update or {})).get("voice", ""))
                 if node == VOICE_TASK:
                     continue
                 yield from self._update(node, update)
@@ -259,7 +260,7 @@ class ThreadRunner:
         state = state or self.state()
         if state.created_at is None:
             raise ThreadNotFoundError(self.thread_id)
-        return state.values
+        return values_of(state)
 
     def resting(self, state: StateSnapshot) -> Values:
         """Return the values of a thread without an unfinished turn. Raises `TurnPendingError`."""

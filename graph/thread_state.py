@@ -26,11 +26,11 @@ from longtable.memory.thread import Compaction, Thread
 from longtable.nodes.approve import decisions_of
 from longtable.nodes.records.archive_store import read_compactions
 from longtable.nodes.records.thread_index import owner_of
-from longtable.nodes.state import Input, State, turn_of, without_key
+from longtable.nodes.state import Input, State, turn_of, values_of, without_key
 from longtable.nodes.turns.failures import FAILED
 
 Graph = CompiledStateGraph[State, Context, Input, State]
-Values = Mapping[str, Any]
+Values = State
 Update = State
 """The channels that change."""
 OWNER = "longtable_owner"
@@ -148,7 +148,7 @@ def load_state(graph: Graph, config: RunnableConfig) -> StateSnapshot:
     with reading(graph, thread_id):
         state = graph.get_state(config)
     with readable(thread_id):
-        check_values(state.values)
+        check_values(values_of(state))
     return state
 
 
@@ -170,13 +170,15 @@ def is_pending(state: StateSnapshot) -> bool:
     """
     # A refusal, of an input or by the provider, is raised by the last step, which stays undone
     # then.
-    closed = {"prepare", "settle"} if turn_of(state.values).get("status") in CLOSED else {"prepare"}
+    closed = (
+        {"prepare", "settle"} if turn_of(values_of(state)).get("status") in CLOSED else {"prepare"}
+    )
     return any(task.name not in closed for task in state.tasks)
 
 
 def is_failed(state: StateSnapshot) -> bool:
     """Return whether the newest turn was closed as failed and can be run again."""
-    return "failure" in turn_of(state.values)
+    return "failure" in turn_of(values_of(state))
 
 
 def waits_for_the_model(state: StateSnapshot) -> bool:
@@ -211,7 +213,7 @@ def leftover_update(state: StateSnapshot) -> Update | None:
     """
     if not state.tasks or is_pending(state):
         return None
-    turn = without_key(turn_of(state.values), "refusal")
+    turn = without_key(turn_of(values_of(state)), "refusal")
     return {"turn": {**turn, "status": FAILED if "failure" in turn else "answered"}}
 
 
@@ -304,7 +306,7 @@ def answer_command(
     waiting = next((one for one in questions if bool(one.actions) == decisions), questions[0])
     if waiting.actions and decisions:
         answer = {"decisions": list(answer)}
-    if waiting.actions and "approval" in turn_of(state.values):
+    if waiting.actions and "approval" in turn_of(values_of(state)):
         # An interrupt of somebody's own tool may allow other decisions.
         decisions_of(answer, waiting.actions)
     return Command(resume={waiting.id: answer})
@@ -314,7 +316,7 @@ def rejection(state: StateSnapshot) -> Update:
     """Return the update that rejects all calls of a turn that waits for approval, for the person
     goes on; empty for any other turn.
     """
-    turn = turn_of(state.values)
+    turn = turn_of(values_of(state))
     if "approval" not in turn or not waiting_in(state):
         return {}
     return {

@@ -5,7 +5,7 @@ a store.
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.messages import BaseMessage
 from langgraph.store.base import GetOp, PutOp
@@ -30,7 +30,7 @@ from longtable.memory.stamps import EXCLUDED, marked, turn_number
 from longtable.memory.thread import Compaction, Edit, Thread
 from longtable.nodes.records.archive_store import StoreArchive, keep_originals, write_compactions
 from longtable.nodes.records.thread_index import entry_of, may_see, owner_of, title_of
-from longtable.nodes.state import Turn, thread_of, turn_of
+from longtable.nodes.state import State, Turn, thread_of, turn_of, values_of
 
 PAGE = 1_000
 """Archived messages read at once."""
@@ -68,7 +68,7 @@ class ThreadRecord:
         return Thread(self.messages[self.archived :], self.compactions, self.edits, self.archived)
 
     @property
-    def values(self) -> Json:
+    def values(self) -> State:
         """Return the state its live part is stored as."""
         archive = {"archive": {"count": self.archived}} if self.archived else {}
         turn = {"turn": self.turn} if self.turn else {}
@@ -77,12 +77,8 @@ class ThreadRecord:
             "compactions": list(self.compactions),
             "edits": list(self.edits),
         }
-        return {
-            **{name: value for name, value in lists.items() if value},
-            **archive,
-            **turn,
-            **self.channels,
-        }
+        live = {name: value for name, value in lists.items() if value}
+        return cast("State", {**live, **archive, **turn, **self.channels})
 
     @property
     def shown(self) -> list[BaseMessage]:
@@ -148,7 +144,7 @@ def load_thread(
 def _whole(
     threads: StoredThreads, thread_id: str, state: StateSnapshot, entry: Json
 ) -> ThreadRecord:
-    thread = thread_of(state.values)
+    thread = thread_of(values_of(state))
     # A thread that was being reduced when the process died has no state: its archive holds all, the
     # index says how much.
     archived = thread.archived if is_stored(state) else int(entry.get(REDUCING) or 0)
@@ -166,7 +162,7 @@ def _whole(
         retired=threads.retired_compactions(thread_id, thread),
         compactions=thread.compactions,
         edits=thread.edits,
-        turn=turn_of(state.values),
+        turn=turn_of(values_of(state)),
         channels={name: dict(state.values[name]) for name in CHANNELS if state.values.get(name)},
     )
 

@@ -38,7 +38,8 @@ from longtable.graph.thread_state import (
 from longtable.memory.stamps import marks_of, turn_number, unmarked
 from longtable.nodes.inbox import Inbox, InboxMessage, steered_event
 from longtable.nodes.ingest import Question, answer_to, check_input
-from longtable.nodes.state import Input, call_plan_of, thread_of, turn_of
+from longtable.nodes.model.call_plans import call_plan_of
+from longtable.nodes.state import Input, thread_of, turn_of, values_of
 from longtable.nodes.turns.failures import ending_with_failed
 
 Events = AsyncGenerator[Event, None]
@@ -150,7 +151,7 @@ def _is_known(runner: ThreadRunner, question: Question | None) -> bool:
         return False
     return (
         answer_to(
-            question.id, thread_of(runner.state().values), runner.graph.store, runner.thread_id
+            question.id, thread_of(values_of(runner.state())), runner.graph.store, runner.thread_id
         )[0]
         is not None
     )
@@ -175,7 +176,7 @@ def _continuation(
     messages = messages_of_turn(state)
     if message is not None:
         known, earlier = answer_to(
-            str(message.id), thread_of(state.values), runner.graph.store, runner.thread_id
+            str(message.id), thread_of(values_of(state)), runner.graph.store, runner.thread_id
         )
         if known is not None and known.content != message.content:
             raise ConfigError(
@@ -183,7 +184,7 @@ def _continuation(
                 " message an id of its own"
             )
         if earlier is not None and not (
-            is_pending(state) and turn_number(earlier) == turn_of(state.values).get("number")
+            is_pending(state) and turn_number(earlier) == turn_of(values_of(state)).get("number")
         ):
             return AnswerEvent(
                 type="answer",
@@ -338,7 +339,7 @@ def rest_of(messages: Sequence[BaseMessage], state: StateSnapshot, error: Thread
     If other turns came after its messages, these move to the end of the transcript, and what it had
     written leaves it. Raises `error` if they are part of a compaction by now.
     """
-    thread, newest = thread_of(state.values), turn_of(state.values)
+    thread, newest = thread_of(values_of(state)), turn_of(values_of(state))
     places = {message.id: place for place, message in enumerate(thread.messages)}
     if not messages:  # they were still on their way in when the turn was resumed
         if not is_pending(state):
@@ -377,8 +378,8 @@ def messages_of_turn(state: StateSnapshot) -> list[BaseMessage]:
     """Return the user messages of a thread's newest turn, none while they are on their way in."""
     if any(task.name in {"__start__", "ingest"} for task in state.tasks):
         return []
-    number = turn_of(state.values).get("number")
-    messages = thread_of(state.values).messages
+    number = turn_of(values_of(state)).get("number")
+    messages = thread_of(values_of(state)).messages
     return [each for each in messages if each.type == "human" and turn_number(each) == number]
 
 
@@ -395,7 +396,7 @@ async def _steered_in(runner: ThreadRunner, message: HumanMessage, *, wait: bool
     async with AsyncExitStack() as stack:
         stack.enter_context(storage_errors())
         if not (free and await _is_alone(runner, stack)):
-            number = _checked(runner, message, (await runner.work(runner.state)).values)
+            number = _checked(runner, message, values_of(await runner.work(runner.state)))
             key = f"{time.time_ns():020}-{uuid.uuid4().hex[:12]}"
             posted = InboxMessage(key, message, detached=not (wait and free))
             await runner.work(lambda: inbox.post(posted))
@@ -406,7 +407,7 @@ async def _steered_in(runner: ThreadRunner, message: HumanMessage, *, wait: bool
                     break
                 await pause(seconds, runner.how)
             if not posted.detached:
-                number = _turn_with(message, (await runner.work(runner.state)).values)
+                number = _turn_with(message, values_of(await runner.work(runner.state)))
             if joined or number:
                 if not joined:
                     await runner.work(lambda: inbox.delete([key]))

@@ -3,7 +3,7 @@ builds the plan of the call once.
 """
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -18,6 +18,7 @@ from longtable.memory.stamps import STEERED
 from longtable.memory.view import CallPlan, View
 from longtable.nodes.inbox import receive, steered_event
 from longtable.nodes.ingest import stamp
+from longtable.nodes.model.call_plans import call_plan_of
 from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.state import (
@@ -26,7 +27,6 @@ from longtable.nodes.state import (
     Update,
     Usage,
     applied,
-    call_plan_of,
     failed_at,
     thread_of,
     turn_of,
@@ -64,9 +64,7 @@ class CallPlans:
     team: Team | None = None
     kept: BoundedCache[str, _Kept] = field(default_factory=lambda: BoundedCache(KEPT_PLANS))
 
-    def of(
-        self, values: Mapping[str, Any], runtime: Runtime[Context], *, shared: bool = False
-    ) -> CallPlan:
+    def of(self, values: State, runtime: Runtime[Context], *, shared: bool = False) -> CallPlan:
         """Return the plan of the next call; `shared`: as a compaction sees it, which serves all
         voices of a team.
         """
@@ -89,7 +87,7 @@ class CallPlans:
         plan = self._made(values, context, shared=shared)
         return self.kept.put(thread_id, _Kept(made_of, ceiling, voice, context, plan)).plan
 
-    def _made(self, values: Mapping[str, Any], context: Context, *, shared: bool) -> CallPlan:
+    def _made(self, values: State, context: Context, *, shared: bool) -> CallPlan:
         plan = call_plan_of(values, context, shared=shared)
         voice = plan.call_config.voice
         if self.team is None or voice is None or voice.id not in self.team.personas:

@@ -53,6 +53,7 @@ from longtable.memory.thread import Thread, with_sent_name
 from longtable.memory.view import CallPlan, must_stay
 from longtable.memory.voices import VOICE
 from longtable.nodes.inbox import InboxMessage, receive, steered_event
+from longtable.nodes.model.call_plans import call_config_of
 from longtable.nodes.records.archive_store import StoreArchive
 from longtable.nodes.records.thread_index import (
     entry_of,
@@ -67,11 +68,11 @@ from longtable.nodes.state import (
     ANSWERED,
     UNDER_WAY,
     InputRefusal,
+    SchemaChange,
     State,
     StoredConfig,
     Turn,
     Update,
-    call_config_of,
     thread_of,
     turn_of,
     with_last,
@@ -162,7 +163,7 @@ class Ingest:
     error.
     """
 
-    brief: Callable[[Context, Mapping[str, Any]], tuple[StoredConfig, Mapping[str, Any] | None]]
+    brief: Callable[[Context, State], tuple[StoredConfig, SchemaChange | None]]
     """Gives what surrounds each call, and the mark of a change of the database's schema."""
     clock: Callable[[], datetime]
     rate_limit: RateLimit | None = None
@@ -224,11 +225,11 @@ class Ingest:
                 "turn": {**before, "status": ANSWERED},
             }
         try:
-            learned = {"brief": brief, "learned": update.get("learned", state.get("learned"))}
+            learned = update.get("learned", state.get("learned", {}))
             check_input(
                 new,
                 context,
-                CallPlan(thread, call_config_of(learned, context)),
+                CallPlan(thread, call_config_of({"brief": brief, "learned": learned}, context)),
                 None if embedded else self.limits,
             )
             if self.rate_limit:
@@ -319,7 +320,7 @@ def _with_inbox(
 
 
 def _with_schema_change(
-    message: BaseMessage, change: Mapping[str, Any], runtime: Runtime[Context]
+    message: BaseMessage, change: SchemaChange, runtime: Runtime[Context]
 ) -> BaseMessage:
     """Return the message that opens the turn with the mark of a changed schema, and send the
     event.

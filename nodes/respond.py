@@ -29,6 +29,7 @@ from longtable.memory.stamps import unmarked
 from longtable.memory.view import CallPlan, View
 from longtable.nodes.estimate import CallPlans, usage_figures
 from longtable.nodes.ingest import stamp
+from longtable.nodes.model.call_plans import calibration_of
 from longtable.nodes.model.caller import Answerer, Caller, without_tools
 from longtable.nodes.model.context_providers import (
     ContextProviders,
@@ -46,7 +47,6 @@ from longtable.nodes.state import (
     TurnStatus,
     Update,
     Usage,
-    calibration_of,
     newest_language,
     thread_of,
     turn_of,

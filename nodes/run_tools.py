@@ -501,7 +501,7 @@ engine and may quote a cell.
 """
 
 
-def is_private(state: Mapping[str, Any], context: Context) -> bool:
+def is_private(state: State, context: Context) -> bool:
     """Return whether cells are withheld in this turn: as its settings say, also where it is resumed
     under others.
     """

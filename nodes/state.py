@@ -2,44 +2,20 @@
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated, Any, Literal, NotRequired, cast
 
-from langchain_core.messages import (
-    AIMessage,
-    AIMessageChunk,
-    AnyMessage,
-    BaseMessage,
-    BaseMessageChunk,
-    HumanMessage,
-    HumanMessageChunk,
-    RemoveMessage,
-    SystemMessage,
-    SystemMessageChunk,
-    ToolMessage,
-    ToolMessageChunk,
-    convert_to_messages,
-    message_chunk_to_message,
-)
+from langchain_core.messages import AnyMessage, BaseMessage
 from langgraph.channels.delta import DeltaChannel
-from langgraph.graph.message import REMOVE_ALL_MESSAGES
-from pydantic import ValidationError
+from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
-from longtable.base.context import Context
 from longtable.base.events import PinsChanged, UsageFigures
-from longtable.memory.call_config import Calibration, CallConfig
 from longtable.memory.pins import Pin, PinEnd
-from longtable.memory.policy import CompactionPolicy
-from longtable.memory.reasoning import reasoning_sent
 from longtable.memory.rounds import is_users
-from longtable.memory.stamps import is_copy, mark_of, marks_of
-from longtable.memory.stamps import merged as merged_fields
+from longtable.memory.stamps import mark_of
 from longtable.memory.summary import language_of
 from longtable.memory.thread import Compaction, Edit, Thread
-from longtable.memory.tokens import fingerprint
-from longtable.memory.view import CallPlan, build_view
-from longtable.memory.voices import Voice
+from longtable.nodes.records.reducers import append_records, keep_latest, merge_messages
 
 ANSWERED: Literal["answered"] = "answered"
 NOBODY: Literal["nobody"] = "nobody"
@@ -50,22 +26,6 @@ UNDER_WAY = ("running", "overflow", "again")
 """What the record of a turn has for `status` until it is closed: "overflow" and "again" count and
 ask once more.
 """
-ROLES = {"user", "human", "assistant", "ai", "system", "tool"}
-_MESSAGES: tuple[type[BaseMessage], ...] = (
-    HumanMessage,
-    AIMessage,
-    SystemMessage,
-    ToolMessage,
-    RemoveMessage,
-)
-_CHUNKS: tuple[type[BaseMessage], ...] = (
-    HumanMessageChunk,
-    AIMessageChunk,
-    SystemMessageChunk,
-    ToolMessageChunk,
-)
-_CLASSES = {kind.model_fields["type"].default: kind for kind in (*_MESSAGES, *_CHUNKS)}
-"""Message classes by the `type` that their dicts hold."""
 SELDOM = ("compactions", "edits", "archive", "learned", "brief")
 """Channels that most turns do not write."""
 FOOTER = "footer"
@@ -76,121 +36,6 @@ stay few.
 """
 REFRESH_TURNS = 32
 """Turns after which these are stored whole again; `messages` is about as often."""
-
-
-def merge_messages(state: list[BaseMessage], writes: Sequence[Any]) -> list[BaseMessage]:
-    """Upsert messages by id, in order; the reducer of `messages`.
-
-    Deterministic and batching-invariant, as a delta channel replays its writes:
-    `merge(merge(s, a), b) == merge(s, a + b)`. LangGraph adds ids to the messages it gets; one that
-    still has none (a bare string or tuple) gets an id made from its place and content. An accepted
-    message is not overwritten by input that repeats its id: a resent message is a duplicate; a
-    deliberate edit carries the stamp of the message it was copied from, and its metadata merges
-    field by field. `RemoveMessage` takes a message out, with `REMOVE_ALL_MESSAGES` all before it;
-    an unknown id is no error, for the removal may be replayed.
-    """
-    try:
-        merged = {message.id: message for message in state}
-    except AttributeError:  # a server restores dicts
-        merged = {message.id: message for message in map(_message, state)}
-    for message in (message for write in writes for message in read_messages(write)):
-        if isinstance(message, RemoveMessage):
-            merged = {} if message.id == REMOVE_ALL_MESSAGES else merged
-            merged.pop(message.id, None)
-            continue
-        if not message.id:
-            message = message.model_copy(update={"id": _made_id(message, merged)})
-        known = merged.get(message.id)
-        if known is None or not marks_of(known):
-            merged[message.id] = message
-        elif is_copy(message, known):
-            merged[message.id] = merged_fields(known, message)
-    return list(merged.values())
-
-
-def read_messages(write: Any) -> list[BaseMessage]:
-    """Return the messages of one write, in whatever form LangGraph takes them."""
-    messages = map(_message, _items(write))
-    return [
-        message_chunk_to_message(each) if isinstance(each, BaseMessageChunk) else each
-        for each in messages
-    ]
-
-
-def _message(item: Any) -> BaseMessage:
-    """Return a message, also from its dict: a server stores its messages as dicts.
-
-    `convert_to_messages` knows some fields only and puts the others (`usage_metadata`,
-    `invalid_tool_calls`) into `additional_kwargs`. Here only keys that are no field go there: what
-    stands there counts towards a request's size.
-    """
-    if isinstance(item, BaseMessage):
-        return item
-    kind = (
-        _CLASSES.get(str(item.get("type")))
-        if isinstance(item, dict) and "content" in item and "role" not in item
-        else None
-    )
-    if kind is None:
-        if not isinstance(item, dict | str | list | tuple):  # a damaged row
-            raise ValueError(
-                "a message must be a message, a dict, a text or a pair, found"
-                f" {type(item).__name__}"
-            )
-        return convert_to_messages([item])[0]
-    fields = {name: value for name, value in item.items() if name in kind.model_fields}
-    others = {name: value for name, value in item.items() if name not in fields}
-    try:
-        extra = {**others, **(item.get("additional_kwargs") or {})}
-        return kind(
-            **{
-                **fields,
-                "content": "" if item["content"] is None else item["content"],
-                "additional_kwargs": extra,
-            }
-        )
-    except (ValidationError, TypeError):
-        # A client's, in another shape: tool calls as OpenAI has them.
-        return convert_to_messages([item])[0]
-
-
-def _made_id(message: BaseMessage, known: Mapping[str | None, BaseMessage]) -> str:
-    place = len(known)
-    while (new_id := f"at-{place}-{fingerprint(message).hex()[:12]}") in known:
-        place += 1  # a removal made the count repeat: never overwrite what is there
-    return new_id
-
-
-def _items(write: Any) -> Sequence[Any]:
-    # A bare ("user", "hi") comes back from a checkpoint as ["user", "hi"]: both are one message.
-    if isinstance(write, list | tuple):
-        pair = (
-            len(write) == 2 and all(isinstance(part, str) for part in write) and write[0] in ROLES
-        )
-        return [tuple(write)] if pair else list(write)
-    return [write]
-
-
-def append_records(state: list[Any], writes: Sequence[Any]) -> list[Any]:
-    """Append records by id, each once; the reducer of `compactions` and `edits`. One that
-    `replaces` others takes their place.
-    """
-    merged: dict[str, Any] = {record["id"]: record for record in state}
-    for record in (record for write in writes for record in _items(write)):
-        if replaced := set(record.get("replaces", ())):
-            before = next((i for i, id_ in enumerate(merged) if id_ in replaced), len(merged))
-            rest = [other for id_, other in merged.items() if id_ not in replaced]
-            merged = {each["id"]: each for each in [*rest[:before], record, *rest[before:]]}
-        else:
-            merged.setdefault(record["id"], record)
-    return list(merged.values())
-
-
-def keep_latest(state: dict[str, Any], writes: Sequence[Any]) -> dict[str, Any]:
-    """Return the newest value; the reducer of what seldom changes, on a delta channel so that it is
-    written only when it does.
-    """
-    return writes[-1] if writes else state
 
 
 def refresh_update(values: Mapping[str, Any], turn: int) -> "Update":
@@ -353,6 +198,18 @@ class Schema(TypedDict, total=False):
     """A line for the model about a change in this thread."""
 
 
+class SchemaChange(TypedDict):
+    """The mark of the message that opens a turn before which the schema changed."""
+
+    changed: list[str]
+    new: list[str]
+    gone: list[str]
+    listing: bool
+    """Lists of tables are stale."""
+    all: bool
+    """More tables changed than are named."""
+
+
 class StoredVoice(TypedDict):
     """What surrounds the calls of one persona, where it differs from the thread's."""
 
@@ -478,7 +335,12 @@ class Output(TypedDict):
     messages: Annotated[list[AnyMessage], DeltaChannel(merge_messages)]
 
 
-def thread_of(values: Mapping[str, Any]) -> Thread:
+def values_of(snapshot: StateSnapshot) -> State:
+    """Return the values of a stored state, which LangGraph types as any."""
+    return cast("State", snapshot.values)
+
+
+def thread_of(values: State) -> Thread:
     """Return a thread as memory sees it, empty where there is nothing yet."""
     return Thread(
         messages=(
@@ -488,7 +350,7 @@ def thread_of(values: Mapping[str, Any]) -> Thread:
         ),
         compactions=values.get("compactions") or [],
         edits=values.get("edits") or [],
-        archived=(values.get("archive") or {}).get("count", 0),
+        archived=values["archive"]["count"] if values.get("archive") else 0,
     )
 
 
@@ -507,11 +369,11 @@ def failed_at(turn: Turn) -> int | None:
     return max(turn.get("breaker") or 0, turn.get("skipped") or 0) or None
 
 
-def turn_of(values: Mapping[str, Any]) -> Turn:
+def turn_of(values: State | Update) -> Turn:
     """Return the running turn's record, empty before the first. Do not change it: a new record is
     written by a node.
     """
-    return cast("Turn", values.get("turn") or {})
+    return values.get("turn") or {}
 
 
 def is_ahead(state: State) -> bool:
@@ -550,94 +412,6 @@ def with_last(turn: Turn, messages: Sequence[BaseMessage]) -> Turn:
     adds messages says so here.
     """
     return {**turn, "last": messages[-1].id} if messages else turn
-
-
-def call_plan_of(values: Mapping[str, Any], context: Context, *, shared: bool = False) -> CallPlan:
-    """Return the next call of a thread before anything gives way; `shared`: as a compaction sees
-    it, see `call_config_of`.
-    """
-    return CallPlan(thread_of(values), call_config_of(values, context, shared=shared))
-
-
-def calibration_of(values: Mapping[str, Any]) -> Calibration:
-    """Return what the thread's provider taught about its counting."""
-    return Calibration.from_json(values.get("learned") or {})
-
-
-def call_config_of(
-    values: Mapping[str, Any], context: Context, *, shared: bool = False
-) -> CallConfig:
-    """Return the call config of a thread's next call: the stored one, with this run's settings on
-    top.
-
-    With a team, that of the voice which is asked; between turns, or where `shared` (a compaction
-    serves all voices), that of the voice with least room, which then hears all.
-    """
-    brief, turn = values.get("brief") or {}, turn_of(values)
-    if not (voices := brief.get("voices")):
-        return _call_config(values, context, brief)
-    id_ = turn.get("voice", "")
-    if id_ in voices and turn.get("status") in UNDER_WAY and not shared:
-        apart = turn.get("number", 0) if voices[id_]["apart"] else 0
-        words = {word: other for other, each in voices.items() for word in each["words"]}
-        names = {other: each["name"] for other, each in voices.items()}
-        voice = Voice(id=id_, names=names, words=words, rounds=voices[id_]["rounds"], apart=apart)
-        return replace(_call_config(values, context, brief, voices[id_]), voice=voice)
-    configs = [_call_config(values, context, brief, each) for each in voices.values()]
-    return min(configs, key=lambda config: config.threshold_tokens - config.around_tokens)
-
-
-def _call_config(
-    values: Mapping[str, Any],
-    context: Context,
-    brief: Mapping[str, Any],
-    voice: StoredVoice | None = None,
-) -> CallConfig:
-    about = {**brief, **(voice or {})}
-    turn, learned = turn_of(values), calibration_of(values)
-    if voice is not None and voice["own_model"]:
-        learned = Calibration()  # what one provider taught says nothing of another
-    limit = (
-        (None if voice is not None and voice["own_model"] else context.model_limit)
-        or about.get("limit")
-        or 0
-    )
-    own = "" if voice is None else voice["system"]
-    with_data = voice is None or voice["has_data"]
-    system = (context.system_prompt or brief.get("system")) if with_data else ""
-    return CallConfig(
-        system="\n\n".join(
-            filter(None, [own, system, schema_text(brief.get("schema")) if with_data else ""])
-        ),
-        tool_tokens=about.get("tool_tokens", 0),
-        limit=min(limit, learned.limit or limit),
-        encoding=about.get("encoding") or "o200k_base",
-        policy=CompactionPolicy.from_json(brief.get("policy") or {}),
-        # A ceiling holds for the turn that met it.
-        ceiling=turn.get("ceiling") if turn.get("status") in UNDER_WAY else None,
-        factor=learned.factor,
-        window=brief.get("window"),
-        pin_tools=about.get("pin_tools", False),
-        reasoning=reasoning_sent(str(about.get("model") or "")),
-    )
-
-
-def schema_text(schema: Mapping[str, Any] | None) -> str:
-    """Return what of a database's schema stands below the system prompt: that it has changed, and
-    its card.
-    """
-    return "\n".join(filter(None, [schema.get("note"), schema.get("card")])) if schema else ""
-
-
-def next_view(values: Mapping[str, Any], context: Context | None = None) -> list[BaseMessage]:
-    """Return exactly the messages the next model call of this thread would be sent.
-
-    `values`: a thread's state, as `graph.get_state(config).values` gives it. Pure: same input, same
-    view. A thread that never ran has no brief yet: its view is empty.
-    """
-    if not values.get("brief"):
-        return []
-    return build_view(call_plan_of(values, context or Context())).messages
 
 
 def pin_changes(pins: Sequence[Pin], ends: Sequence[PinEnd]) -> tuple[list[Edit], PinsChanged]:

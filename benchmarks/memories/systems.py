@@ -5,7 +5,7 @@ langmem's SummarizationNode.
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
@@ -21,7 +21,7 @@ from longtable.graph import Context, Database, build_graph
 from longtable.graph.persistence import Persistence
 from longtable.memory.thread import Compaction
 from longtable.memory.tokens import counter
-from longtable.nodes.state import thread_of
+from longtable.nodes.state import State, thread_of, values_of
 
 with warnings.catch_warnings():
     # Langmem 0.0.30 imports names that LangGraph has moved.
@@ -153,8 +153,8 @@ class Longtable:
             thread.messages[thread.live[1] : self.records()[-1]["length"] - thread.archived]
         )
 
-    def _values(self) -> dict[str, Any]:
-        return cast("dict[str, Any]", self.app.get_state(CONFIG).values)
+    def _values(self) -> State:
+        return values_of(self.app.get_state(CONFIG))
 
 
 class LangChain:

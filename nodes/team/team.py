@@ -21,7 +21,7 @@ from longtable.memory.policy import CompactionPolicy
 from longtable.memory.rounds import all_calls
 from longtable.memory.stamps import mark_of, marked, turn_number
 from longtable.memory.voices import EVERYBODY, VOICE, fold, mentions_in
-from longtable.nodes.state import NOBODY, UNDER_WAY, Turn, turn_of, without_key
+from longtable.nodes.state import NOBODY, UNDER_WAY, State, Turn, turn_of, without_key
 
 MODE = "mode"
 """Mark of a team's answer: the mode's name and its state after it, as plain JSON."""
@@ -404,7 +404,7 @@ def with_mode(
     )
 
 
-def speaking(runtime: Runtime[Context], state: Mapping[str, Any]) -> Runtime[Context]:
+def speaking(runtime: Runtime[Context], state: State) -> Runtime[Context]:
     """Return the runtime whose events name the voice that is asked, where there is a team."""
     turn = turn_of(state)
     voice = turn.get("voice") if turn.get("status") in UNDER_WAY else None

@@ -23,8 +23,10 @@ from longtable.graph.threads import delete_thread, import_thread
 from longtable.graph.transcripts import load_thread
 from longtable.memory.merging import KEEP, MERGE_AT, merge_of, merged_count, unmerged
 from longtable.memory.thread import Compaction
+from longtable.nodes.model.call_plans import call_config_of
 from longtable.nodes.records.archive_store import read_compactions, retire_compactions
-from longtable.nodes.state import append_records, call_config_of, thread_of
+from longtable.nodes.records.reducers import append_records
+from longtable.nodes.state import thread_of
 from tests.support.models import ScriptedModel, call
 from tests.support.threads import values_of
 

@@ -34,7 +34,7 @@ from longtable.memory.reasoning import reasoning_sent
 from longtable.memory.spent import spent_of
 from longtable.memory.stamps import STAMP, kind_of, marked, marks_of, turn_number
 from longtable.memory.tokens import counter
-from longtable.nodes.state import merge_messages
+from longtable.nodes.records.reducers import merge_messages
 from tests.support.model_server import ModelServer, Reply, ToolCall, open_model_server, say
 from tests.support.models import ScriptedModel
 

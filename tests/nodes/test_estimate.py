@@ -1,6 +1,6 @@
 """The call plan: built once for the same values, and never another run's."""
 
-from typing import Any
+from typing import cast
 
 import pytest
 from langchain_core.messages import HumanMessage
@@ -9,6 +9,7 @@ from langgraph.runtime import ExecutionInfo, Runtime
 from longtable.base.context import Context
 from longtable.memory.policy import CompactionPolicy
 from longtable.nodes.estimate import KEPT_PLANS, CallPlans
+from longtable.nodes.state import State, StoredConfig
 
 
 def run(thread_id: str | None = "t", context: Context | None = None) -> Runtime[Context]:
@@ -18,8 +19,8 @@ def run(thread_id: str | None = "t", context: Context | None = None) -> Runtime[
     return Runtime(context=context or Context(), execution_info=info)
 
 
-def values(text: str = "How many?") -> dict[str, Any]:
-    brief = {
+def values(text: str = "How many?") -> State:
+    brief: StoredConfig = {
         "system": "You answer.",
         "limit": 8_000,
         "encoding": "o200k_base",
@@ -43,24 +44,13 @@ def test_the_next_node_gets_the_plan_that_was_built() -> None:
 def test_a_channel_that_was_written_makes_a_new_plan(changed: str) -> None:
     plans, state = CallPlans(), values()
     plan = plans.of(state, run())
-    written = (
-        [state["messages"][0].model_copy()]
-        if changed == "messages"
-        else {**state["brief"]}
-        if changed == "brief"
-        else None
-    )
-    again = plans.of(
-        {
-            **state,
-            changed: (
-                written
-                if written is not None
-                else ([] if changed in ("compactions", "edits") else {})
-            ),
-        },
-        run(),
-    )
+    written: dict[str, object] = {
+        "messages": [state["messages"][0].model_copy()],
+        "brief": {**state["brief"]},
+        "compactions": [],
+        "edits": [],
+    }
+    again = plans.of(cast("State", {**state, changed: written.get(changed, {})}), run())
     assert again is not plan
     assert again.view.messages == plan.view.messages
 

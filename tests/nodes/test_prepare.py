@@ -6,15 +6,16 @@ from typing import Any, cast
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.runtime import ExecutionInfo, Runtime
 
 from longtable.base.context import Context
 from longtable.memory.policy import CompactionPolicy
 from longtable.nodes.compact import plan_ahead
 from longtable.nodes.estimate import CallPlans, usage_figures
+from longtable.nodes.model.call_plans import call_plan_of
 from longtable.nodes.prepare import worth_preparing
-from longtable.nodes.state import State, call_plan_of
+from longtable.nodes.state import State, StoredConfig
 
 INFO = ExecutionInfo(checkpoint_id="c", checkpoint_ns="", task_id="x", thread_id="t", run_id=None)
 RUN = Runtime(context=Context(), execution_info=INFO)
@@ -24,15 +25,20 @@ def after_an_answer(sizes: list[int], limit: int, **policy: Any) -> State:
     """Return the state that `settle` sees: rounds of these sizes in words, counted before the
     newest answer.
     """
-    messages: list[BaseMessage] = []
+    messages: list[AnyMessage] = []
     for n, size in enumerate(sizes):
         messages += [
             HumanMessage(f"{n} " + "north " * size, id=f"q{n}"),
             AIMessage(f"{n} " + "south " * size, id=f"a{n}"),
         ]
     config = CompactionPolicy(min_messages=0, **policy).as_json()
-    brief = {"system": "You answer.", "limit": limit, "encoding": "o200k_base", "policy": config}
-    state: dict[str, Any] = {"messages": messages, "brief": brief, "turn": {"status": "running"}}
+    brief: StoredConfig = {
+        "system": "You answer.",
+        "limit": limit,
+        "encoding": "o200k_base",
+        "policy": config,
+    }
+    state: State = {"messages": messages, "brief": brief, "turn": {"status": "running"}}
     before = call_plan_of({**state, "messages": messages[:-1]}, Context())
     return cast(
         "State",

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
@@ -15,6 +15,7 @@ from longtable.graph import Context, Conversation, build_graph
 from longtable.graph.locks import locks_of
 from longtable.memory.compaction import Attempts, Draft, Job
 from longtable.memory.rolling import Rolling
+from longtable.nodes.state import State
 from tests.support.models import ScriptedModel
 
 LIMIT = 3_000
@@ -90,6 +91,6 @@ def of_type(events: Events, kind: str) -> Events:
     return [event for event in events if event["type"] == kind]
 
 
-def values_of(conversation: Conversation) -> dict[str, Any]:
+def values_of(conversation: Conversation) -> State:
     """Return the thread's state."""
-    return dict(conversation.graph.get_state(conversation.config).values)
+    return cast("State", dict(conversation.graph.get_state(conversation.config).values))
