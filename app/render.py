@@ -402,7 +402,7 @@ def messages(
 
     `marks`: what stands before each role.
     """
-    from longtable.memory.reasoning import reasoning_of
+    from longtable.memory.answer_text import reasoning_of
 
     lines: list[Text] = []
     for place, message in enumerate(transcript):

@@ -10,8 +10,8 @@ from typing import Any, TypeGuard
 
 from langchain_core.messages import SystemMessage
 
+from longtable.memory.answer_text import Sent
 from longtable.memory.policy import CompactionPolicy
-from longtable.memory.reasoning import Sent
 from longtable.memory.tokens import TokenCounter, counter
 from longtable.memory.voices import Voice
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from longtable.memory.reasoning import reasoning_of
+from longtable.memory.answer_text import reasoning_of
 from longtable.memory.spent import reported, reported_model
 from longtable.memory.stamps import GIVEN, kind_of, marks_of, turn_number
 

@@ -32,6 +32,7 @@ from longtable.base.events import ContextCompactionSkipped, ContextCompressed
 from longtable.base.redaction import redacted
 from longtable.base.store_keys import Namespace, thread_namespace
 from longtable.base.twins import Execution, in_thread
+from longtable.memory.answer_text import split_reasoning
 from longtable.memory.archive import DAMAGED, page
 from longtable.memory.call_config import CallConfig
 from longtable.memory.compaction import (
@@ -46,7 +47,6 @@ from longtable.memory.compaction import (
     needs_originals,
 )
 from longtable.memory.compaction_plan import CompactionPlan, When, plan_compaction
-from longtable.memory.reasoning import split_reasoning
 from longtable.memory.rolling import PIN_ROOM
 from longtable.memory.spent import SummaryCall, call_usage
 from longtable.memory.summary import Numbered

@@ -20,13 +20,12 @@ from longtable.base.errors import (
 )
 from longtable.base.events import ContextUsage
 from longtable.base.twins import Execution
+from longtable.memory.answer_text import MARK, separate_reasoning, without_reasoning
 from longtable.memory.call_config import Calibration
-from longtable.memory.materials import Material, MaterialPart, with_materials
-from longtable.memory.reasoning import MARK, separate_reasoning, without_reasoning
 from longtable.memory.rounds import all_calls
 from longtable.memory.spent import reported_model
 from longtable.memory.stamps import unmarked
-from longtable.memory.view import CallPlan, View
+from longtable.memory.view import CallPlan, Material, MaterialPart, View, with_materials
 from longtable.nodes.estimate import CallPlans, usage_figures
 from longtable.nodes.ingest import stamp
 from longtable.nodes.model.call_plans import calibration_of

@@ -28,10 +28,10 @@ from longtable.graph import (
     next_view,
 )
 from longtable.memory import merging
-from longtable.memory.materials import PASSED_ID
 from longtable.memory.merging import merged_count, unmerged
 from longtable.memory.summary import harmless
 from longtable.memory.tokens import counter
+from longtable.memory.view import PASSED_ID
 from longtable.nodes.records.archive_store import read_compactions
 from tests.memory.test_rounds import assert_paired
 from tests.support.histories import TEXTS

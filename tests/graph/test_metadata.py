@@ -29,8 +29,8 @@ from longtable.graph import (
     metadata_of,
     next_view,
 )
+from longtable.memory.answer_text import reasoning_sent
 from longtable.memory.metadata import Reported
-from longtable.memory.reasoning import reasoning_sent
 from longtable.memory.spent import spent_of
 from longtable.memory.stamps import STAMP, kind_of, marked, marks_of, turn_number
 from longtable.memory.tokens import counter
