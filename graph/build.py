@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from langchain_core.language_models import BaseChatModel, LanguageModelInput
-from langchain_core.messages import BaseMessage
+from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.graph import END, START, StateGraph
@@ -20,23 +19,26 @@ from langgraph.types import StateSnapshot, StateUpdate
 from longtable.base.context import Context, RequestLimits, requester
 from longtable.base.errors import ConfigError, check_type
 from longtable.base.twins import ASYNC, SYNC, Execution, complete, in_thread
+from longtable.graph.answerers import (
+    answerer_lines,
+    model_name,
+    prepared,
+    summary_writer,
+    tool_offer,
+)
 from longtable.graph.archive_files import archive_from
 from longtable.graph.changes import edited, writes_messages
-from longtable.graph.configure_call import call_configs, model_name
+from longtable.graph.configure_call import call_configs
 from longtable.memory.archive import ids_in_archive
 from longtable.memory.compaction import Strategy
 from longtable.memory.policy import WINDOW, CompactionPolicy
 from longtable.memory.rolling import Rolling
 from longtable.memory.topic_strategy import Topics
 from longtable.nodes.approve import Approve, Gate
-from longtable.nodes.compact import Compact, Compactor
+from longtable.nodes.compact import Compact, Compactor, Writer
 from longtable.nodes.estimate import CallPlans, Estimate
 from longtable.nodes.ingest import Ingest
-from longtable.nodes.model.caller import Answerer
 from longtable.nodes.model.context_providers import ContextProvider, ContextProviders
-from longtable.nodes.model.marker_filter import MarkerFilter
-from longtable.nodes.model.provider_errors import with_usage
-from longtable.nodes.model.thinking import with_reasoning_kept
 from longtable.nodes.prepare import Prepare
 from longtable.nodes.records.archive_store import StoreArchive
 from longtable.nodes.records.audit import Audit
@@ -57,16 +59,15 @@ from longtable.nodes.run_tools import RunTools
 from longtable.nodes.settle import Footer, Settle
 from longtable.nodes.state import Input, Output, State, Update, applied, turn_of, values_of
 from longtable.nodes.team.at_once import AtOnce
-from longtable.nodes.team.team import Team, persona_tools, speaking
+from longtable.nodes.team.team import Team, speaking
 from longtable.nodes.turns.failures import reporting
 from longtable.nodes.turns.rate_limit import RateLimit
 from longtable.nodes.turns.tracing import run_fields, span
 from longtable.tools.charts.chart_tool import chart_tool
 from longtable.tools.database import Database
-from longtable.tools.memory_tools import PIN_NAMES, recall_tool
-from longtable.tools.memory_tools import pin_tools as _pin_tools
+from longtable.tools.memory_tools import recall_tool
 from longtable.tools.sql.verdict import CostThresholds
-from longtable.tools.toolset import CHECK_SQL, check_tool, database_tools, fetch_tool
+from longtable.tools.toolset import database_tools, fetch_tool
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,137 +139,57 @@ def build_graph(
     when a run starts: `Context.model_limit` may still set it. `team`: personas that answer, and
     their mode; None for one voice. A team of which a persona names check_sql is offered it.
     """
-    check_type("model", model, BaseChatModel)
-    for tool in tools:
-        check_type("each of tools", tool, BaseTool)
-    for name, value, kind in (
-        ("database", database, Database),
-        ("policy", policy, CompactionPolicy),
-        ("rate_limit", rate_limit, RateLimit),
-        ("cost", cost, CostThresholds),
-        ("team", team, Team),
-    ):
-        check_type(name, value, kind, optional=True)
-    indexes, plans = Indexes(KEPT_INDEXES), CallPlans(team)
-    toolset = [
-        *(database_tools(database) if database else []),
-        *([recall_tool()] if recall else []),
-        *([fetch_tool(), chart_tool()] if results is not None else []),
-        *tools,
-    ]
-    asked_for = {
-        name for persona in (team.personas.values() if team else ()) for name in persona.tools or ()
-    }
-    if database and CHECK_SQL in asked_for - {tool.name for tool in toolset}:
-        toolset.append(check_tool(database))
-    by_name = {tool.name: tool for tool in toolset}
-    offered = pin_tools
-    if offered is None:
-        offered = getattr(model, "writes_summaries", True) and by_name.keys().isdisjoint(PIN_NAMES)
-    with_pins = [*toolset, *_pin_tools()] if offered else []
-    if len(by_name) != len(toolset):
-        raise ConfigError(
-            f"two tools share a name: {', '.join(sorted(tool.name for tool in toolset))}"
-        )
-    policy = policy or CompactionPolicy()
-    built_in: list[Strategy] = [Rolling(), Topics()]
-    known = {strategy.name: strategy for strategy in [*built_in, *strategies]}
-    for each in [policy, team.mode.policy] if team and team.mode.policy else [policy]:
-        if each.strategy not in {*known, WINDOW}:
-            raise ConfigError(
-                f"the policy asks for strategy {each.strategy!r}, known are"
-                f" {', '.join(sorted({*known, WINDOW}))}: add it to strategies"
-            )
-    bound, tooled = _with_tools(_prepared(model), toolset)
-    marker = recall and not tooled
-    with_pins = with_pins if tooled else []
-    by_name |= {tool.name: tool for tool in with_pins}
-    offered_models = {**(models or {}), "": model}
-
-    tools_of = (
-        {
-            id_: persona_tools(persona, team, toolset if tooled else [])
-            for id_, persona in team.personas.items()
-        }
-        if team
-        else {}
-    )
-    by_name |= {tool.name: tool for each in tools_of.values() for tool in each}
-    pinning = [tool for tool in with_pins if tool not in toolset]
-
-    def answerer(each: BaseChatModel, persona: str = "") -> Answerer:
-        offered = tools_of.get(persona, toolset if tooled else [])
-        run = bound if each is model and not persona else _with_tools(_prepared(each), offered)[0]
-        pins = with_pins and (not team or team.personas[persona].tools is None)
-        return Answerer(
-            model_name(each),
-            MarkerFilter(inner=run) if marker else run,
-            _prepared(each),
-            _with_tools(_prepared(each), [*offered, *pinning])[0] if pins else None,
-        )
-
-    def line(each: BaseChatModel, persona: str = "") -> list[Answerer]:
-        first = (team.personas[persona].model if team else None) or each
-        return [answerer(one, persona) for one in (first, *fallbacks)]
-
-    lines = {
-        (id_, name): line(each, id_)
-        for id_ in (team.personas if team else [""])
-        for name, each in offered_models.items()
-    }
-    if len({provider.name for provider in context_providers}) != len(context_providers):
-        raise ConfigError(
-            "two context providers share a name:"
-            f" {', '.join(sorted(each.name for each in context_providers))}"
-        )
-    if not isinstance(summary_seconds, int | float) or not 0 < summary_seconds <= 86_400:
-        raise ConfigError(
-            f"summary_seconds must be over 0 and at most 86,400 seconds, found {summary_seconds!r}"
-        )
-    writers = {name: summary_writer(each, summarizer) for name, each in offered_models.items()}
-    config = call_configs(
-        offered_models,
-        writers,
-        database,
-        toolset if tooled else [],
-        policy,
-        marker=marker,
-        with_pins=with_pins,
+    _check_types(model, tools, database, policy, rate_limit, cost, team)
+    _check_names(context_providers, summary_seconds)
+    offer = tool_offer(
+        model,
+        [
+            *(database_tools(database) if database else []),
+            *([recall_tool()] if recall else []),
+            *([fetch_tool(), chart_tool()] if results is not None else []),
+            *tools,
+        ],
+        database=database,
+        recall=recall,
+        pins=pin_tools,
         team=team,
-        tools_of=tools_of,
     )
-    others = {
-        name: (_prepared(each) if each else None, model_name(each) if each else "")
-        for name, each in writers.items()
-    }
-    writer, writer_name = others.pop("")
+    policy = policy or CompactionPolicy()
+    offered_models = {**(models or {}), "": model}
+    writers = {name: summary_writer(each, summarizer) for name, each in offered_models.items()}
+    config = call_configs(offered_models, writers, database, offer, policy, team)
+    indexes, plans = Indexes(KEPT_INDEXES), CallPlans(team)
     compactor = Compactor(
-        writer,
-        known,
+        {
+            name: Writer(prepared(each), model_name(each)) if each else Writer(None)
+            for name, each in writers.items()
+        },
+        _known_strategies(strategies, policy, team),
         clock,
         plans,
         summary_seconds,
         archive_from(archive_on_compact),
-        writer_name,
         memory_prompt,
-        others,
     )
-    names_of = {id_: {tool.name for tool in [*each, *pinning]} for id_, each in tools_of.items()}
-    gate = Gate(database, cost or CostThresholds()) if database else None
-
     estimate = Estimate(clock, plans)
     respond = Respond(
-        lines, clock, indexes, plans, ContextProviders(tuple(context_providers)), rate_limit, team
+        answerer_lines(offered_models, fallbacks, offer, team),
+        clock,
+        indexes,
+        plans,
+        ContextProviders(tuple(context_providers)),
+        rate_limit,
+        team,
     )
     run_tools = RunTools(
-        by_name,
+        offer.by_name,
         clock,
         indexes,
         Audit(clock, database.check if database else None),
         plans,
         results,
-        gate,
-        names_of,
+        Gate(database, cost or CostThresholds()) if database else None,
+        offer.names_of,
     )
     counting = {
         "ingest": _Counting(estimate.count, counts_after_ingest),
@@ -288,6 +209,47 @@ def build_graph(
         settle=Settle(clock, plans, results, team=team, footer=footer),
         prepare=Prepare(compactor),
     )
+
+
+def _check_types(model: object, tools: Sequence[object], *others: object) -> None:
+    check_type("model", model, BaseChatModel)
+    for tool in tools:
+        check_type("each of tools", tool, BaseTool)
+    kinds = {
+        "database": Database,
+        "policy": CompactionPolicy,
+        "rate_limit": RateLimit,
+        "cost": CostThresholds,
+        "team": Team,
+    }
+    for (name, kind), value in zip(kinds.items(), others, strict=True):
+        check_type(name, value, kind, optional=True)
+
+
+def _check_names(context_providers: Sequence[ContextProvider], summary_seconds: object) -> None:
+    names = sorted(provider.name for provider in context_providers)
+    if len({*names}) != len(names):
+        raise ConfigError(f"two context providers share a name: {', '.join(names)}")
+    if not isinstance(summary_seconds, int | float) or not 0 < summary_seconds <= 86_400:
+        raise ConfigError(
+            f"summary_seconds must be over 0 and at most 86,400 seconds, found {summary_seconds!r}"
+        )
+
+
+def _known_strategies(
+    strategies: Sequence[Strategy], policy: CompactionPolicy, team: Team | None
+) -> dict[str, Strategy]:
+    """Return the strategies by name. Raises `ConfigError` where a policy asks for another one."""
+    built_in: list[Strategy] = [Rolling(), Topics()]
+    known = {strategy.name: strategy for strategy in [*built_in, *strategies]}
+    of_mode = team.mode.policy if team else None
+    for each in filter(None, (policy, of_mode)):
+        if each.strategy not in {*known, WINDOW}:
+            raise ConfigError(
+                f"the policy asks for strategy {each.strategy!r}, known are"
+                f" {', '.join(sorted({*known, WINDOW}))}: add it to strategies"
+            )
+    return known
 
 
 def _wired(
@@ -456,34 +418,3 @@ def _authenticates_nobody() -> bool:
     """Return whether this process is an Agent Server without authentication."""
     config = sys.modules.get("langgraph_api.config")
     return config is not None and not config.LANGGRAPH_AUTH and config.LANGGRAPH_AUTH_TYPE == "noop"
-
-
-def summary_writer(
-    model: BaseChatModel, summarizer: BaseChatModel | Literal[False] | None
-) -> BaseChatModel | None:
-    """Return the model that writes summaries, None where code does. Raises `ConfigError` for what
-    is no model.
-    """
-    if summarizer is None:
-        return model if getattr(model, "writes_summaries", True) else None
-    if summarizer is not False and not isinstance(summarizer, BaseChatModel):
-        raise ConfigError(
-            "summarizer must be a chat model, None (the conversation's model writes summaries) or"
-            f" False (code does), found {type(summarizer).__name__}"
-        )
-    return summarizer or None
-
-
-def _prepared(model: BaseChatModel) -> BaseChatModel:
-    """Return the model as one that reports usage and keeps reasoning."""
-    return with_reasoning_kept(with_usage(model))
-
-
-def _with_tools(
-    model: BaseChatModel, tools: Sequence[BaseTool]
-) -> tuple[Runnable[LanguageModelInput, BaseMessage], bool]:
-    """Return the model with its tools, and whether it takes tools at all."""
-    try:
-        return (model.bind_tools(list(tools)) if tools else model), True
-    except NotImplementedError:
-        return model, False

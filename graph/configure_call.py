@@ -7,15 +7,14 @@ with a note of what changed.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from types import MappingProxyType
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
-from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, DatabaseError, UnknownModelError
+from longtable.graph.answerers import ToolOffer, model_name
 from longtable.memory.limits import encoding_name, model_limit
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.rounds import described_in
@@ -90,24 +89,17 @@ def call_configs(
     models: Mapping[str, BaseChatModel],
     summarizers: Mapping[str, BaseChatModel | None],
     database: Database | None,
-    tools: Sequence[BaseTool],
+    offer: ToolOffer,
     policy: CompactionPolicy,
-    *,
-    marker: bool,
-    with_pins: Sequence[BaseTool] = (),
-    team: Team | None = None,
-    tools_of: Mapping[str, Sequence[BaseTool]] = MappingProxyType({}),
+    team: Team | None,
 ) -> Configure:
     """Return the function that makes a thread's call config; it counts tool definitions once a
     process.
 
-    `models`, `summarizers`: by the name a run may choose, "" for the graph's own. `with_pins`: the
-    tools with `remember` and `forget`, for limits from `LEAST_PIN_LIMIT`; none where they are not
-    offered. `tools_of`: the tools of each persona of the `team`, without those two.
+    `models`, `summarizers`: by the name a run may choose, "" for the graph's own. The tools for
+    pins go with the calls from `LEAST_PIN_LIMIT` on.
     """
     database_name, dialect = (database.name, database.dialect) if database else ("", "")
-
-    added = [tool for tool in with_pins if tool not in tools]
 
     @cache
     def counted(choice: str, pinning: bool, persona: str = "") -> tuple[str, int]:
@@ -115,7 +107,7 @@ def call_configs(
         encoding = model_encoding(model or models[choice]) or encoding_name(
             model_name(model or models[choice])
         )
-        offered = [*tools_of.get(persona, tools), *(added if pinning else ())]
+        offered = [*offer.of(persona), *(offer.pinning if pinning else ())]
         return encoding, counter(encoding).tools([convert_to_openai_tool(tool) for tool in offered])
 
     def voice(persona: Persona, names: Team, context: Context, *, pinning: bool) -> StoredVoice:
@@ -129,7 +121,7 @@ def call_configs(
             words=[word for word, id_ in names.words.items() if id_ == persona.id],
             system=names.prompt_of(persona),
             has_data=database is not None
-            and any((tool.metadata or {}).get("kind") == "query" for tool in tools_of[persona.id]),
+            and any((tool.metadata or {}).get("kind") == "query" for tool in offer.of(persona.id)),
             tool_tokens=tool_tokens,
             model=model_name(model),
             own_model=persona.model is not None,
@@ -146,13 +138,13 @@ def call_configs(
             raise UnknownModelError(name=choice, known=", ".join(filter(None, models)))
         model, summarizer, name = models[choice], summarizers[choice], model_name(models[choice])
         limit = model_limit(name, setting=context.model_limit, profile=model.profile)
-        pinning = bool(with_pins) and limit >= LEAST_PIN_LIMIT
+        pinning = bool(offer.pinning) and limit >= LEAST_PIN_LIMIT
         encoding, tool_tokens = counted(choice, pinning)
         about: StoredConfig = {
             "system": system_prompt(
                 name=database_name,
                 dialect=dialect,
-                marker=marker,
+                marker=offer.marker,
                 private=context.privacy == "types",
             ),
             "tool_tokens": tool_tokens,
@@ -168,7 +160,7 @@ def call_configs(
             about["pin_tools"] = True
         if team:
             about["voices"] = {
-                id_: voice(each, team, context, pinning=bool(with_pins))
+                id_: voice(each, team, context, pinning=bool(offer.pinning))
                 for id_, each in team.personas.items()
             }
         if database is None:
@@ -193,15 +185,6 @@ def system_prompt(*, name: str, dialect: str, marker: bool = False, private: boo
     """
     prompt = SYSTEM.format(name=name, dialect=dialect) if dialect else SYSTEM_WITHOUT_DATABASE
     return prompt + RECALL_MARKER * marker + PRIVATE * private
-
-
-def model_name(model: BaseChatModel) -> str:
-    """Return the name a model goes by at its provider, "" when it does not say."""
-    for attribute in ("model_name", "model"):
-        name = getattr(model, attribute, None)
-        if isinstance(name, str):
-            return name
-    return ""
 
 
 def model_encoding(model: BaseChatModel) -> str:

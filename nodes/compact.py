@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
@@ -77,10 +77,18 @@ RECENT = 256
 """Records a process keeps, so that a compaction is made once also where there is no store."""
 
 
+class Writer(NamedTuple):
+    """Who writes the summaries of a model's conversations: a model with its name, or code."""
+
+    model: BaseChatModel | None
+    name: str = ""
+
+
 @dataclass(frozen=True)
 class Task:
     """What one compaction starts from."""
 
+    writer: Writer
     call_plan: CallPlan
     plan: CompactionPlan
     turn: int
@@ -100,7 +108,8 @@ class Compactor:
     fails never fails the turn.
     """
 
-    summarizer: BaseChatModel | None
+    writers: Mapping[str, Writer]
+    """By the name that a run chooses the model by, "" for the graph's own."""
     strategies: Mapping[str, Strategy]
     clock: Callable[[], datetime]
     plans: CallPlans
@@ -108,12 +117,8 @@ class Compactor:
     """How long one call of the summariser may take."""
     files: Files | None = None
     """Where what is compacted is written before."""
-    name: str = ""
-    """The summariser's model, for spans and usage."""
     instructions: str | None = None
     """Replaces the built-in instructions of the summariser."""
-    others: Mapping[str, tuple[BaseChatModel | None, str]] = field(default_factory=dict)
-    """Summariser and its name for each model that a run may choose."""
     recent: BoundedCache[tuple[str, str], Compaction] = field(
         default_factory=lambda: BoundedCache(RECENT), repr=False
     )
@@ -125,17 +130,12 @@ class Compactor:
     @property
     def asks_a_model(self) -> bool:
         """Return whether a summary may be written by a model."""
-        return any([self.summarizer, *(writer for writer, _ in self.others.values())])
+        return any(writer.model for writer in self.writers.values())
 
     async def compact(
         self, state: State, runtime: Runtime[Context], when: When, how: Execution
     ) -> Outcome | None:
         """Return the compaction's outcome, None when there was nothing to do."""
-        if (choice := (state.get("brief") or {}).get("choice", "")) in self.others:
-            summarizer, name = self.others[choice]
-            return await replace(self, summarizer=summarizer, name=name, others={}).compact(
-                state, runtime, when, how
-            )
         task = await how.call(partial(self._task, state, runtime, when))
         if task is None:
             return None
@@ -187,7 +187,9 @@ class Compactor:
             plan = plan_compaction(call_plan)
         if plan is None:
             return None
+        choice = (state.get("brief") or {}).get("choice", "")
         return Task(
+            writer=self.writers.get(choice, self.writers[""]),
             call_plan=call_plan,
             plan=plan,
             turn=turn_of(state).get("number", 0),
@@ -226,7 +228,7 @@ class Compactor:
         if (record := request.record) is None:
             return replace(request, calls=calls)
         why = (
-            _why_by_code(self.summarizer is not None, request.reasons)
+            _why_by_code(task.writer.model is not None, request.reasons)
             if record["method"] == "fallback"
             else ""
         )
@@ -240,7 +242,7 @@ class Compactor:
     async def _ask(
         self, request: Request, task: Task, calls: list[SummaryCall], how: Execution
     ) -> str | Exception:
-        model, run = self.summarizer, (task.thread_id, task.turn)
+        model, run = task.writer.model, (task.thread_id, task.turn)
         assert model is not None, "a compaction without a summariser asks nothing"
         if (refusal := self.locked_out.get(run)) is not None:
             return refusal
@@ -248,10 +250,10 @@ class Compactor:
             "thread_id": task.thread_id,
             "turn": task.turn,
             "purpose": "summarise",
-            "gen_ai.request.model": self.name or None,
+            "gen_ai.request.model": task.writer.name or None,
         }
         try:
-            with span("model", self.name or "summariser", fields) as attributes:
+            with span("model", task.writer.name or "summariser", fields) as attributes:
                 settings = summary_settings(task.context, model)
                 writer = bounded(model, answer_tokens(task.plan, task.call_plan.call_config))
                 answer = await how.call(
@@ -264,10 +266,12 @@ class Compactor:
                 )
                 attributes.update(usage_fields(answer))
                 calls.append(
-                    call_usage(answer, request, self.name, task.call_plan.call_config.counter)
+                    call_usage(
+                        answer, request, task.writer.name, task.call_plan.call_config.counter
+                    )
                 )
                 # A memory is made of the answer, not of the reasoning.
-                return str(split_reasoning(answer, self.name).text)
+                return str(split_reasoning(answer, task.writer.name).text)
         except Exception as error:
             # A summariser that fails in any way must not fail the turn: the outcome says so.
             known = provider_error(error)

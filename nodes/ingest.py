@@ -171,38 +171,14 @@ class Ingest:
     team: Team | None = None
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
-        context, info, thread, before = (
-            runtime.context or Context(),
-            runtime.execution_info,
-            thread_of(state),
-            turn_of(state),
-        )
+        arrival = _arrival(state, runtime)
+        thread, before, sent = arrival.thread, arrival.before, arrival.sent
         try:
-            brief, change = self.brief(context, state)
-        except InputError as error:
-            return _refused(new_messages(thread.messages, before), before, error)
-        old_brief = state.get("brief") or {}
-        update: Update = {"brief": brief} if brief != old_brief else {}
-        update |= Update(ahead={}) if state.get("ahead") else Update()  # of a turn that was left
-        if old_brief.get("model") != brief.get("model") and state.get("learned"):
-            update["learned"] = {}  # what one provider taught says nothing of another
-        run, thread_id = (info.run_id, info.thread_id or "") if info else (None, "")
-        run = run or uuid.uuid4().hex[:16]
-        embedded = info is not None and "|" in info.checkpoint_ns  # the thread is another graph's
-        sent = new_messages(thread.messages, before, embedded=embedded)
-        number = before.get("number", 0)
-        owner = owner_of(before) if number else context.owner
-        if not may_see(owner, context.owner):
-            return _refused(sent, before, ThreadNotFoundError(thread_id))
-        index = runtime.store if thread_id and not embedded else None
-        if (
-            context.project
-            and index is not None
-            and entry_of(index, thread_id).get("project", "") not in ("", context.project)
-        ):
-            return _refused(sent, before, ThreadNotFoundError(thread_id))
-        if context.privacy == "types" and number and not before.get("private"):
-            return _refused(sent, before, NotPrivateError())
+            brief, change = self.brief(arrival.context, state)
+            arrival.check_access()
+        except (InputError, ThreadNotFoundError) as error:
+            return _refused(sent, before, error)
+        update = _configured(state, brief)
         newest = thread.messages[-1] if thread.messages else None
         if not sent and newest and (newest.type == "human" or "failure" in before):
             # The newest message was sent again, by its id, before it was answered, or its turn
@@ -210,58 +186,25 @@ class Ingest:
             if change and newest.type == "human":
                 update["messages"] = [_with_schema_change(newest, change, runtime)]
             return {**update, **retry_update(state)}
-        taken_in = [
-            _taken_in(message, embedded=embedded) for message in sent if not is_made_up(message)
-        ]
-        new = _not_retired(taken_in, thread, runtime.store, thread_id)
-        closed = before.get("status") not in (*UNDER_WAY, "refused", FAILED) and not any(
-            map(is_made_up, sent)
-        )
-        if number and not new and closed and not embedded:
-            # A client that lost its connection sent again what the transcript has, and what is
-            # answered.
+        new = arrival.new()
+        if not new and arrival.is_answered:
+            # A client that lost its connection sent again what the transcript has.
             return {
                 "messages": [RemoveMessage(id=str(message.id)) for message in sent],
                 "turn": {**before, "status": ANSWERED},
             }
         try:
             learned = update.get("learned", state.get("learned", {}))
-            check_input(
-                new,
-                context,
-                CallPlan(thread, call_config_of({"brief": brief, "learned": learned}, context)),
-                None if embedded else self.limits,
-            )
+            config = call_config_of({"brief": brief, "learned": learned}, arrival.context)
+            limits = None if arrival.embedded else self.limits
+            check_input(new, arrival.context, CallPlan(thread, config), limits)
             if self.rate_limit:
-                self.rate_limit.check(
-                    context.owner, thread_id_of(runtime) or "", run, runtime.store
-                )
+                owner, thread_id = arrival.context.owner, thread_id_of(runtime) or ""
+                self.rate_limit.check(owner, thread_id, arrival.run, runtime.store)
         except InputError as error:
             return _refused(sent, before, error)
         now = self.clock().isoformat(timespec="seconds")
-        # The breaker outlives the turn: a compaction that failed is not tried again at every
-        # message.
-        turn = Turn(
-            number=number + 1,
-            status="running",
-            calls=0,
-            overflows=0,
-            breaker=before.get("breaker"),
-            run=run,
-        )
-        optional = Turn(
-            owner=owner,
-            channel=context.channel or "",
-            private=context.privacy == "types",
-            schema=(brief.get("schema") or {}).get("hash", ""),
-            bell=before.get("bell", ""),
-            joined=before.get("joined", []),
-            footers="footers" in before,
-        )
-        received, turn = receive(
-            {**turn, **cast("Turn", {name: value for name, value in optional.items() if value})},
-            runtime,
-        )
+        received, turn = receive(arrival.next_turn(brief), runtime)
         ordered, steered = _with_inbox(new, received, thread.messages)
         stamped = [
             _accepted(message, turn, now, steered=message.id in steered) for message in ordered
@@ -270,39 +213,150 @@ class Ingest:
             stamped[-1] = _with_schema_change(stamped[-1], change, runtime)
         for message in stamped:
             if message.id in steered:
-                runtime.stream_writer(steered_event(message, number + 1))
-        if index is not None:
-            first, model = stamped[-1].text, str(brief.get("model") or "")
-            open_turn(
-                index,
-                thread_id,
-                first=first,
-                owner=owner,
-                model=model,
-                turns=number + 1,
-                now=now,
-                project=context.project,
-            )
-            if titles := {
-                title_of(message.text)
-                for message in thread.messages
-                if message.id in thread.refused
-            }:
-                retitle(index, thread_id, titles=titles, first=first)
+                runtime.stream_writer(steered_event(message, turn["number"]))
+        arrival.note_in_index(stamped[-1].text, str(brief.get("model") or ""), now)
         if self.team:
             turn = first_voice(self.team, [*thread.messages, *stamped], turn, runtime.stream_writer)
-        # A forged stamp is in the transcript already: its message is taken out, and put back in
-        # without it. So is the input where a message from the inbox goes before it.
-        again, is_taken = (
-            bool(steered) or any(marks_of(message) for message in sent),
-            {message.id for message in ordered},
-        )
-        removals = [
-            RemoveMessage(id=str(message.id))
-            for message in sent
-            if again or message.id not in is_taken
+        messages = [*_removals(sent, ordered, again=bool(steered)), *stamped]
+        return {**update, "messages": messages, "turn": with_last(turn, stamped)}
+
+
+@dataclass(frozen=True)
+class _Arrival:
+    """What came into a thread, before it is accepted. `embedded`: the thread is another graph's."""
+
+    context: Context
+    thread: Thread
+    before: Turn
+    sent: list[BaseMessage]
+    run: str
+    thread_id: str
+    embedded: bool
+    store: BaseStore | None
+
+    @property
+    def owner(self) -> str | None:
+        """Return the thread's owner; the first turn decides."""
+        return owner_of(self.before) if self.before.get("number") else self.context.owner
+
+    @property
+    def index(self) -> BaseStore | None:
+        """Return the store that has the thread in its index, None where none has."""
+        return self.store if self.thread_id and not self.embedded else None
+
+    @property
+    def is_answered(self) -> bool:
+        """Return whether the newest turn is closed, and no answer came that a client made up."""
+        if self.embedded or not self.before.get("number") or any(map(is_made_up, self.sent)):
+            return False
+        return self.before.get("status") not in (*UNDER_WAY, "refused", FAILED)
+
+    def check_access(self) -> None:
+        """Raise `ThreadNotFoundError` for another owner's or project's thread, `NotPrivateError`
+        where cells are to be withheld that the model was shown.
+        """
+        project = self.context.project
+        if not may_see(self.owner, self.context.owner):
+            raise ThreadNotFoundError(self.thread_id)
+        if project and self.index is not None:
+            stored = entry_of(self.index, self.thread_id).get("project", "")
+            if stored not in ("", project):
+                raise ThreadNotFoundError(self.thread_id)
+        withholds = self.context.privacy == "types"
+        if withholds and self.before.get("number") and not self.before.get("private"):
+            raise NotPrivateError
+
+    def new(self) -> list[BaseMessage]:
+        """Return what came without marks, without answers that a client made up, and without what
+        has retired.
+        """
+        messages = [
+            _taken_in(message, embedded=self.embedded)
+            for message in self.sent
+            if not is_made_up(message)
         ]
-        return {**update, "messages": [*removals, *stamped], "turn": with_last(turn, stamped)}
+        return _not_retired(messages, self.thread, self.store, self.thread_id)
+
+    def next_turn(self, brief: StoredConfig) -> Turn:
+        """Return the record of the turn that begins."""
+        before = self.before
+        optional = Turn(
+            owner=self.owner,
+            channel=self.context.channel or "",
+            private=self.context.privacy == "types",
+            schema=(brief.get("schema") or {}).get("hash", ""),
+            bell=before.get("bell", ""),
+            joined=before.get("joined", []),
+            footers="footers" in before,
+        )
+        turn = Turn(
+            number=before.get("number", 0) + 1,
+            status="running",
+            calls=0,
+            overflows=0,
+            # It outlives the turn: a compaction that failed is not tried again at every message.
+            breaker=before.get("breaker"),
+            run=self.run,
+        )
+        return {**turn, **cast("Turn", {name: value for name, value in optional.items() if value})}
+
+    def note_in_index(self, first: str, model: str, now: str) -> None:
+        """Write the turn into the index of threads. `first`: the text that a new thread is named
+        after.
+        """
+        if self.index is None:
+            return
+        open_turn(
+            self.index,
+            self.thread_id,
+            first=first,
+            owner=self.owner,
+            model=model,
+            turns=self.before.get("number", 0) + 1,
+            now=now,
+            project=self.context.project,
+        )
+        refused = self.thread.refused
+        titles = {title_of(each.text) for each in self.thread.messages if each.id in refused}
+        if titles:
+            retitle(self.index, self.thread_id, titles=titles, first=first)
+
+
+def _arrival(state: State, runtime: Runtime[Context]) -> _Arrival:
+    info, thread, before = runtime.execution_info, thread_of(state), turn_of(state)
+    embedded = info is not None and "|" in info.checkpoint_ns
+    return _Arrival(
+        runtime.context or Context(),
+        thread,
+        before,
+        new_messages(thread.messages, before, embedded=embedded),
+        (info.run_id if info else None) or uuid.uuid4().hex[:16],
+        (info.thread_id if info else None) or "",
+        embedded,
+        runtime.store,
+    )
+
+
+def _configured(state: State, brief: StoredConfig) -> Update:
+    """Return the update of what surrounds the calls, where it has changed."""
+    before = state.get("brief") or {}
+    update: Update = {"brief": brief} if brief != before else {}
+    if state.get("ahead"):  # of a turn that was left
+        update["ahead"] = {}
+    if before.get("model") != brief.get("model") and state.get("learned"):
+        update["learned"] = {}  # what one provider taught says nothing of another
+    return update
+
+
+def _removals(
+    sent: Sequence[BaseMessage], ordered: Sequence[BaseMessage], *, again: bool
+) -> list[RemoveMessage]:
+    """Return the removals of what is not accepted, and of all that came where it is to stand in
+    another place or bears a forged mark: `again` it goes in after that.
+    """
+    again = again or any(marks_of(message) for message in sent)
+    accepted = {message.id for message in ordered}
+    return [RemoveMessage(id=str(each.id)) for each in sent if again or each.id not in accepted]
 
 
 def _with_inbox(
