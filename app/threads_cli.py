@@ -97,7 +97,7 @@ def show(
     """Show a thread's transcript."""
     with open_store(ctx, options.run) as opened:
         from longtable.app import render
-        from longtable.memory.metadata import metadata_of
+        from longtable.memory.answers import metadata_of
 
         messages = opened.conversation(thread, options.owner).history()
         if not opened.settings.as_json:
@@ -203,7 +203,7 @@ def fork(
     """Begin a new thread with the first turns of another."""
     with open_store(ctx, options.run) as opened:
         from longtable.app.settings import check_thread_id, new_thread_id
-        from longtable.memory.metadata import metadata_of
+        from longtable.memory.answers import metadata_of
 
         new_id = new or new_thread_id()
         check_thread_id(new_id)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
         prune_threads as prune_threads,
         search_threads as search_threads,
     )
-    from longtable.memory.metadata import (
+    from longtable.memory.answers import (
         MessageMetadata as MessageMetadata,
         metadata_of as metadata_of,
     )
@@ -76,7 +76,7 @@ _HOMES = {
     "Database": "longtable.tools.database",
     "FreeChat": "longtable.nodes.team.team",
     "LongtableError": "longtable.base.errors",
-    "MessageMetadata": "longtable.memory.metadata",
+    "MessageMetadata": "longtable.memory.answers",
     "Mode": "longtable.nodes.team.team",
     "Persistence": "longtable.graph.persistence",
     "Persona": "longtable.nodes.team.team",
@@ -98,7 +98,7 @@ _HOMES = {
     "delete_thread": "longtable.graph.threads",
     "import_thread": "longtable.graph.threads",
     "list_threads": "longtable.graph.threads",
-    "metadata_of": "longtable.memory.metadata",
+    "metadata_of": "longtable.memory.answers",
     "move_thread": "longtable.graph.threads",
     "next_view": "longtable.nodes.model.call_plans",
     "node_thread_id": "longtable.graph.embedding",

@@ -15,7 +15,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, DatabaseError, UnknownModelError
 from longtable.graph.answerers import ToolOffer, model_name
-from longtable.memory.limits import encoding_name, model_limit
+from longtable.memory.call_config import encoding_name, model_limit
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.rounds import described_in
 from longtable.memory.tokens import counter

@@ -67,7 +67,7 @@ from longtable.graph.thread_state import (
     waits_for_the_model,
     writing_node,
 )
-from longtable.memory.answer_text import streamed_reasoning
+from longtable.memory.answers import streamed_reasoning
 from longtable.memory.rounds import all_calls
 from longtable.memory.stamps import mark_of
 from longtable.memory.transcript_text import safe_html

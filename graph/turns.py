@@ -36,11 +36,11 @@ from longtable.graph.thread_state import (
     leftover_update,
 )
 from longtable.memory.stamps import marks_of, turn_number, unmarked
-from longtable.nodes.inbox import Inbox, InboxMessage, steered_event
 from longtable.nodes.ingest import Question, answer_to, check_input
 from longtable.nodes.model.call_plans import call_plan_of
 from longtable.nodes.state import Input, thread_of, turn_of, values_of
 from longtable.nodes.turns.failures import ending_with_failed
+from longtable.nodes.turns.inbox import Inbox, InboxMessage, steered_event
 
 Events = AsyncGenerator[Event, None]
 TRIES = 30

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from longtable.memory.answer_text import with_reasoning
+from longtable.memory.answers import with_reasoning
 from longtable.memory.block import Memory, memory_of
 from longtable.memory.call_config import (
     BLOCK_TOKENS,

@@ -32,7 +32,7 @@ from longtable.base.events import ContextCompactionSkipped, ContextCompressed
 from longtable.base.redaction import redacted
 from longtable.base.store_keys import Namespace, thread_namespace
 from longtable.base.twins import Execution, in_thread
-from longtable.memory.answer_text import split_reasoning
+from longtable.memory.answers import split_reasoning
 from longtable.memory.archive import DAMAGED, page
 from longtable.memory.call_config import CallConfig
 from longtable.memory.compaction import (

@@ -16,7 +16,6 @@ from longtable.memory.call_config import CallConfig
 from longtable.memory.compaction_plan import plan_compaction
 from longtable.memory.stamps import STEERED
 from longtable.memory.view import CallPlan, View
-from longtable.nodes.inbox import receive, steered_event
 from longtable.nodes.ingest import stamp
 from longtable.nodes.model.call_plans import call_plan_of
 from longtable.nodes.records.bounded_cache import BoundedCache
@@ -33,6 +32,7 @@ from longtable.nodes.state import (
     with_last,
 )
 from longtable.nodes.team.team import Team, scene_of
+from longtable.nodes.turns.inbox import receive, steered_event
 
 KEPT_PLANS = 128
 """Plans a process keeps: one a running turn. `settle` or `prepare` drops it; one of a cancelled

@@ -52,7 +52,6 @@ from longtable.memory.summary import language_of
 from longtable.memory.thread import Thread, with_sent_name
 from longtable.memory.view import CallPlan, must_stay
 from longtable.memory.voices import VOICE
-from longtable.nodes.inbox import InboxMessage, receive, steered_event
 from longtable.nodes.model.call_plans import call_config_of
 from longtable.nodes.records.archive_store import StoreArchive
 from longtable.nodes.records.thread_index import (
@@ -79,6 +78,7 @@ from longtable.nodes.state import (
 )
 from longtable.nodes.team.team import Team, first_voice
 from longtable.nodes.turns.failures import FAILED, retry_update
+from longtable.nodes.turns.inbox import InboxMessage, receive, steered_event
 from longtable.nodes.turns.rate_limit import RateLimit
 
 ACCEPTED = (HumanMessage, AIMessage, ToolMessage)

@@ -20,7 +20,7 @@ from longtable.base.errors import (
 )
 from longtable.base.events import ContextUsage
 from longtable.base.twins import Execution
-from longtable.memory.answer_text import MARK, separate_reasoning, without_reasoning
+from longtable.memory.answers import MARK, separate_reasoning, without_reasoning
 from longtable.memory.call_config import Calibration
 from longtable.memory.rounds import all_calls
 from longtable.memory.spent import reported_model

@@ -34,7 +34,6 @@ from longtable.base.redaction import redacted
 from longtable.memory.pins import pins_in_passing
 from longtable.memory.stamps import marked, turn_number
 from longtable.nodes.estimate import CallPlans
-from longtable.nodes.inbox import receive
 from longtable.nodes.ingest import stamp
 from longtable.nodes.prepare import worth_preparing
 from longtable.nodes.records.bounded_cache import BoundedCache
@@ -57,6 +56,7 @@ from longtable.nodes.state import (
 from longtable.nodes.team.team import NARRATOR, Team, asked_next, next_voice, scene_of
 from longtable.nodes.turns.check_numbers import KEPT_MESSAGES, NumberCache, Whole, unsupported_in
 from longtable.nodes.turns.failures import FAILED, failure_of
+from longtable.nodes.turns.inbox import receive
 from longtable.tools.database import QueryResult
 
 if TYPE_CHECKING:

@@ -53,7 +53,7 @@ OVER_BUDGET: dict[str, int] = {
     # What must stay, what fits and what a memory may take are told apart; a summary is read as
     # models write it; a question or a request ends no pin (6). Topics quote rules, too (7). What
     # each voice of a team hears, and mentions (110); usage by voice (3).
-    "memory": 4_034,
+    "memory": 4_018,
     # Worker processes for three engines and SQL over results; masked columns by a positive list
     # over scopes. The tools remember and forget (22): the patterns they take the place of were in
     # memory/, which lost 236. A result and a database are shown in a notebook (18). People's own
@@ -72,8 +72,9 @@ OVER_BUDGET: dict[str, int] = {
     # browsers, and no model is sent the links (18). Colleagues' words are marked (11). Voices of a
     # team are asked at once, and what they made goes into the transcript in their order (88). A
     # voice's compaction that does not help is not tried for ever (6); a mode's policy is checked
-    # when a team is made (2).
-    "nodes": 3_621,
+    # when a team is made (2). Reducers, call plans and the thread of a message that arrives have
+    # files and a class of their own, and the state is typed where it is read (60): imports.
+    "nodes": 3_681,
     # A store is not closed under work; None, False or a model as summarizer (6); what is made ahead
     # goes on after the answer, under the thread's lock, and is waited for or dropped (83); pins
     # (18); models to choose from, seconds of a summary checked (10). Listing, search, audit and
@@ -92,8 +93,9 @@ OVER_BUDGET: dict[str, int] = {
     # message's answer (3). Events of voices that are asked at once are told one voice after the
     # other (31). A team is offered check_sql (3). An export holds no persona's prompt (3); the
     # policy of a team's mode is checked when the graph is built (1). Arguments are checked where a
-    # graph and a conversation are made (13).
-    "graph": 3_700,
+    # graph and a conversation are made (13). Models and the tools that each voice is offered stand
+    # apart from the wiring (19): imports.
+    "graph": 3_719,
     # One settings file for all programs; a server's routes; a notebook's conversation has the
     # file's defaults (20); an MCP client gets pages of rows, a structured answer, progress and a
     # new conversation (25). A team: its table, its voices in a chat (59). Answers for browsers link
@@ -101,14 +103,14 @@ OVER_BUDGET: dict[str, int] = {
     # the parser busy (18); what a request must hold is told its client (5). /edit gives the old
     # question back where the new one is refused (3); /include says what was not left out (3). /edit
     # in an empty thread says that there is no question (2); what is unknown is said once (1).
-    "app": 3_005,
+    "app": 3_009,
 }
 """Rooms that are still over their budget, at today's size, so that none grows. Lower a number with
 the room; drop it at the budget.
 """
-MOST_FILES = 172
+MOST_FILES = 170
 """Most source files without the analyst."""
-TWICE = {"errors.py", "model.py"}
+TWICE = {"errors.py"}
 """File names that stand in two rooms because the old place still imports, with a warning, until
 0.3.
 """

@@ -7,7 +7,7 @@ from typing import Any, cast
 from langchain_core.messages import BaseMessage
 
 from longtable.base.context import Context
-from longtable.memory.answer_text import reasoning_sent
+from longtable.memory.answers import reasoning_sent
 from longtable.memory.call_config import Calibration, CallConfig
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.view import CallPlan, build_view

@@ -31,7 +31,7 @@ from longtable.base.errors import (
 )
 from longtable.base.events import ModelFallback, ModelRetry
 from longtable.base.twins import Execution
-from longtable.memory.answer_text import reasoning_sent, split_reasoning, without_reasoning
+from longtable.memory.answers import reasoning_sent, split_reasoning, without_reasoning
 from longtable.nodes.model.provider_errors import provider_error
 from longtable.nodes.turns.tracing import span, usage_fields
 

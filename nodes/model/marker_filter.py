@@ -18,7 +18,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import ConfigDict
 
-from longtable.memory.answer_text import keywords_in, without
+from longtable.memory.answers import keywords_in, without
 
 NEED_CONTEXT = "need_context"
 """Key in `additional_kwargs` of an answer that held markers: {"keywords": [...]}."""

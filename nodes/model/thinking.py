@@ -13,7 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk
 
-from longtable.memory.answer_text import REASONING, ThinkTagParser, split_reasoning
+from longtable.memory.answers import REASONING, ThinkTagParser, split_reasoning
 from longtable.nodes.records.bounded_cache import BoundedCache
 
 _SIEVES: BoundedCache[tuple[int, int], ThinkTagParser] = BoundedCache(1_024)

@@ -29,8 +29,7 @@ from longtable.graph import (
     metadata_of,
     next_view,
 )
-from longtable.memory.answer_text import reasoning_sent
-from longtable.memory.metadata import Reported
+from longtable.memory.answers import Reported, reasoning_sent
 from longtable.memory.spent import spent_of
 from longtable.memory.stamps import STAMP, kind_of, marked, marks_of, turn_number
 from longtable.memory.tokens import counter
@@ -122,7 +121,7 @@ def test_reasoning_that_a_server_leaves_in_the_text_is_kept_apart_too(
 
 
 # Kimi's tokenizer
-@pytest.mark.filterwarnings("ignore::longtable.memory.limits.EncodingFallbackWarning")
+@pytest.mark.filterwarnings("ignore::longtable.memory.call_config.EncodingFallbackWarning")
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize(
     ("model", "sent_back"),

@@ -29,7 +29,7 @@ from longtable.base.store_keys import USAGE
 from longtable.graph import Context, Conversation, build_graph, open_persistence
 from longtable.graph.threads import delete_thread
 from longtable.memory.stamps import kind_of, turn_number
-from longtable.nodes.inbox import Inbox, InboxMessage
+from longtable.nodes.turns.inbox import Inbox, InboxMessage
 from tests.memory.test_rounds import assert_paired
 from tests.support import doomed
 from tests.support.models import ScriptedModel, call

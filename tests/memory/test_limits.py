@@ -7,7 +7,7 @@ import warnings
 import pytest
 
 from longtable.base.errors import ConfigError
-from longtable.memory.limits import EncodingFallbackWarning, encoding_name, model_limit
+from longtable.memory.call_config import EncodingFallbackWarning, encoding_name, model_limit
 from longtable.memory.tokens import TokenCounter
 
 

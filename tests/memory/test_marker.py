@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longtable.memory.answer_text import find, keywords_in, without
+from longtable.memory.answers import find, keywords_in, without
 
 LONG = "The flights of May are shown below, one line for each carrier. " * 4
 

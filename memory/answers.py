@@ -1,5 +1,5 @@
-"""Read what a model's text holds beside its answer: reasoning, which is kept apart and sent back
-only where the provider asks for it, and markers that ask for earlier messages.
+"""Read an answer: reasoning in its text, which is kept apart and sent back only where the provider
+asks for it, markers that ask for earlier messages, and what is known of it, its metadata.
 """
 
 import re
@@ -10,7 +10,8 @@ from typing import Any, Literal
 from langchain_core.messages import AIMessage, BaseMessage
 
 from longtable.memory.rounds import all_calls, split_rounds
-from longtable.memory.stamps import marks_of
+from longtable.memory.spent import reported, reported_model
+from longtable.memory.stamps import GIVEN, kind_of, marks_of, turn_number
 
 REASONING = "reasoning_content"
 """Key in `additional_kwargs` of a message that is sent with its reasoning, and in the protocol."""
@@ -275,3 +276,96 @@ def _joined(before: str, after: str) -> str:
     gap = before[len(left) :] + after[: len(after) - len(right)]
     lines = min(2, gap.count("\n"))
     return left + ("\n" * lines or gap[:1]) + right
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reported:
+    """Tokens of the call an answer came from, as reported: cached ones within the input, reasoning
+    ones within the output.
+    """
+
+    input: int
+    output: int
+    cached: int
+    reasoning: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Passed:
+    """Material that went with the call of an answer and was not kept. Size in tokens."""
+
+    source: str
+    tokens: int
+    ms: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageMetadata:
+    """One message's metadata; what is not known is empty."""
+
+    kind: str
+    """normal, summary, recalled, steered or excluded."""
+    turn: int
+    time: str
+    run: str
+    """Id of the run that opened the turn."""
+    owner: str
+    channel: str
+    model: str
+    provider: str
+    instead_of: str
+    """The model that was to answer, where a fallback did."""
+    usage: Reported | None
+    reasoning: str
+    """The model's reasoning, apart from the content."""
+    sources: tuple[int, int] | None
+    """First and last message, by number, that a summary stands for."""
+    notice: str
+    """Code of the notice that this message is."""
+    given: bool
+    """A caller handed it in: no call of this thread's model made it."""
+    passed: tuple[Passed, ...]
+    """What context providers added to the call."""
+
+
+def metadata_of(message: BaseMessage) -> MessageMetadata:
+    """Return a message's metadata, whatever is broken in it."""
+    marks = marks_of(message)
+    tokens = reported(message) if isinstance(message, AIMessage) else None
+    return MessageMetadata(
+        kind=kind_of(message),
+        turn=turn_number(message),
+        **{
+            name: _text(marks.get(name))
+            for name in ("time", "run", "owner", "channel", "notice", "instead_of")
+        },
+        model=(reported_model(message) if isinstance(message, AIMessage) else "")
+        or _text(marks.get("model")),
+        provider=_text(message.response_metadata.get("model_provider")),
+        usage=Reported(**tokens) if tokens else None,
+        reasoning=reasoning_of(message),
+        sources=_range(marks.get("sources")),
+        given=marks.get(GIVEN) is True,
+        passed=(
+            tuple(filter(None, map(_passed, materials)))
+            if isinstance(materials := marks.get("passed"), list)
+            else ()
+        ),
+    )
+
+
+def _range(value: Any) -> tuple[int, int] | None:
+    whole = (
+        isinstance(value, list | tuple)
+        and len(value) == 2
+        and all(isinstance(number, int) for number in value)
+    )
+    return (value[0], value[1]) if whole else None
+
+
+def _passed(value: Any) -> Passed | None:
+    if not isinstance(value, dict) or not all(
+        isinstance(value.get(name), int) for name in ("tokens", "ms")
+    ):
+        return None
+    return Passed(source=_text(value.get("source")), tokens=value["tokens"], ms=value["ms"])
