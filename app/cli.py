@@ -22,7 +22,7 @@ def _run() -> None:
     from longtable.app import records_cli, threads_cli
     from longtable.app.program import app
     from longtable.app.terminal import OutputFailedError, drop_output, open_streams, writing
-    from longtable.base.twins import BACKGROUND
+    from longtable.base.concurrency import BACKGROUND
 
     threads_cli.register(app)
     records_cli.register(app)

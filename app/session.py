@@ -178,7 +178,7 @@ def open_with_settings(database: str | None = None, **options: Any) -> "Conversa
 
 async def thread_state(conversation: "Conversation") -> "StateSnapshot":
     """Return a thread's state. Raises `DamagedThreadError` and `PersistenceError`."""
-    from longtable.base.twins import in_thread
+    from longtable.base.concurrency import in_thread
     from longtable.graph.persistence import storage_errors
     from longtable.graph.thread_state import load_state
 

@@ -12,9 +12,9 @@ from longtable.memory.rounds import all_calls, split_rounds
 from longtable.memory.tokens import PRIMING
 from longtable.memory.view import build_view
 from longtable.nodes.estimate import usage_event
-from longtable.nodes.ingest import NOTE_TOKENS
 from longtable.nodes.model.call_plans import call_plan_of
 from longtable.nodes.state import State
+from longtable.nodes.turns.input_checks import NOTE_TOKENS
 
 
 def usage_now(values: State, context: Context) -> ContextUsage | None:

@@ -31,6 +31,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from longtable.app.result_files import csv_cells
 from longtable.app.session import server_archive, server_results
 from longtable.app.web_threads import ServerThreads, compact_thread, write_metadata
+from longtable.base.concurrency import in_thread
 from longtable.base.context import OWNER_RULE, is_owner, requester
 from longtable.base.errors import (
     ConfigError,
@@ -51,7 +52,6 @@ from longtable.base.errors import (
     UnknownTopicError,
     UnknownTurnError,
 )
-from longtable.base.twins import in_thread
 from longtable.graph.changes import TopicHistory, topic_histories
 from longtable.graph.export import Form, chart_drawer, export_as
 from longtable.graph.reports import (

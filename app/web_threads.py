@@ -25,6 +25,7 @@ from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEntityError
 
+from longtable.base.concurrency import a_from, in_thread
 from longtable.base.errors import (
     LongtableError,
     ThreadBusyError,
@@ -33,7 +34,6 @@ from longtable.base.errors import (
 )
 from longtable.base.events import Event
 from longtable.base.store_keys import THREADS
-from longtable.base.twins import a_from, in_thread
 from longtable.graph.thread_runner import CompactionEvent, compaction_of
 from longtable.graph.thread_state import StoredThreads, is_pending, leftover_update
 from longtable.graph.transcripts import find_thread

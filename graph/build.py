@@ -16,9 +16,9 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import StateSnapshot, StateUpdate
 
+from longtable.base.concurrency import ASYNC, SYNC, Execution, complete, in_thread
 from longtable.base.context import Context, RequestLimits, requester
 from longtable.base.errors import ConfigError, check_type
-from longtable.base.twins import ASYNC, SYNC, Execution, complete, in_thread
 from longtable.graph.answerers import (
     answerer_lines,
     model_name,

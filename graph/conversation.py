@@ -23,11 +23,11 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 
+from longtable.base.concurrency import ASYNC, SYNC, a_from, complete, in_thread
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, PersistenceError, check_type
 from longtable.base.events import ActionRequest, Event
 from longtable.base.store_keys import NODE
-from longtable.base.twins import ASYNC, SYNC, a_from, complete, in_thread
 from longtable.graph import changes, threads, turns
 from longtable.graph.archive_files import ArchiveFile, ArchiveFiles, archive_from
 from longtable.graph.changes import CompactionPreview, TopicHistory, ViewMessages
@@ -59,11 +59,11 @@ from longtable.memory.search import Original
 from longtable.memory.spent import Price, Spent, added, price_rows
 from longtable.memory.thread import Thread
 from longtable.memory.topics import SectionHit, find_section, visible_topics
-from longtable.nodes.ingest import Question
 from longtable.nodes.model.call_plans import call_plan_of
 from longtable.nodes.records.archive_store import StoreArchive
 from longtable.nodes.records.audit import AuditEntry
 from longtable.nodes.state import thread_of, turn_of
+from longtable.nodes.turns.input_checks import Question
 from longtable.tools.charts.chart_tool import Chart, chart_of
 from longtable.tools.database import Database, QueryResult
 

@@ -25,16 +25,16 @@ from langgraph.runtime import get_runtime
 from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
+from longtable.base.concurrency import ASYNC, SYNC, Execution, complete
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, InputError, ProviderError, WrongRoleError
 from longtable.base.store_keys import NODE
-from longtable.base.twins import ASYNC, SYNC, Execution, complete
 from longtable.graph.build import ConversationGraph
 from longtable.graph.thread_state import is_failed
 from longtable.memory.stamps import COLLEAGUE, STAMP, marked, marks_of, turn_number
 from longtable.memory.summary import language_of
-from longtable.nodes.ingest import check_input, storable
 from longtable.nodes.state import Input, State
+from longtable.nodes.turns.input_checks import check_input, storable
 
 Compiled = CompiledStateGraph[State, Context, Input, State]
 Agent = CompiledStateGraph[Any, Any, Any, Any]

@@ -19,6 +19,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.store.base import BaseStore, Item, Op, PutOp, Result
 
+from longtable.base.concurrency import a_from
 from longtable.base.errors import (
     ConfigError,
     MissingExtraError,
@@ -26,7 +27,6 @@ from longtable.base.errors import (
     PersistenceError,
     StoreKeyError,
 )
-from longtable.base.twins import a_from
 from longtable.graph.loading import UNREADABLE, MessageSerializer
 from longtable.memory.archive import DAMAGED
 

@@ -35,8 +35,8 @@ from langgraph.checkpoint.base.id import uuid6
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite import SqliteSaver
 
+from longtable.base.concurrency import a_from, in_thread
 from longtable.base.errors import PersistenceError, ThreadBusyError
-from longtable.base.twins import a_from, in_thread
 from longtable.graph.heads import Head, Heads, Key, ProcessHeads, Saver, SqliteHeads, retry_once
 from longtable.graph.loading import readable
 from longtable.graph.locks import ThreadLocks

@@ -23,10 +23,16 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from longtable.base.concurrency import (
+    BACKGROUND,
+    SYNC,
+    BoundedCache,
+    Execution,
+    complete,
+    in_thread,
+)
 from longtable.base.errors import PersistenceError, ThreadBusyError
 from longtable.base.events import Event
-from longtable.base.twins import BACKGROUND, SYNC, Execution, complete, in_thread
-from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.turns.tracing import log_cause
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.1

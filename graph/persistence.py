@@ -23,9 +23,9 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
+from longtable.base.concurrency import a_from, in_thread
 from longtable.base.errors import AWAITED, ConfigError, MissingExtraError, PersistenceError
 from longtable.base.redaction import redacted
-from longtable.base.twins import a_from, in_thread
 from longtable.graph.encryption import EncryptedStore, check_key, sqlite_serializer
 from longtable.graph.guard import GuardedSaver
 from longtable.graph.loading import (

@@ -19,8 +19,8 @@ from langgraph.store.postgres import PostgresStore
 from psycopg.rows import DictRow, dict_row, tuple_row
 from psycopg_pool import ConnectionPool
 
+from longtable.base.concurrency import a_from
 from longtable.base.errors import ConfigError
-from longtable.base.twins import a_from
 from longtable.graph.encryption import META_TABLE, Meta, checked_serializer
 from longtable.graph.heads import TABLE, Execute, Saver, SqlHeads, retry_once
 from longtable.graph.loading import MessageSerializer

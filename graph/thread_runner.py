@@ -28,6 +28,7 @@ from langgraph.runtime import ExecutionInfo, Runtime
 from langgraph.store.base.batch import AsyncBatchedBaseStore
 from langgraph.types import Command, Interrupt, StateSnapshot
 
+from longtable.base.concurrency import SYNC, Execution, in_thread
 from longtable.base.context import Context
 from longtable.base.errors import (
     ThreadBusyError,
@@ -47,7 +48,6 @@ from longtable.base.events import (
     Token,
     VoiceStarted,
 )
-from longtable.base.twins import SYNC, Execution, in_thread
 from longtable.graph.loading import UNREADABLE, readable
 from longtable.graph.locks import Background, ThreadLocks, locks_of
 from longtable.graph.persistence import storage_errors

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 from langgraph.store.base import Item, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 
+from longtable.base.concurrency import a_from
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, DamagedThreadError, ThreadNotFoundError
 from longtable.base.store_keys import (
@@ -23,7 +24,6 @@ from longtable.base.store_keys import (
     label,
     thread_namespace,
 )
-from longtable.base.twins import a_from
 from longtable.graph.export import import_lines
 from longtable.graph.loading import Report, log_damaged, skip_unreadable
 from longtable.graph.persistence import Persistence, storage_errors

@@ -22,9 +22,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, Remove
 from langgraph.store.base import BaseStore
 from langgraph.types import Command, StateSnapshot
 
+from longtable.base.concurrency import complete
 from longtable.base.errors import ConfigError, NotPrivateError, ThreadBusyError
 from longtable.base.events import AnswerEvent, Event, ModelRetry, ThreadWaiting
-from longtable.base.twins import complete
 from longtable.graph.locks import GRACE_SECONDS, pause, pauses
 from longtable.graph.persistence import storage_errors
 from longtable.graph.thread_runner import GraphInput, RunReader, ThreadRunner
@@ -36,11 +36,12 @@ from longtable.graph.thread_state import (
     leftover_update,
 )
 from longtable.memory.stamps import marks_of, turn_number, unmarked
-from longtable.nodes.ingest import Question, answer_to, check_input
+from longtable.nodes.ingest import answer_to
 from longtable.nodes.model.call_plans import call_plan_of
 from longtable.nodes.state import Input, thread_of, turn_of, values_of
 from longtable.nodes.turns.failures import ending_with_failed
 from longtable.nodes.turns.inbox import Inbox, InboxMessage, steered_event
+from longtable.nodes.turns.input_checks import Question, check_input
 
 Events = AsyncGenerator[Event, None]
 TRIES = 30

@@ -20,6 +20,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.store.base import PutOp
 
+from longtable.base.concurrency import BoundedCache, Execution, in_thread
 from longtable.base.context import Context
 from longtable.base.errors import (
     ArchiveFormatError,
@@ -31,7 +32,6 @@ from longtable.base.errors import (
 from longtable.base.events import ContextCompactionSkipped, ContextCompressed
 from longtable.base.redaction import redacted
 from longtable.base.store_keys import Namespace, thread_namespace
-from longtable.base.twins import Execution, in_thread
 from longtable.memory.answers import split_reasoning
 from longtable.memory.archive import DAMAGED, page
 from longtable.memory.call_config import CallConfig
@@ -56,7 +56,6 @@ from longtable.nodes.estimate import CallPlans
 from longtable.nodes.model.caller import LOCKED_OUT, bounded, summary_settings
 from longtable.nodes.model.provider_errors import provider_error
 from longtable.nodes.records.archive_store import Files, StoreArchive, archived
-from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.state import UNDER_WAY, State, Turn, Update, failed_at, pins_changed, turn_of
 from longtable.nodes.turns.tracing import log_cause, span, usage_fields

@@ -10,6 +10,7 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
+from longtable.base.concurrency import BoundedCache
 from longtable.base.context import Context
 from longtable.base.events import ContextUsage, TeamTurn, UsageFigures, UsageParts
 from longtable.memory.call_config import CallConfig
@@ -18,7 +19,6 @@ from longtable.memory.stamps import STEERED
 from longtable.memory.view import CallPlan, View
 from longtable.nodes.ingest import stamp
 from longtable.nodes.model.call_plans import call_plan_of
-from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.state import (
     UNDER_WAY,

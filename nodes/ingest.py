@@ -1,7 +1,5 @@
 """Take in what the user sent: check it, stamp it, open the turn."""
 
-import base64
-import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -13,30 +11,16 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, Remove
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from longtable.base.context import Context, RequestLimits, shown
+from longtable.base.context import Context, RequestLimits
 from longtable.base.errors import (
-    SYSTEM_PROMPT,
-    THE_MESSAGE,
-    TOOLS,
-    ConfigError,
-    ContextTooLargeError,
-    EmptyMessageError,
     InputError,
-    InvalidTextError,
     LongtableError,
-    MessageTooLongError,
     NotPrivateError,
-    RequestTooLargeError,
-    RequestTooLongError,
     ThreadNotFoundError,
-    TooManyMessagesError,
-    WrongRoleError,
-    check_type,
 )
 from longtable.base.events import SchemaChanged
 from longtable.base.store_keys import thread_namespace
 from longtable.memory.archive import ids_in_archive, key_of_id, page
-from longtable.memory.call_config import TALK_SHARE
 from longtable.memory.rounds import CHANGED, all_calls, is_users
 from longtable.memory.stamps import (
     COLLEAGUE,
@@ -49,8 +33,8 @@ from longtable.memory.stamps import (
     unmarked,
 )
 from longtable.memory.summary import language_of
-from longtable.memory.thread import Thread, with_sent_name
-from longtable.memory.view import CallPlan, must_stay
+from longtable.memory.thread import Thread
+from longtable.memory.view import CallPlan
 from longtable.memory.voices import VOICE
 from longtable.nodes.model.call_plans import call_config_of
 from longtable.nodes.records.archive_store import StoreArchive
@@ -79,82 +63,15 @@ from longtable.nodes.state import (
 from longtable.nodes.team.team import Team, first_voice
 from longtable.nodes.turns.failures import FAILED, retry_update
 from longtable.nodes.turns.inbox import InboxMessage, receive, steered_event
+from longtable.nodes.turns.input_checks import check_input, storable
 from longtable.nodes.turns.rate_limit import RateLimit
-
-ACCEPTED = (HumanMessage, AIMessage, ToolMessage)
-"""What a caller may hand in: not what would stand beside the system prompt (a `ChatMessage` may be
-of its role, too).
-"""
-NOTE_TOKENS = 32
-"""Room for the line that says messages were left out."""
 
 MOST_OF_A_TURN = 200
 """Retired messages that are read for the answer to one that is sent again."""
-HISTORY_FACTOR = 32
-"""How many times `RequestLimits.bytes` a request may hold with the earlier talk that it hands in: 8
-MiB. Checkpoint and store keep several copies of it: 20 MB made 85.
-"""
-
 MADE_UP = "do-not-render-"
 """How agent-chat-ui begins the id of a message that it made up."""
 
-IMAGES = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp"}
-"""Formats of images that models take, by their first bytes."""
-LONGEST_ID = 200
-
 Accepted = TypeVar("Accepted", bound=BaseMessage)
-
-
-@dataclass(frozen=True)
-class Question:
-    """What a caller asks. `id`: the message's own, so that it can be sent again; `images`: URLs, or
-    bytes of the formats in `IMAGES`.
-    """
-
-    text: str
-    id: str | None = None
-    name: str | None = None
-    images: Sequence[str | bytes] = ()
-
-    def message(self) -> HumanMessage:
-        """Return the message. Raises `ConfigError`."""
-        check_type("the text of a message", self.text, str)
-        for what, value in (("id", self.id), ("name", self.name)):
-            if value is not None and not (
-                isinstance(value, str) and 0 < len(value) <= LONGEST_ID and value.isprintable()
-            ):
-                shown_value = shown(value) if isinstance(value, str) else type(value).__name__
-                raise ConfigError(
-                    f"the {what} of a message is a text of 1 to {LONGEST_ID} printable characters,"
-                    f" found {shown_value}"
-                )
-        if isinstance(self.images, str | bytes) or not all(
-            isinstance(each, str | bytes) for each in self.images
-        ):
-            raise ConfigError(
-                f"images must be a list of URLs or of bytes, found {type(self.images).__name__}:"
-                " images=[...]"
-            )
-        urls = [each if isinstance(each, str) else _data_url(each) for each in self.images]
-        parts = [
-            {"type": "text", "text": self.text},
-            *({"type": "image_url", "image_url": {"url": url}} for url in urls),
-        ]
-        return HumanMessage(
-            cast("Any", parts) if urls else self.text,
-            id=self.id or str(uuid.uuid4()),
-            name=self.name,
-        )
-
-
-def _data_url(image: bytes) -> str:
-    kind = next((kind for head, kind in IMAGES.items() if image.startswith(head)), None)
-    if kind is None:
-        raise ConfigError(
-            f"an image is a URL, or the bytes of a {', '.join(IMAGES.values())} file, found"
-            f" {bytes(image[:12])!r}"
-        )
-    return f"data:image/{kind};base64,{base64.b64encode(image).decode()}"
 
 
 @dataclass(frozen=True)
@@ -533,130 +450,3 @@ def _accepted(message: Accepted, turn: Turn, time: str, *, steered: bool) -> Acc
         **({} if isinstance(message, HumanMessage) else {GIVEN: True}),
     }
     return stamp(message, turn=turn, time=time, marks=marks)
-
-
-def storable(value: Any) -> Any:
-    """Return the value as a checkpoint (msgpack) takes it: half an emoji is replaced, an integer
-    past 64 bits becomes text.
-    """
-    if isinstance(value, str):
-        return value if value.isascii() else value.encode("utf-8", "replace").decode()
-    if isinstance(value, int) and not -(2**63) <= value < 2**64:
-        return str(value)
-    if isinstance(value, list):
-        return [storable(item) for item in value]
-    if isinstance(value, dict):
-        return {storable(key): storable(item) for key, item in value.items()}
-    return value
-
-
-def check_input(
-    new: Sequence[BaseMessage],
-    context: Context,
-    call_plan: CallPlan | None,
-    limits: RequestLimits | None = None,
-) -> None:
-    """Raise the `InputError` of an input that cannot be accepted; sizes in characters and tokens.
-
-    Without `limits` each message is checked alone. With a `call_plan`, also refuse a message that
-    could not be sent word for word beside system prompt, tools and pins.
-    """
-    if not new:
-        raise EmptyMessageError
-    for message in new:
-        if not isinstance(message, ACCEPTED):
-            raise WrongRoleError(role=str(getattr(message, "role", message.type))[:40])
-        if isinstance(message, HumanMessage) and is_users(message):
-            _check_human(message, context)
-    question = next((message for message in reversed(new) if is_users(message)), new[-1])
-    if not isinstance(new[-1], HumanMessage):
-        raise WrongRoleError(role=new[-1].type)
-    if limits:
-        _check_sizes(request_of(new), context, limits)
-        if (size := _bytes(new)) > (most := HISTORY_FACTOR * _most_bytes(context, limits)):
-            raise RequestTooLargeError(size=size, limit=most)
-    if call_plan:
-        _check_fit(with_sent_name(question), call_plan)
-
-
-def _check_fit(message: BaseMessage, call_plan: CallPlan) -> None:
-    """Refuse what cannot be sent word for word within the limit less the reserve; the error names
-    what is too large.
-    """
-    call_config = call_plan.call_config
-    parts = must_stay(call_plan, message)
-    need, budget = parts.total + NOTE_TOKENS, call_config.hard_tokens
-    if need > budget:
-        fixed = SYSTEM_PROMPT if parts.system >= parts.tools else TOOLS
-        leaves_room = need - parts.messages <= budget - call_config.share(TALK_SHARE)
-        raise ContextTooLargeError(
-            need=need, budget=budget, what=THE_MESSAGE if leaves_room else fixed
-        )
-
-
-def request_of(new: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
-    """Return what is asked now: an earlier talk that a caller hands in, or put into the thread,
-    ends with its last answer.
-    """
-    return new[
-        next((i + 1 for i in range(len(new) - 1, -1, -1) if isinstance(new[i], AIMessage)), 0) :
-    ]
-
-
-_SENT = (
-    "content",
-    "name",
-    "id",
-    "tool_calls",
-    "invalid_tool_calls",
-    "tool_call_id",
-    "artifact",
-    "additional_kwargs",
-    "response_metadata",
-)
-
-
-def _check_sizes(new: Sequence[BaseMessage], context: Context, limits: RequestLimits) -> None:
-    longest = context.max_message_chars
-    for size, limit, error in (
-        (len(new), limits.messages, TooManyMessagesError),
-        (
-            sum(len(message.text) for message in new),
-            max(limits.chars, longest),
-            RequestTooLongError,
-        ),
-        (_bytes(new), _most_bytes(context, limits), RequestTooLargeError),
-    ):
-        if size > limit:
-            raise error(size=size, limit=limit)
-
-
-def _bytes(messages: Sequence[BaseMessage]) -> int:
-    """Return the size of messages as JSON: content that is no text (images) and calls with all else
-    that would be kept.
-    """
-    fields = (
-        [value for name in _SENT if (value := getattr(message, name, None))] for message in messages
-    )
-    return sum(
-        len(json.dumps(each, ensure_ascii=False, default=str).encode("utf-8", "replace"))
-        for each in fields
-    )
-
-
-def _most_bytes(context: Context, limits: RequestLimits) -> int:
-    """Return the most bytes of what is asked now: one message passes in any script."""
-    return max(limits.bytes, 4 * context.max_message_chars + 1_000)
-
-
-def _check_human(message: HumanMessage, context: Context) -> None:
-    text = message.text
-    if storable(text) != text:
-        raise InvalidTextError
-    has_other = not isinstance(message.content, str) and any(
-        isinstance(b, dict) and b.get("type") != "text" for b in message.content
-    )
-    if not has_other and not any(letter.isprintable() and not letter.isspace() for letter in text):
-        raise EmptyMessageError
-    if len(text) > context.max_message_chars:
-        raise MessageTooLongError(size=len(text), limit=context.max_message_chars)

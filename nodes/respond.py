@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.runtime import Runtime
 from langgraph.types import StreamWriter
 
+from longtable.base.concurrency import Execution
 from longtable.base.context import Context
 from longtable.base.errors import (
     LongtableError,
@@ -19,7 +20,6 @@ from longtable.base.errors import (
     ProviderUnavailableError,
 )
 from longtable.base.events import ContextUsage
-from longtable.base.twins import Execution
 from longtable.memory.answers import MARK, separate_reasoning, without_reasoning
 from longtable.memory.call_config import Calibration
 from longtable.memory.rounds import all_calls

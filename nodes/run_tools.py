@@ -22,6 +22,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import StreamWriter
 from pydantic import ValidationError
 
+from longtable.base.concurrency import Execution, complete, in_thread
 from longtable.base.context import Context
 from longtable.base.errors import DatabaseError, LongtableError
 from longtable.base.events import (
@@ -32,7 +33,6 @@ from longtable.base.events import (
     ToolStarted,
 )
 from longtable.base.redaction import redacted
-from longtable.base.twins import Execution, complete, in_thread
 from longtable.memory.pins import PinChanges, said_by_user
 from longtable.memory.rounds import DESCRIBED, LISTING, MALFORMED
 from longtable.memory.stamps import RECALLED, TABLES, marked, turn_number

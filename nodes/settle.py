@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.runtime import Runtime
 
+from longtable.base.concurrency import BoundedCache
 from longtable.base.context import Context
 from longtable.base.errors import (
     ContextTooLargeError,
@@ -36,7 +37,6 @@ from longtable.memory.stamps import marked, turn_number
 from longtable.nodes.estimate import CallPlans
 from longtable.nodes.ingest import stamp
 from longtable.nodes.prepare import worth_preparing
-from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import close_turn, thread_id_of
 from longtable.nodes.state import (
     FOOTER,

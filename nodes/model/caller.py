@@ -19,6 +19,7 @@ from langchain_core.runnables import Runnable, RunnableBinding, RunnableConfig
 from langchain_core.runnables.config import ensure_config, merge_configs
 from langgraph.types import StreamWriter
 
+from longtable.base.concurrency import Execution
 from longtable.base.context import Context
 from longtable.base.errors import (
     ConfigError,
@@ -30,7 +31,6 @@ from longtable.base.errors import (
     ProviderUnavailableError,
 )
 from longtable.base.events import ModelFallback, ModelRetry
-from longtable.base.twins import Execution
 from longtable.memory.answers import reasoning_sent, split_reasoning, without_reasoning
 from longtable.nodes.model.provider_errors import provider_error
 from longtable.nodes.turns.tracing import span, usage_fields

@@ -16,13 +16,12 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from langgraph.runtime import Runtime
 
+from longtable.base.concurrency import BoundedCache, Execution
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, Reason
 from longtable.base.events import ContextPassed, PassedMaterial
-from longtable.base.twins import Execution
 from longtable.memory.rounds import is_users
 from longtable.memory.view import Material, MaterialPart
-from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.state import State, thread_of, turn_of
 

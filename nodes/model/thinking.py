@@ -13,8 +13,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk
 
+from longtable.base.concurrency import BoundedCache
 from longtable.memory.answers import REASONING, ThinkTagParser, split_reasoning
-from longtable.nodes.records.bounded_cache import BoundedCache
 
 _SIEVES: BoundedCache[tuple[int, int], ThinkTagParser] = BoundedCache(1_024)
 """Of the streams under way; what one that broke off left behind goes when the next request is

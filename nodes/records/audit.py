@@ -21,6 +21,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 from langgraph.store.base import GetOp, Item, Op, PutOp
 
+from longtable.base.concurrency import Execution, in_thread
 from longtable.base.context import Context
 from longtable.base.errors import (
     LongtableError,
@@ -31,14 +32,13 @@ from longtable.base.errors import (
 )
 from longtable.base.events import AuditFailed
 from longtable.base.store_keys import thread_namespace
-from longtable.base.twins import Execution, in_thread
 from longtable.memory.archive import DAMAGED
 from longtable.memory.rounds import all_calls
 from longtable.memory.stamps import mark_of
 from longtable.memory.voices import VOICE
-from longtable.nodes.ingest import storable
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.state import State, thread_of, turn_of
+from longtable.nodes.turns.input_checks import storable
 from longtable.nodes.turns.tool_jobs import Job, QueryRejectedError, RepairsUsedUpError, answer_json
 from longtable.tools.database import QueryResult
 from longtable.tools.toolset import CHECK, KIND

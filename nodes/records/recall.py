@@ -11,6 +11,7 @@ from typing import Any, Literal
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
+from longtable.base.concurrency import BoundedCache
 from longtable.base.context import Context
 from longtable.base.events import Recall
 from longtable.base.store_keys import Kind, thread_namespace
@@ -21,7 +22,6 @@ from longtable.memory.thread import Thread
 from longtable.memory.topics import find_section, visible_topics
 from longtable.memory.view import CallPlan
 from longtable.nodes.records.archive_store import StoreArchive, embeds
-from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.tools.memory_tools import LEAST_BUDGET, NOTE, Hit
 

@@ -22,9 +22,9 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.func import task
 from langgraph.runtime import Runtime
 
+from longtable.base.concurrency import Execution, complete
 from longtable.base.context import Context
 from longtable.base.events import VoiceStarted
-from longtable.base.twins import Execution, complete
 from longtable.nodes.respond import Respond, with_fresh_id
 from longtable.nodes.route import (
     after_estimate,

@@ -12,11 +12,11 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
+from longtable.base.concurrency import BoundedCache
 from longtable.memory.figures import bare_numbers, figures
 from longtable.memory.number_check import Source, unsupported
 from longtable.memory.stamps import turn_number
 from longtable.memory.thread import Thread
-from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.turns.tool_jobs import NO_TRY
 from longtable.tools.cells import json_value
 from longtable.tools.database import QueryResult

@@ -14,10 +14,10 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
+from longtable.base.concurrency import BoundedCache
 from longtable.graph import ConfigError, Context, Conversation, Database, ResultStore, build_graph
 from longtable.memory.thread import Thread
 from longtable.nodes import settle
-from longtable.nodes.records.bounded_cache import BoundedCache
 from longtable.nodes.turns.check_numbers import KEPT_MESSAGES, unsupported_in
 from tests.support.models import ScriptedModel, call, script
 from tests.support.threads import values_of

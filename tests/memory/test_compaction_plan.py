@@ -16,7 +16,7 @@ from longtable.memory.compaction_plan import When, plan_compaction
 from longtable.memory.summary import findings_in
 from longtable.memory.thread import Thread
 from longtable.memory.view import CallPlan
-from longtable.nodes.ingest import check_input
+from longtable.nodes.turns.input_checks import check_input
 from tests.support.compacting import ANY_LENGTH, Talk, call_config, sent
 from tests.support.histories import talk
 

@@ -27,7 +27,7 @@ from longtable.memory.stamps import turn_number
 from longtable.memory.thread import Thread
 from longtable.memory.topic_strategy import Topics
 from longtable.memory.view import CallPlan, View, build_view
-from longtable.nodes.ingest import check_input
+from longtable.nodes.turns.input_checks import check_input
 
 Say = Callable[[Request], str | Exception]
 STRATEGIES: dict[str, Strategy] = {"rolling": Rolling(), "topics": Topics()}

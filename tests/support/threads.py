@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-from longtable.base.twins import SYNC, complete
+from longtable.base.concurrency import SYNC, complete
 from longtable.graph import Context, Conversation, build_graph
 from longtable.graph.locks import locks_of
 from longtable.memory.compaction import Attempts, Draft, Job

@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from longtable.base.twins import ASYNC, SYNC, WORKERS, Execution, a_from, complete, in_thread
+from longtable.base.concurrency import ASYNC, SYNC, WORKERS, Execution, a_from, complete, in_thread
 
 
 class Counter:

@@ -1,4 +1,5 @@
-"""Write work once for callers that block and callers that await.
+"""Write work once for callers that block and callers that await; keep bounded caches that threads
+share.
 
 `a_from` makes the awaited twin of a method that blocks, in a bounded pool of threads of our own.
 What streams, waits or is cancelled is a coroutine that waits by its `Execution` only: `await` runs
@@ -11,12 +12,13 @@ that waited in it starved a turn of its nodes (8.2 s instead of 0.3).
 import asyncio
 import contextvars
 import os
-from collections.abc import Awaitable, Callable, Coroutine
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial, wraps
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 WORKERS = 32
 BACKGROUND = "longtable prepare"
@@ -92,3 +94,35 @@ def complete(work: Coroutine[Any, Any, Result]) -> Result:
 @cache
 def _pool(process: int) -> ThreadPoolExecutor:  # noqa: ARG001  # a fork has no threads of its parent
     return ThreadPoolExecutor(WORKERS, thread_name_prefix="longtable")
+
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+class BoundedCache(Generic[Key, Value]):
+    """At most `most` values by key, the oldest go first. Safe to share between threads."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._made: dict[Key, Value] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: Key) -> Value | None:
+        """Return the value of a key, None where it is not kept."""
+        with self._lock:
+            return self._made.get(key)
+
+    def pop(self, key: Key) -> Value | None:
+        """Return the value of a key and keep it no longer."""
+        with self._lock:
+            return self._made.pop(key, None)
+
+    def put(self, key: Key, value: Value) -> Value:
+        """Keep a value in place of the key's last one, and return it."""
+        with self._lock:
+            self._made.pop(key, None)
+            self._made[key] = value
+            while len(self._made) > self._most:
+                del self._made[next(iter(self._made))]
+        return value
