@@ -21,22 +21,17 @@ def paths(files: dict[str, Place]) -> dict[str, Path]:
     return {dialect: place for dialect, place in files.items() if isinstance(place, Path)}
 
 
-@pytest.fixture(scope="session", params=["none", "process"])
-def isolation(request: pytest.FixtureRequest) -> Isolation:
-    """Where databases are asked: in this process, and then in workers."""
-    return "process" if request.param == "process" else "none"
-
-
-@pytest.fixture
-def opened_both_ways(isolation: Isolation) -> Iterator[None]:
-    """Run a test twice, whatever it opens."""
-    with opened_by_default(isolation):
-        yield
+@pytest.fixture(params=["none", "process"])
+def opened_both_ways(request: pytest.FixtureRequest) -> Iterator[Isolation]:
+    """Run a test twice, for what it opens: with queries in this process, then in a worker."""
+    with opened_by_default(request.param):
+        yield request.param
 
 
 @pytest.fixture(scope="session")
-def databases(files: dict[str, Place], isolation: Isolation) -> Iterator[dict[str, Database]]:
-    with opened_by_default(isolation):
+def databases(files: dict[str, Place]) -> Iterator[dict[str, Database]]:
+    """Open each database with a worker, as by default; most other tests open theirs without."""
+    with opened_by_default("process"):
         opened = {dialect: open_at(path) for dialect, path in files.items()}
     yield opened
     for database in opened.values():

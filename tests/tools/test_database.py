@@ -26,11 +26,12 @@ from longtable.base.errors import (
     ResultTooLargeError,
     TooManyRowsError,
 )
-from longtable.tools.database import Cancel, Database, QueryLimits, TablePolicy
+from longtable.tools.database import Cancel, Database, Isolation, QueryLimits, TablePolicy
 from longtable.tools.engines.duckdb import DuckdbEngine
 from longtable.tools.query_runner import MAX_LEFT_BEHIND, Runner, Stop
 from longtable.tools.toolset import database_tools
 from longtable.tools.url import parse_url
+from tests.conftest import opened_by_default
 from tests.tools.databases import DENY_VAULT, Place, make_file, open_at, url
 
 HEAVY = {
@@ -41,7 +42,9 @@ HEAVY = {
     "postgres": "SELECT count(*) FROM numbers a, numbers b, numbers c, numbers d",
 }
 JOIN_SECONDS = 20
-pytestmark = pytest.mark.usefixtures("opened_both_ways")
+both_ways = pytest.mark.usefixtures("opened_both_ways")
+"""For a test of what a worker could change: who holds a file, who waits, who is stopped."""
+ODD_NAMES = ["odd name?mode=rwc#%41", "it's a 店", 'quo"te', "main", "temp", "memory", "select"]
 
 
 # -- opening ---------------------------------------------------------------------------------------
@@ -113,6 +116,7 @@ def _missing_duckdb(folder: Path) -> Path:
     return folder / "missing.duckdb"
 
 
+@both_ways
 @pytest.mark.parametrize(
     "prepare",
     [_missing, _folder, _inside_a_file, _text, _empty, _torn, _torn_duckdb, _missing_duckdb],
@@ -137,6 +141,7 @@ def open_and_look(at: str, *, busy_seconds: float = 5.0) -> None:
         database.catalog()
 
 
+@both_ways
 def test_a_database_of_the_other_kind_is_told_apart(paths: dict[str, Path]) -> None:
     with pytest.raises(
         DatabaseUnavailableError, match="it is a duckdb database, open it as duckdb:///"
@@ -164,11 +169,13 @@ def test_a_bare_path_and_a_relative_url_open_the_same_file(
 
 
 @pytest.mark.parametrize(
-    "name", ["odd name?mode=rwc#%41", "it's a 店", 'quo"te', "main", "temp", "memory", "select"]
+    ("isolation", "name"), [*(("none", name) for name in ODD_NAMES), ("process", ODD_NAMES[0])]
 )
-def test_odd_file_names_open(file_dialect: str, name: str, tmp_path: Path) -> None:
+def test_odd_file_names_open(
+    file_dialect: str, isolation: Isolation, name: str, tmp_path: Path
+) -> None:
     path = make_file(tmp_path, file_dialect, "CREATE TABLE t (x INTEGER)", name=name)
-    with open_at(path) as database:
+    with opened_by_default(isolation), open_at(path) as database:
         assert database.run("SELECT count(*) FROM main.t").rows == [(0,)]
     assert sorted(tmp_path.iterdir()) == [path]
 
@@ -182,6 +189,7 @@ def test_reading_a_wal_database_leaves_no_file_beside_it(tmp_path: Path) -> None
     assert sorted(tmp_path.iterdir()) == [path]
 
 
+@both_ways
 def test_what_another_program_writes_is_seen_by_the_next_query(tmp_path: Path) -> None:
     path = make_file(
         tmp_path, "sqlite", "PRAGMA journal_mode=WAL; CREATE TABLE t (x); INSERT INTO t VALUES (1);"
@@ -213,6 +221,7 @@ def test_a_link_to_a_wal_database_shows_what_a_writer_has_not_yet_moved_into_it(
     assert sorted(tmp_path.rglob("*.db*")) == sorted([path, link])
 
 
+@both_ways
 def test_a_change_of_the_journal_mode_is_noticed(tmp_path: Path) -> None:
     path = make_file(tmp_path, "sqlite", "CREATE TABLE t (x); INSERT INTO t VALUES (1);")
     with open_at(path) as database:
@@ -238,6 +247,7 @@ def test_a_journal_beside_a_database_is_never_touched(tmp_path: Path) -> None:
             assert journal.exists()
 
 
+@both_ways
 def test_a_locked_sqlite_file_is_unavailable_and_usable_again_after(tmp_path: Path) -> None:
     path = make_file(tmp_path, "sqlite", "CREATE TABLE t (x); INSERT INTO t VALUES (1);")
     other = sqlite3.connect(path, isolation_level=None)
@@ -255,6 +265,7 @@ def test_a_locked_sqlite_file_is_unavailable_and_usable_again_after(tmp_path: Pa
     other.close()
 
 
+@both_ways
 def test_a_duckdb_file_open_for_reading_elsewhere_opens_with_other_limits_too(
     paths: dict[str, Path],
 ) -> None:
@@ -271,6 +282,7 @@ def test_a_duckdb_file_open_for_reading_elsewhere_opens_with_other_limits_too(
         other.close()
 
 
+@both_ways
 def test_a_closed_database_says_so(dialect: str, files: dict[str, Place]) -> None:
     database = open_at(files[dialect])
     database.run("SELECT 1")
@@ -342,6 +354,7 @@ def read_in_every_way(database: Database) -> None:
         tool.invoke(arguments.get(tool.name, {"text": "1"}))
 
 
+@both_ways
 def test_a_callers_transaction_in_sqlite_keeps_its_lock_and_loses_nothing(tmp_path: Path) -> None:
     path = make_file(tmp_path, "sqlite", "CREATE TABLE t (x); INSERT INTO t VALUES (1);")
     caller = sqlite3.connect(path, isolation_level=None)
@@ -359,6 +372,7 @@ def test_a_callers_transaction_in_sqlite_keeps_its_lock_and_loses_nothing(tmp_pa
     caller.close()
 
 
+@both_ways
 def test_a_callers_lock_on_a_duckdb_file_stays(tmp_path: Path) -> None:
     path = make_file(tmp_path, "duckdb", "CREATE TABLE t (x INTEGER); INSERT INTO t VALUES (1);")
     with duckdb.connect(str(path)) as caller:
@@ -381,6 +395,7 @@ def test_a_callers_lock_on_a_duckdb_file_stays(tmp_path: Path) -> None:
 # -- limits and cancelling -------------------------------------------------------------------------
 
 
+@both_ways
 def test_each_limit_has_an_error_of_its_own(dialect: str, files: dict[str, Place]) -> None:
     with open_at(files[dialect], limits=QueryLimits(seconds=0.3, rows=10, bytes=1_000)) as database:
         with pytest.raises(QueryTimeoutError, match=r"0\.3 s"):
@@ -397,6 +412,7 @@ def test_a_result_of_exactly_the_limit_is_returned(dialect: str, files: dict[str
         assert database.run("SELECT n FROM numbers").row_count == 2_000
 
 
+@both_ways
 def test_two_million_rows_are_given_up_before_they_are_fetched(files: dict[str, Place]) -> None:
     with (
         open_at(files["duckdb"], limits=QueryLimits(memory_bytes=32_000_000)) as database,
@@ -412,6 +428,7 @@ def test_two_million_rows_are_given_up_before_they_are_fetched(files: dict[str, 
         )
 
 
+@both_ways
 def test_a_cancel_stops_the_running_query_and_no_other(
     dialect: str, files: dict[str, Place]
 ) -> None:
@@ -443,6 +460,7 @@ def test_a_cancel_before_the_query_means_that_it_never_runs(database: Database) 
         database.run("SELECT 1", cancel=cancel)
 
 
+@both_ways
 def test_close_cancels_what_runs(dialect: str, files: dict[str, Place]) -> None:
     database = open_at(files[dialect], limits=QueryLimits(seconds=60))
     database.catalog()
@@ -466,6 +484,7 @@ def test_close_cancels_what_runs(dialect: str, files: dict[str, Place]) -> None:
     assert caught in ([QueryCancelledError], [DatabaseUnavailableError])
 
 
+@both_ways
 def test_cancelling_the_task_cancels_the_query(dialect: str, files: dict[str, Place]) -> None:
     with open_at(files[dialect], limits=QueryLimits(seconds=60)) as database:
         tool = {tool.name: tool for tool in database_tools(database)}["run_sql"]
@@ -487,17 +506,19 @@ def test_cancelling_the_task_cancels_the_query(dialect: str, files: dict[str, Pl
         assert '"rows":[[1]]' in answers[0]
 
 
-def test_many_threads_share_one_database(database: Database) -> None:
+@both_ways
+def test_many_threads_share_one_database(dialect: str, files: dict[str, Place]) -> None:
     answers: list[object] = []
 
     def work(index: int) -> None:
         answers.append(database.run(f"SELECT {index} + count(*) FROM people").rows[0][0])
 
-    threads = [threading.Thread(target=work, args=(index,)) for index in range(24)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(JOIN_SECONDS)
+    with open_at(files[dialect]) as database:
+        threads = [threading.Thread(target=work, args=(index,)) for index in range(24)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(JOIN_SECONDS)
     assert sorted(answers, key=str) == sorted((index + 4 for index in range(24)), key=str)
 
 

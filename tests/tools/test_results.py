@@ -27,8 +27,8 @@ from longtable.tools.parquet import CHUNK_ROWS, column_names
 from longtable.tools.query_runner import Stop
 from longtable.tools.results import ResultGoneError, ResultStore, UnknownResultError, catalog_of
 
-pytestmark = pytest.mark.usefixtures("opened_both_ways")
-
+both_ways = pytest.mark.usefixtures("opened_both_ways")
+"""For a test whose SQL runs over handles: all else is the same with and without a worker."""
 ROOT = Path(__file__).parents[2]
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -173,12 +173,14 @@ def test_a_column_may_change_its_kind_between_chunks(
     assert str(rows[0][0]) == str(early)
 
 
+@both_ways
 def test_an_empty_result_keeps_its_columns(store: ResultStore) -> None:
     put(store, [], columns=["a", "b"])
     assert store.get("t", "r1").columns == ("a", "b")
     assert store.sql("t", "SELECT count(a) AS n FROM r1").rows == [(0,)]
 
 
+@both_ways
 def test_columns_of_one_name_can_be_told_apart(store: ResultStore) -> None:
     put(store, [(1, 2, 3, 4)], columns=["n", "N", "", "n_1"])
     assert store.meta("t", "r1").names == ("n", "N_1", "column2", "n_1_1")
@@ -247,6 +249,7 @@ def test_deleting_one_thread_leaves_the_others(store: ResultStore) -> None:
     assert store.get("u", "r1").rows == [(2,)]
 
 
+@both_ways
 def test_past_the_thread_quota_what_was_unused_longest_goes(tmp_path: Path) -> None:
     size = _size(tmp_path / "probe")
     store = ResultStore(tmp_path / "results", clock=Clock(), quota_bytes_per_thread=int(size * 3.5))
@@ -335,57 +338,61 @@ def two(store: ResultStore) -> ResultStore:
     return store
 
 
-@pytest.mark.parametrize(
-    ("sql", "rows"),
-    [
-        ("SELECT name, amount FROM r1 JOIN r2 USING (id) ORDER BY id", [("a", 10.5), ("c", 30.5)]),
-        ("SELECT count(*) FROM R1", [(3,)]),
-        ("WITH x AS (SELECT * FROM r2) SELECT sum(amount) FROM x", [(41.0,)]),
-        ("SELECT a.id FROM r1 a LEFT JOIN r2 b ON a.id = b.id WHERE b.id IS NULL", [(2,)]),
-        ("SELECT max(id) OVER () FROM r1 LIMIT 1", [(3,)]),
-        ("SELECT 1 + 1", [(2,)]),
-    ],
-)
-def test_sql_joins_the_results_of_a_thread(
-    two: ResultStore, sql: str, rows: list[tuple[object, ...]]
-) -> None:
-    assert two.sql("t", sql).rows == rows
+JOINED: dict[str, list[tuple[object, ...]]] = {
+    "SELECT name, amount FROM r1 JOIN r2 USING (id) ORDER BY id": [("a", 10.5), ("c", 30.5)],
+    "SELECT count(*) FROM R1": [(3,)],
+    "WITH x AS (SELECT * FROM r2) SELECT sum(amount) FROM x": [(41.0,)],
+    "SELECT a.id FROM r1 a LEFT JOIN r2 b ON a.id = b.id WHERE b.id IS NULL": [(2,)],
+    "SELECT max(id) OVER () FROM r1 LIMIT 1": [(3,)],
+    "SELECT 1 + 1": [(2,)],
+}
+FOREIGN = [
+    "SELECT * FROM r3",
+    "SELECT * FROM read_parquet('/etc/passwd')",
+    "SELECT * FROM read_text('/etc/passwd')",
+    "SELECT * FROM '/etc/passwd'",
+    "SELECT * FROM glob('*')",
+    "COPY r1 TO 'x.csv'",
+    "CREATE TABLE x AS SELECT 1",
+    "DROP VIEW r1",
+    "ATTACH 'x.db'",
+    "INSTALL httpfs",
+    "SET memory_limit = '99GB'",
+    "SELECT getenv('HOME')",
+    "SELECT * FROM duckdb_views()",
+    "SELECT * FROM information_schema.tables",
+    "SELECT * FROM sqlite_master",
+    "SELECT * FROM r1; DROP VIEW r1",
+    "PRAGMA database_list",
+    "SELECT * FROM query('SELECT 1')",
+    "WITH r3 AS (SELECT * FROM r3) SELECT * FROM r3",
+]
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT * FROM r3",
-        "SELECT * FROM read_parquet('/etc/passwd')",
-        "SELECT * FROM read_text('/etc/passwd')",
-        "SELECT * FROM '/etc/passwd'",
-        "SELECT * FROM glob('*')",
-        "COPY r1 TO 'x.csv'",
-        "CREATE TABLE x AS SELECT 1",
-        "DROP VIEW r1",
-        "ATTACH 'x.db'",
-        "INSTALL httpfs",
-        "SET memory_limit = '99GB'",
-        "SELECT getenv('HOME')",
-        "SELECT * FROM duckdb_views()",
-        "SELECT * FROM information_schema.tables",
-        "SELECT * FROM sqlite_master",
-        "SELECT * FROM r1; DROP VIEW r1",
-        "PRAGMA database_list",
-        "SELECT * FROM query('SELECT 1')",
-        "WITH r3 AS (SELECT * FROM r3) SELECT * FROM r3",
-    ],
-)
-def test_nothing_but_the_threads_own_handles_can_be_read(two: ResultStore, sql: str) -> None:
-    with pytest.raises(QueryRefusedError):
-        two.sql("t", sql)
+@both_ways
+def test_sql_joins_the_results_of_a_thread(two: ResultStore) -> None:
+    assert {sql: two.sql("t", sql).rows for sql in JOINED} == JOINED
 
 
+@both_ways
+def test_nothing_but_the_threads_own_handles_can_be_read(two: ResultStore) -> None:
+    def refuses(sql: str) -> bool:
+        try:
+            two.sql("t", sql)
+        except QueryRefusedError:
+            return True
+        return False
+
+    assert [sql for sql in FOREIGN if not refuses(sql)] == []
+
+
+@both_ways
 def test_an_unknown_handle_names_those_there_are(two: ResultStore) -> None:
     with pytest.raises(UnknownTableError, match="r1, r2"):
         two.sql("t", "SELECT * FROM r7")
 
 
+@both_ways
 def test_the_path_of_a_file_cannot_be_asked_for(two: ResultStore) -> None:
     with pytest.raises(QueryFailedError):
         two.sql("t", "SELECT filename FROM r1")
@@ -401,22 +408,22 @@ def attempt(store: ResultStore, sql: str) -> list[tuple[object, ...]]:
         ).rows
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT * FROM read_text('/etc/passwd')",
-        "COPY r1 TO 'FILE'",
-        "COPY r1 TO 'FILE' (USE_TMP_FILE false)",
-        "COPY r1 TO 'FILE.csv'",
-        "ATTACH 'FILE.db' AS x",
-        "SET enable_external_access = true",
-        "SET allowed_paths = ['/etc/passwd']",
-        "INSTALL httpfs",
-        "LOAD httpfs",
-        "CREATE TABLE x AS SELECT 1",
-        "SELECT 1; SELECT 2",
-    ],
-)
+PAST_THE_FIRST_WALL = [
+    "SELECT * FROM read_text('/etc/passwd')",
+    "COPY r1 TO 'FILE'",
+    "COPY r1 TO 'FILE' (USE_TMP_FILE false)",
+    "COPY r1 TO 'FILE.csv'",
+    "ATTACH 'FILE.db' AS x",
+    "SET enable_external_access = true",
+    "SET allowed_paths = ['/etc/passwd']",
+    "INSTALL httpfs",
+    "LOAD httpfs",
+    "CREATE TABLE x AS SELECT 1",
+    "SELECT 1; SELECT 2",
+]
+
+
+@pytest.mark.parametrize("sql", PAST_THE_FIRST_WALL)
 def test_the_engine_refuses_by_itself(two: ResultStore, sql: str) -> None:
     before = {path: path.read_bytes() for path in two.folder.rglob("*") if path.is_file()}
     with pytest.raises((QueryRefusedError, QueryFailedError)):
@@ -425,6 +432,7 @@ def test_the_engine_refuses_by_itself(two: ResultStore, sql: str) -> None:
     assert attempt(two, "SELECT count(*) FROM r1") == [(3,)]
 
 
+@both_ways
 def test_limits_and_cancel_hold_over_handles(two: ResultStore) -> None:
     with pytest.raises(TooManyRowsError):
         two.sql("t", "SELECT a.id FROM r1 a, r1 b", limits=QueryLimits(rows=5))
@@ -441,6 +449,7 @@ def test_limits_and_cancel_hold_over_handles(two: ResultStore) -> None:
     assert two.sql("t", "SELECT count(*) FROM r1").rows == [(3,)]
 
 
+@both_ways
 def test_a_folder_with_odd_characters_is_read_as_it_is_named(tmp_path: Path) -> None:
     store = ResultStore(tmp_path / "o'd [d] * ? 甲", clock=Clock())
     put(store, [(7,)])

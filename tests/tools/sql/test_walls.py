@@ -86,7 +86,7 @@ def test_a_legal_text_runs(dialect: str, sql: str, databases: dict[str, Database
 def test_a_costly_text_is_stopped_by_a_limit(
     dialect: str, sql: str, files: dict[str, Place]
 ) -> None:
-    limits = QueryLimits(seconds=1.0, memory_bytes=200_000_000)
+    limits = QueryLimits(seconds=STOP_SECONDS, memory_bytes=200_000_000)
     with (
         open_at(files[dialect], limits=limits) as database,
         pytest.raises((QueryTimeoutError, TooManyRowsError, ResultTooLargeError)),
