@@ -3,14 +3,11 @@
 import gc
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
 import pytest
 from hypothesis import settings
 
-from longtable.tools.database import Database, Isolation
-from longtable.tools.results import ResultStore
+from tests.support.isolation import opened_by_default
 
 # No deadline for one example: the first may load a tokenizer, and the machine may be busy. The
 # whole test has a timeout. Forty examples found the faults planted to check this; a hundred take 8
@@ -27,21 +24,6 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-@contextmanager
-def opened_by_default(isolation: Isolation) -> Iterator[None]:
-    """Change how `Database.open` and `ResultStore` run queries where that is not said."""
-    calls: list[Any] = [Database.open, ResultStore.__init__]
-    both = [getattr(call, "__func__", call).__kwdefaults__ for call in calls]
-    before = [defaults["isolation"] for defaults in both]
-    for defaults in both:
-        defaults["isolation"] = isolation
-    try:
-        yield
-    finally:
-        for defaults, value in zip(both, before, strict=True):
-            defaults["isolation"] = value
-
-
 @pytest.fixture(scope="session", autouse=True)
 def no_settings_of_ones_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Read no settings file of whoever runs the tests."""
@@ -52,9 +34,6 @@ def no_settings_of_ones_own(tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture(scope="session", autouse=True)
 def databases_in_this_process() -> Iterator[None]:
-    """Ask databases without a worker, unless a test says otherwise: starting one takes 0.3 s of a
-    processor.
-    """
     with opened_by_default("none"):
         yield
 

@@ -10,7 +10,7 @@ import pytest
 from docs.generate import COMMAND, PAGES
 from longtable import graph
 from longtable.graph import CompactionPolicy, Context, build_graph
-from tests.conftest import opened_by_default
+from tests.support.isolation import opened_by_default
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import forked
+from tests.support.isolation import opened_by_default
 
 PROGRAM = Path(sys.executable).parent / "longtable"
 SECONDS = 60
@@ -62,13 +63,15 @@ class Home:
 
 
 def _program(*args: str) -> None:
-    """Be the program: in a process of its own that has imported already, for a hundred runs would
-    spend two minutes on that.
+    """Be the program: in a process of its own that has imported already and starts no worker, for
+    two hundred runs would spend minutes on that. Tests of a terminal, of streams, of MCP and of the
+    README start the program itself.
     """
     from longtable.app.cli import main
 
     sys.argv = [str(PROGRAM), *args]
-    main()
+    with opened_by_default("none"):
+        main()
 
 
 def make_home(folder: Path) -> Home:

@@ -62,6 +62,7 @@ MODULES = (
     *(
         "benchmarks.faults.talk",
         "tests.support.doomed",
+        "tests.support.isolation",
         "tests.support.talker",
         "tests.support.writers",
     ),

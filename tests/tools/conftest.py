@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from longtable.tools.database import Database, Isolation
-from tests.conftest import opened_by_default
+from tests.support.isolation import opened_by_default
 from tests.tools.databases import DIALECTS, FILE_DIALECTS, Place, make, open_at
 
 

@@ -31,7 +31,7 @@ from longtable.tools.engines.duckdb import DuckdbEngine
 from longtable.tools.query_runner import MAX_LEFT_BEHIND, Runner, Stop
 from longtable.tools.toolset import database_tools
 from longtable.tools.url import parse_url
-from tests.conftest import opened_by_default
+from tests.support.isolation import opened_by_default
 from tests.tools.databases import DENY_VAULT, Place, make_file, open_at, url
 
 HEAVY = {
