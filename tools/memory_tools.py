@@ -13,8 +13,13 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Annotated, Any, Protocol, runtime_checkable
 
-from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool
-from pydantic import BaseModel, ConfigDict, Field
+from langchain_core.tools import (
+    BaseTool,
+    InjectedToolArg,
+    StructuredTool,
+    create_schema_from_function,
+)
+from pydantic import Field
 
 from longtable.base.errors import RecallRefusedError
 from longtable.tools.cells import dumps
@@ -98,23 +103,6 @@ class Recall(Protocol):
         ...
 
 
-class RecallHistory(BaseModel):
-    """Arguments of recall_history. `originals` is the node's, never the model's."""
-
-    model_config = ConfigDict(arbitrary_types_allowed=True)
-
-    query: str = Field(
-        description=(
-            "Words the message would hold, in its language. Or message numbers to read in full,"
-            " such as m12 or m3-m7; m12+800 reads on from character 800."
-        )
-    )
-    from_turn: int | None = Field(default=None, description="Only messages of this turn and later.")
-    to_turn: int | None = Field(default=None, description="Only messages of this turn and earlier.")
-    limit: int = Field(default=SHOWN, description=f"Most messages to show, {MOST_SHOWN} at most.")
-    originals: Annotated[Recall, InjectedToolArg]
-
-
 def recall_tool() -> BaseTool:
     """Return recall_history; a call's "args" must be given `originals`, a `Recall`, before it is
     invoked.
@@ -122,40 +110,37 @@ def recall_tool() -> BaseTool:
     Raises `RecallRefusedError` for a query without words and for turns the wrong way round.
     """
 
-    def run(
-        originals: Recall,
-        query: str,
-        from_turn: int | None = None,
-        to_turn: int | None = None,
-        limit: int = SHOWN,
-    ) -> str:
-        return recall(originals, query, from_turn, to_turn, limit)
-
-    async def arun(
-        originals: Recall,
-        query: str,
-        from_turn: int | None = None,
-        to_turn: int | None = None,
-        limit: int = SHOWN,
-    ) -> str:
-        return await asyncio.to_thread(recall, originals, query, from_turn, to_turn, limit)
+    async def arun(**arguments: Any) -> str:
+        return await asyncio.to_thread(recall, **arguments)
 
     return StructuredTool.from_function(
-        func=run,
+        func=recall,
         coroutine=arun,
         name=NAME,
         description=DESCRIPTION,
-        args_schema=RecallHistory,
+        args_schema=create_schema_from_function(NAME, recall, filter_args=["share"]),
         metadata={"kind": "recall"},
     )
 
 
 def recall(
-    originals: Recall,
-    query: str,
-    from_turn: int | None = None,
-    to_turn: int | None = None,
-    limit: int = SHOWN,
+    originals: Annotated[Recall, InjectedToolArg],
+    query: Annotated[
+        str,
+        Field(
+            description="Words the message would hold, in its language. Or message numbers to read"
+            " in full, such as m12 or m3-m7; m12+800 reads on from character 800."
+        ),
+    ],
+    from_turn: Annotated[
+        int | None, Field(description="Only messages of this turn and later.")
+    ] = None,
+    to_turn: Annotated[
+        int | None, Field(description="Only messages of this turn and earlier.")
+    ] = None,
+    limit: Annotated[
+        int, Field(description=f"Most messages to show, {MOST_SHOWN} at most.")
+    ] = SHOWN,
     *,
     share: int = 1,
 ) -> str:

@@ -12,8 +12,13 @@ from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool
-from pydantic import BaseModel, ConfigDict, Field
+from langchain_core.tools import (
+    BaseTool,
+    InjectedToolArg,
+    StructuredTool,
+    create_schema_from_function,
+)
+from pydantic import Field
 
 from longtable.base.errors import DatabaseError, QueryCancelledError
 from longtable.tools.cells import Json, clean, clip, dumps, json_value, preview_rows
@@ -61,53 +66,6 @@ class Described:
     listing: bool = False
 
 
-class ListTables(BaseModel):
-    """Arguments of list_tables."""
-
-    search: str = Field(
-        default="",
-        description=(
-            "Words of what the tables are about: names, comments and values are searched. Empty:"
-            " all."
-        ),
-    )
-    page: int = Field(default=1, description=f"Page, {schema_tools.PAGE} tables each.")
-
-
-class DescribeTables(BaseModel):
-    """Arguments of describe_tables."""
-
-    names: list[str] = Field(
-        description=f"Table names as list_tables gives them, at most {schema_tools.MOST_DESCRIBED}."
-    )
-
-
-class FindColumns(BaseModel):
-    """Arguments of find_columns."""
-
-    text: str = Field(description="Words of what the column is about, or a value in it.")
-    limit: int = Field(default=20, description="Most columns to return.")
-
-
-class FindValues(BaseModel):
-    """Arguments of find_values."""
-
-    text: str | list[str] = Field(description="The value, or a part of it; or several.")
-    table: str = Field(
-        default="", description="Search this table only. Empty: the text columns of all tables."
-    )
-    column: str = Field(
-        default="", description="Search columns of this name only, or one as table.column."
-    )
-    limit: int = Field(default=20, description="Most matches to return.")
-
-
-class RunSql(BaseModel):
-    """Arguments of run_sql."""
-
-    sql: str = Field(description="One SELECT statement in the database's dialect.")
-
-
 def database_tools(database: Database) -> list[BaseTool]:
     """Return list_tables, describe_tables, find_columns, find_values and run_sql over this
     database; they raise `DatabaseError`s.
@@ -123,34 +81,69 @@ def database_tools(database: Database) -> list[BaseTool]:
         ]
         return Described({name: hashes[name] for name in names if name in hashes}, listing)
 
-    def tables(search: str = "", page: int = 1, *, cancel: Cancel | None = None) -> Answer:
+    def tables(
+        search: Annotated[
+            str,
+            Field(
+                description="Words of what the tables are about: names, comments and values are"
+                " searched. Empty: all."
+            ),
+        ] = "",
+        page: Annotated[int, Field(description=f"Page, {schema_tools.PAGE} tables each.")] = 1,
+        *,
+        cancel: Cancel | None = None,
+    ) -> Answer:
         answer = schema_tools.list_tables(database, search, page, cancel=cancel)
         return dumps(answer), described(answer, "tables", listing=True)
 
-    def describe(names: list[str], *, cancel: Cancel | None = None) -> Answer:
+    def describe(
+        names: Annotated[
+            list[str],
+            Field(
+                description="Table names as list_tables gives them, at most"
+                f" {schema_tools.MOST_DESCRIBED}."
+            ),
+        ],
+        *,
+        cancel: Cancel | None = None,
+    ) -> Answer:
         answer = schema_tools.describe_tables(database, names, cancel=cancel)
         return dumps(answer), described(answer, "tables")
 
-    def columns(text: str, limit: int = 20, *, cancel: Cancel | None = None) -> Answer:
+    def columns(
+        text: Annotated[
+            str, Field(description="Words of what the column is about, or a value in it.")
+        ],
+        limit: Annotated[int, Field(description="Most columns to return.")] = 20,
+        *,
+        cancel: Cancel | None = None,
+    ) -> Answer:
         answer = schema_tools.find_columns(database, text, limit, cancel=cancel)
         return dumps(answer), described(answer, "columns")
 
     def find(
-        text: str | list[str],
-        table: str = "",
-        column: str = "",
-        limit: int = 20,
+        text: Annotated[
+            str | list[str], Field(description="The value, or a part of it; or several.")
+        ],
+        table: Annotated[
+            str,
+            Field(description="Search this table only. Empty: the text columns of all tables."),
+        ] = "",
+        column: Annotated[
+            str, Field(description="Search columns of this name only, or one as table.column.")
+        ] = "",
+        limit: Annotated[int, Field(description="Most matches to return.")] = 20,
         *,
         cancel: Cancel | None = None,
     ) -> Answer:
-        if not isinstance(text, str):
-            return (
-                dumps(values.find_several(database, text, table, column, limit, cancel=cancel)),
-                None,
-            )
-        return dumps(values.find_values(database, text, table, column, limit, cancel=cancel)), None
+        search = values.find_values if isinstance(text, str) else values.find_several
+        return dumps(search(database, text, table, column, limit, cancel=cancel)), None
 
-    def run(sql: str, *, cancel: Cancel | None = None) -> Answer:
+    def run(
+        sql: Annotated[str, Field(description="One SELECT statement in the database's dialect.")],
+        *,
+        cancel: Cancel | None = None,
+    ) -> Answer:
         preview, result = run_sql(database, sql, cancel=cancel)
         return dumps(preview), result
 
@@ -159,7 +152,6 @@ def database_tools(database: Database) -> list[BaseTool]:
             "list_tables",
             "List tables and views with columns and row counts; a search gives the best first.",
             tables,
-            ListTables,
         ),
         cancellable_tool(
             "describe_tables",
@@ -167,27 +159,23 @@ def database_tools(database: Database) -> list[BaseTool]:
             f" rows; for up to {schema_tools.MOST_CLOSELY} tables also ranges, distinct values and"
             " nulls.",
             describe,
-            DescribeTables,
         ),
         cancellable_tool(
             "find_columns",
             "Find columns in a large schema by name, comment or value, best first.",
             columns,
-            FindColumns,
         ),
         cancellable_tool(
             "find_values",
             "Find which table and column hold a value, and how it is spelled there: use it before"
             " filtering. Finds other case, plural, parts and typing errors.",
             find,
-            FindValues,
         ),
         cancellable_tool(
             "run_sql",
             f"Run one read-only SELECT in the {database.dialect} dialect. You see the first"
             f" {SHOWN_ROWS} rows and the number of all; the user sees every row.",
             run,
-            RunSql,
             metadata={"kind": "query"},
         ),
     ]
@@ -197,11 +185,10 @@ def cancellable_tool(
     name: str,
     description: str,
     call: Callable[..., Answer],
-    schema: type[BaseModel],
     metadata: dict[str, Any] | None = None,
 ) -> BaseTool:
-    """Return a tool over a blocking function; cancelling the run cancels what it does by its
-    argument `cancel`.
+    """Return a tool over a blocking function, whose other arguments are the tool's; cancelling the
+    run cancels what it does by its argument `cancel`.
     """
 
     async def arun(**arguments: Any) -> Answer:
@@ -212,7 +199,7 @@ def cancellable_tool(
         coroutine=arun,
         name=name,
         description=description,
-        args_schema=schema,
+        args_schema=create_schema_from_function(name, call, filter_args=["cancel"]),
         response_format="content_and_artifact",
         metadata=metadata,
     )
@@ -267,15 +254,8 @@ def shown_part(
     return {**part, "rows": [list(row) for row in preview]}
 
 
-def with_handle(answer: str, handle: str) -> str:
-    """Return an answer of run_sql with the handle of its whole result."""
-    return with_note(answer, handle=handle)
-
-
 def with_note(answer: str, **notes: Json) -> str:
-    """Return an answer of run_sql with more told, before the rows: a long answer is cut at its
-    end.
-    """
+    """Return an answer of run_sql with notes before its rows: a long answer is cut at its end."""
     noted: dict[str, Json] = {}
     for name, value in json.loads(answer).items():
         if name == "rows":
@@ -358,25 +338,8 @@ class ThreadResults:
         )
 
 
-class FetchResult(BaseModel):
-    """Arguments of fetch_result. `results` is the node's, never the model's."""
-
-    model_config = ConfigDict(arbitrary_types_allowed=True)
-
-    handle: str = Field(
-        default="", description="Handle of a result, such as r3. Not needed with sql."
-    )
-    page: int = Field(
-        default=1, description=f"Page of that result, {SHOWN_ROWS} rows each, from 1."
-    )
-    sql: str = Field(
-        default="",
-        description=(
-            "Instead of a page: one SELECT (DuckDB) whose tables are handles, as in SELECT ..."
-            " FROM r3."
-        ),
-    )
-    results: Annotated[ThreadResults | None, InjectedToolArg] = None
+Results = Annotated[ThreadResults | None, InjectedToolArg]
+"""The node's argument, never the model's."""
 
 
 def fetch_tool() -> BaseTool:
@@ -385,10 +348,20 @@ def fetch_tool() -> BaseTool:
     """
 
     def fetch(
-        handle: str = "",
-        page: int = 1,
-        sql: str = "",
-        results: ThreadResults | None = None,
+        handle: Annotated[
+            str, Field(description="Handle of a result, such as r3. Not needed with sql.")
+        ] = "",
+        page: Annotated[
+            int, Field(description=f"Page of that result, {SHOWN_ROWS} rows each, from 1.")
+        ] = 1,
+        sql: Annotated[
+            str,
+            Field(
+                description="Instead of a page: one SELECT (DuckDB) whose tables are handles, as in"
+                " SELECT ... FROM r3."
+            ),
+        ] = "",
+        results: Results = None,
         *,
         cancel: Cancel | None = None,
     ) -> Answer:
@@ -399,7 +372,6 @@ def fetch_tool() -> BaseTool:
         "Read more of a result that run_sql gave a handle (r1, r2 ...), or query such results by"
         " SQL; the database is not asked again.",
         fetch,
-        FetchResult,
         metadata={"kind": KIND},
     )
 
@@ -445,22 +417,6 @@ def fetched(
         masked_rows(page_found.rows, page_found.meta.masked),
     )
     return {**head, **part, "note": NOTE}
-
-
-class CheckSql(BaseModel):
-    """Arguments of check_sql. `results` is the node's, never the model's."""
-
-    model_config = ConfigDict(arbitrary_types_allowed=True)
-
-    result: str = Field(
-        default="", description="Handle of the result to check, such as r3. Not needed with sql."
-    )
-    sql: str = Field(default="", description="Instead of a handle: the SELECT to check.")
-    question: str = Field(
-        default="",
-        description="The question it answers, in full, best in the language of the schema.",
-    )
-    results: Annotated[ThreadResults | None, InjectedToolArg] = None
 
 
 CHECKS = {
@@ -560,10 +516,18 @@ def check_tool(database: Database) -> BaseTool:
     """
 
     def check(
-        result: str = "",
-        sql: str = "",
-        question: str = "",
-        results: ThreadResults | None = None,
+        result: Annotated[
+            str,
+            Field(description="Handle of the result to check, such as r3. Not needed with sql."),
+        ] = "",
+        sql: Annotated[str, Field(description="Instead of a handle: the SELECT to check.")] = "",
+        question: Annotated[
+            str,
+            Field(
+                description="The question it answers, in full, best in the language of the schema."
+            ),
+        ] = "",
+        results: Results = None,
         *,
         cancel: Cancel | None = None,
     ) -> Answer:
@@ -600,6 +564,5 @@ def check_tool(database: Database) -> BaseTool:
         " rows, rows counted in place of values, missing values, ends of dates, units, factors,"
         " another way to the same figure. look_at says what is probably wrong, and why.",
         check,
-        CheckSql,
         metadata={"kind": CHECK},
     )

@@ -20,7 +20,7 @@ from longtable.memory.tokens import compact_json
 from longtable.nodes.route import unanswered
 from longtable.nodes.state import Approval, Decision, State, thread_of, turn_of
 from longtable.tools.database import QueryResult
-from longtable.tools.toolset import ThreadResults, with_handle
+from longtable.tools.toolset import ThreadResults, with_note
 
 
 def answer_json(answer: ToolMessage) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def store_result(answer: ToolMessage, results: ThreadResults | None) -> StoredAn
     try:
         handle = results.put(answer.artifact)
         return StoredAnswer(
-            answer.model_copy(update={"content": with_handle(answer.text, handle)}), handle
+            answer.model_copy(update={"content": with_note(answer.text, handle=handle)}), handle
         )
     except LongtableError as error:
         return StoredAnswer(answer, failure=str(error))

@@ -14,8 +14,7 @@ from types import ModuleType
 from typing import Annotated, Any, cast
 from xml.etree import ElementTree
 
-from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool
-from pydantic import BaseModel, ConfigDict
+from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import Field as Argument
 
 from longtable.base.errors import MissingExtraError
@@ -24,7 +23,7 @@ from longtable.tools.charts.chart_fields import ChartSpecError, Field, Spec, fie
 from longtable.tools.charts.chart_spec import check_spec
 from longtable.tools.charts.chart_text import render_text
 from longtable.tools.database import QueryResult
-from longtable.tools.toolset import FetchRefusedError, ThreadResults
+from longtable.tools.toolset import FetchRefusedError, Results
 
 _MARKS = (
     ("histogram", r"histogram|distribut|直方|分布"),
@@ -380,22 +379,6 @@ class Chart:
             return {"text/plain": f"{self.text()}\n{error}"}
 
 
-class ShowChart(BaseModel):
-    """Arguments of show_chart. `results` is the node's, never the model's."""
-
-    model_config = ConfigDict(arbitrary_types_allowed=True)
-
-    handle: str = Argument(description="Handle of the result, such as r3.")
-    wish: str = Argument(
-        default="", description='What to draw, in words: "line by month". Enough for most charts.'
-    )
-    spec: dict[str, Any] | None = Argument(
-        default=None,
-        description="Instead: a Vega-Lite spec without data, fields named as the columns.",
-    )
-    results: Annotated[ThreadResults | None, InjectedToolArg] = None
-
-
 def chart_of(
     handle: str, result: QueryResult, *, spec: Mapping[str, object] | None = None, wish: str = ""
 ) -> Chart:
@@ -420,10 +403,20 @@ def chart_tool() -> BaseTool:
     """
 
     def show(
-        handle: str,
-        wish: str = "",
-        spec: dict[str, Any] | None = None,
-        results: ThreadResults | None = None,
+        handle: Annotated[str, Argument(description="Handle of the result, such as r3.")],
+        wish: Annotated[
+            str,
+            Argument(
+                description='What to draw, in words: "line by month". Enough for most charts.'
+            ),
+        ] = "",
+        spec: Annotated[
+            dict[str, Any] | None,
+            Argument(
+                description="Instead: a Vega-Lite spec without data, fields named as the columns."
+            ),
+        ] = None,
+        results: Results = None,
     ) -> tuple[str, Chart]:
         if results is None:
             raise FetchRefusedError(
@@ -452,7 +445,6 @@ def chart_tool() -> BaseTool:
         func=show,
         name="show_chart",
         description="Show the user a chart of a result that run_sql gave a handle.",
-        args_schema=ShowChart,
         response_format="content_and_artifact",
         metadata={"kind": KIND},
     )
