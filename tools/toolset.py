@@ -136,8 +136,10 @@ def database_tools(database: Database) -> list[BaseTool]:
         *,
         cancel: Cancel | None = None,
     ) -> Answer:
-        search = values.find_values if isinstance(text, str) else values.find_several
-        return dumps(search(database, text, table, column, limit, cancel=cancel)), None
+        where = (table, column, limit)
+        if isinstance(text, str):
+            return dumps(values.find_values(database, text, *where, cancel=cancel)), None
+        return dumps(values.find_several(database, text, *where, cancel=cancel)), None
 
     def run(
         sql: Annotated[str, Field(description="One SELECT statement in the database's dialect.")],

@@ -1,17 +1,12 @@
-"""What a chart is made of: the columns of a result and their kinds, and a spec that is plain
-bounded JSON.
-
-A spec holds no data, no address and no expression, and is valid by Vega-Lite's schema.
+"""What a chart is made of: the columns of a result and their kinds, the points drawn of its rows,
+and the values that may stand in a spec.
 """
 
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from itertools import accumulate
 from typing import Literal
 
 from longtable.base.errors import DatabaseError
@@ -25,7 +20,6 @@ SPECIAL = re.compile(r"([\\.\[\]'\"])")
 FORBIDDEN_NAMES = frozenset({"__proto__", "constructor", "prototype"})
 _ISO = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])(?:-\d\d(?:[T ]\d\d:\d\d.*)?)?")
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
-_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _TYPE_KINDS: tuple[tuple[str, Kind], ...] = (
     (r"bool", "truth"),
     (r"date|time", "time"),
@@ -40,6 +34,22 @@ class ChartSpecError(DatabaseError):
         where = f" at {place}" if place else ""
         super().__init__(f"{reason}{where}" + (f": {hint}" if hint else ""))
         self.reason, self.place, self.hint = reason, place, hint
+
+
+def words(text: str) -> tuple[str, ...]:
+    """Return the words of a text."""
+    return tuple(text.split())
+
+
+Fault = tuple[object, str, str]
+"""Whether something is wrong, what it is, and what to do instead."""
+
+
+def refuse(place: str, *faults: Fault) -> None:
+    """Raise `ChartSpecError` for the first of these that is wrong."""
+    for is_wrong, reason, hint in faults:
+        if is_wrong:
+            raise ChartSpecError(reason, place=place, hint=hint)
 
 
 @dataclass(frozen=True)
@@ -153,15 +163,11 @@ def _is_number(cell: object) -> bool:
     return isinstance(cell, int | float | Decimal) and not isinstance(cell, bool)
 
 
-def _declared(kind: str) -> Kind:
-    for pattern, field_kind in _TYPE_KINDS:
-        if re.search(pattern, kind, re.IGNORECASE):
-            return field_kind
-    return "text"
+def _declared(name: str) -> Kind:
+    kinds = (kind for pattern, kind in _TYPE_KINDS if re.search(pattern, name, re.IGNORECASE))
+    return next(kinds, "text")
 
 
-MAX_SPEC_CHARS = 20_000
-MAX_DEPTH = 24
 MAX_PIXELS = 2_000
 _REASONS = {
     "url": "nothing may be loaded",
@@ -186,45 +192,6 @@ _MOST = {"width": MAX_PIXELS, "height": MAX_PIXELS, "step": 200, "maxbins": 200,
          "innerRadius": MAX_PIXELS, "outerRadius": MAX_PIXELS, "radius": MAX_PIXELS}  # fmt: skip
 
 
-def plain_copy(spec: Mapping[str, object]) -> Spec:
-    """Return a deep copy as plain JSON, its size and depth bounded before anything else looks at
-    it.
-    """
-    if not isinstance(spec, Mapping):
-        raise ChartSpecError("the spec is not a JSON object", hint="send one Vega-Lite spec")
-    try:
-        text = json.dumps(spec, ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ChartSpecError(
-            f"the spec is not JSON ({clip(str(error), 80)})", hint="send one Vega-Lite spec"
-        ) from error
-    if len(text) > MAX_SPEC_CHARS:
-        raise ChartSpecError(
-            f"the spec has more than {MAX_SPEC_CHARS:,} characters",
-            hint="leave data out: it comes by its handle",
-        )
-    brackets = ((char in "{[") - (char in "]}") for char in _QUOTED.sub("", text))
-    if max(accumulate(brackets)) > MAX_DEPTH:
-        raise ChartSpecError(
-            f"the spec is nested more than {MAX_DEPTH} deep", hint="draw it in a simpler way"
-        )
-    copied: Spec = json.loads(text)
-    return copied
-
-
-def drop_data(tree: Spec) -> None:
-    """Remove `data` that is only a name; refuse any other."""
-    data = tree.get("data")
-    if "data" in tree and not (
-        data is None
-        or (isinstance(data, dict) and set(data) == {"name"} and isinstance(data["name"], str))
-    ):
-        raise ChartSpecError(
-            "data comes by its handle only", place="data", hint="leave `data` out of the spec"
-        )
-    tree.pop("data", None)
-
-
 def walk(node: Json, place: str) -> Iterator[tuple[str, Json, str]]:
     """Yield every value under a node with its place and key."""
     if isinstance(node, dict):
@@ -238,77 +205,162 @@ def walk(node: Json, place: str) -> Iterator[tuple[str, Json, str]]:
 
 def check_value(place: str, key: str, value: Json) -> None:
     """Refuse what loads, links, runs or grows without bounds."""
-    clipped = clip(place, 80)
-    if key in FORBIDDEN_NAMES:
-        raise ChartSpecError(f"{key!r} is not allowed", place=clipped, hint="leave it out")
-    if key in _REASONS:
-        hint = (
-            "leave it out; compute it in the SQL instead"
-            if "expressions" in _REASONS[key]
-            else "leave it out"
-        )
-        raise ChartSpecError(_REASONS[key], place=clipped, hint=hint)
-    parts = (
-        value
-        if key in ("and", "or") and isinstance(value, list)
-        else [value]
-        if key in ("filter", "test", "not")
-        else []
-    )
-    if not all(isinstance(part, dict) for part in parts):
-        raise ChartSpecError(
-            "expressions are not run",
-            place=clipped,
-            hint='write {"field": "n", "gt": 5}, or filter in the SQL',
-        )
     if key in _MOST and isinstance(value, int | float) and not 0 <= value <= _MOST[key]:
         raise ChartSpecError(
-            f"{key} is {value:g}", place=clipped, hint=f"it must be from 0 to {_MOST[key]:,}"
-        )
-    if key in ("tickCount", "bins", "keyvals", "nice") and isinstance(value, dict):
-        raise ChartSpecError(
-            f"{key} as an object is not supported",
-            place=clipped,
-            hint="leave it out or give a number",
-        )
-    if key == "bin" and isinstance(value, dict) and set(value) - {"maxbins", "nice"}:
-        raise ChartSpecError(
-            "of bin only maxbins is supported", place=clipped, hint='write {"maxbins": 20} or true'
-        )
-    if (
-        isinstance(value, str)
-        and re.search(r"://|url\s*\(|javascript:", value, re.IGNORECASE)
-        and key not in ("title", "text", "description", "subtitle")
-    ):
-        raise ChartSpecError("nothing may be loaded", place=clipped, hint="leave the address out")
-
-
-def validate(tree: Spec) -> None:
-    """Validate the spec by altair's copy of the Vega-Lite schema, if the extra `charts` is
-    installed.
-    """
-    try:
-        import altair
-        from jsonschema.exceptions import ValidationError  # type: ignore[import-untyped]  # altair's own dependency
-    except ImportError:
-        # Text is drawn from what is checked above; a picture is drawn only where this check is
-        # made, too.
-        return
-    names = {
-        "layer": "LayerChart",
-        "hconcat": "HConcatChart",
-        "vconcat": "VConcatChart",
-        "concat": "ConcatChart",
-    }
-    names |= {"repeat": "RepeatChart", "facet": "FacetChart"}
-    kind = getattr(altair, next((name for key, name in names.items() if key in tree), "Chart"))
-    # The schema wants data; the rows come at drawing.
-    try:
-        kind.from_dict({**deepcopy(tree), "data": {"name": "result"}}, validate=True)
-    except ValidationError as error:
-        place = ".".join(map(str, error.absolute_path))
-        raise ChartSpecError(
-            f"the spec is not valid Vega-Lite: {clip(error.message.splitlines()[0], 160)}",
+            f"{key} is {value:g}",
             place=clip(place, 80),
-            hint="mend this part",
-        ) from error
+            hint=f"it must be from 0 to {_MOST[key]:,}",
+        )
+    reason = _REASONS.get(key, "")
+    conditions = [value] if key in ("filter", "test", "not") else []
+    if key in ("and", "or") and isinstance(value, list):
+        conditions = value
+    refuse(
+        clip(place, 80),
+        (key in FORBIDDEN_NAMES, f"{key!r} is not allowed", "leave it out"),
+        (
+            reason,
+            reason,
+            "leave it out; compute it in the SQL instead"
+            if "expressions" in reason
+            else "leave it out",
+        ),
+        (
+            not all(isinstance(condition, dict) for condition in conditions),
+            "expressions are not run",
+            'write {"field": "n", "gt": 5}, or filter in the SQL',
+        ),
+        (
+            key in ("tickCount", "bins", "keyvals", "nice") and isinstance(value, dict),
+            f"{key} as an object is not supported",
+            "leave it out or give a number",
+        ),
+        (
+            key == "bin" and isinstance(value, dict) and set(value) - {"maxbins", "nice"},
+            "of bin only maxbins is supported",
+            'write {"maxbins": 20} or true',
+        ),
+        (
+            isinstance(value, str)
+            and re.search(r"://|url\s*\(|javascript:", value, re.IGNORECASE)
+            and key not in ("title", "text", "description", "subtitle"),
+            "nothing may be loaded",
+            "leave the address out",
+        ),
+    )
+
+
+MAX_POINTS = 5_000
+Points = tuple[list[dict[str, Json]], tuple[str, ...]]
+_COMPOSABLE: dict[str, Callable[[list[float]], float]] = {"sum": sum, "min": min, "max": max}
+_COUNT = "rows_counted"
+_SQL = "aggregate in the SQL first (GROUP BY)"
+
+
+def reduced(
+    tree: Spec,
+    views: Sequence[Spec],
+    fields: dict[str, Field],
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+) -> Points:
+    """Return at most `MAX_POINTS` rows as objects and what to say about it; may rewrite counts in
+    the spec.
+    """
+    places = {field.name: columns.index(field.name) for field in fields.values()}
+    if len(rows) <= MAX_POINTS:
+        return [_object(row, places, fields) for row in rows], ()
+    if any(view.get("transform") for view in views):
+        raise ChartSpecError(
+            f"the result has {len(rows):,} rows, too many for transforms", hint=_SQL
+        )
+    channels = [channel for view in [tree, *views] for channel in _channels(view)]
+    if not any("aggregate" in channel or channel.get("bin") for channel in channels):
+        step = -(-len(rows) // MAX_POINTS)
+        sample = [_object(row, places, fields) for row in rows[::step]]
+        return sample, (f"{len(sample):,} of {len(rows):,} rows are drawn, every {step}th",)
+    if len(views) > 1 or "layer" in tree:
+        raise ChartSpecError(
+            f"the result has {len(rows):,} rows, too many for several views that add up", hint=_SQL
+        )
+    return _grouped(channels, rows, places, fields)
+
+
+def _channels(view: Spec) -> list[Spec]:
+    encoding = view.get("encoding")
+    definitions = encoding.values() if isinstance(encoding, dict) else []
+    flat = [
+        one
+        for definition in definitions
+        for one in (definition if isinstance(definition, list) else [definition])
+    ]
+    return [one for one in flat if isinstance(one, dict) and ("field" in one or "aggregate" in one)]
+
+
+def _object(
+    row: Sequence[object], places: dict[str, int], fields: dict[str, Field]
+) -> dict[str, Json]:
+    return {
+        name: chart_value(row[place] if place < len(row) else None, fields[name].kind)
+        for name, place in places.items()
+    }
+
+
+def _grouped(
+    channels: Sequence[Spec],
+    rows: Sequence[Sequence[object]],
+    places: dict[str, int],
+    fields: dict[str, Field],
+) -> Points:
+    """Add up by every field that the spec does not add up itself; what it then does to the sums is
+    the same.
+    """
+    keys = list(
+        dict.fromkeys(
+            _name(channel, fields)
+            for channel in channels
+            if "aggregate" not in channel and "field" in channel
+        )
+    )
+    rounded = any(channel.get("timeUnit") or channel.get("bin") for channel in channels)
+    measures: dict[str, str] = {}
+    for channel in channels:
+        if "aggregate" not in channel or channel["aggregate"] == "count":
+            continue
+        kind, name = str(channel["aggregate"]), _name(channel, fields)
+        if kind not in _COMPOSABLE and not (kind in ("mean", "average") and not rounded):
+            raise ChartSpecError(
+                f"the result has {len(rows):,} rows, too many to take {kind} of", hint=_SQL
+            )
+        if measures.setdefault(name, kind) != kind or name in keys:
+            raise ChartSpecError(f"{name!r} is used in two ways over {len(rows):,} rows", hint=_SQL)
+    groups: dict[tuple[Json, ...], list[Sequence[object]]] = {}
+    for row in rows:
+        groups.setdefault(
+            tuple(chart_value(row[places[key]], fields[key].kind) for key in keys), []
+        ).append(row)
+        if len(groups) > MAX_POINTS:
+            raise ChartSpecError(f"the result makes more than {MAX_POINTS:,} points", hint=_SQL)
+    points = []
+    for group, members in groups.items():
+        point: dict[str, Json] = dict(zip(keys, group, strict=True))
+        for name, kind in measures.items():
+            cells = [chart_value(row[places[name]], "number") for row in members]
+            numbers: list[float] = [cell for cell in cells if isinstance(cell, int | float)]
+            point[name] = (
+                (_COMPOSABLE[kind](numbers) if kind in _COMPOSABLE else sum(numbers) / len(numbers))
+                if numbers
+                else None
+            )
+        point[_COUNT] = len(members)
+        points.append(point)
+    for channel in channels:
+        if channel.get("aggregate") == "count":
+            channel |= {"aggregate": "sum", "field": _COUNT, "type": "quantitative"}
+            channel.setdefault("title", "count")
+    return points, (f"{len(rows):,} rows were added up to {len(points):,} points",)
+
+
+def _name(channel: Spec, fields: dict[str, Field]) -> str:
+    path = str(channel.get("field"))
+    return next((field.name for field in fields.values() if field.path == path), path)

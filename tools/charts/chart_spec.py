@@ -6,24 +6,28 @@ fit their types. What SQL can compute, SQL is to compute: expressions and the ra
 refused, and the message says so.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
+from itertools import accumulate
 
 from longtable.tools.catalog import nearest
 from longtable.tools.cells import Json, clip
 from longtable.tools.charts.chart_fields import (
     ChartSpecError,
+    Fault,
     Field,
     Spec,
-    chart_value,
     check_value,
-    drop_data,
     fields_of,
     find,
     moment,
-    plain_copy,
-    validate,
+    reduced,
+    refuse,
     walk,
+    words,
 )
 
 MAX_VIEWS = 16
@@ -31,22 +35,16 @@ MAX_CATEGORIES = 200
 MAX_FACETS = 40
 
 VIEWS = ("layer", "concat", "hconcat", "vconcat")
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
-
-
-MARKS = _words(
+MARKS = words(
     "arc area bar boxplot circle errorband errorbar line point rect rule square text tick trail"
 )
-CHANNELS = _words(
+CHANNELS = words(
     "x y x2 y2 xOffset yOffset color fill stroke opacity fillOpacity strokeOpacity strokeWidth"
     " strokeDash size shape theta theta2 radius radius2 angle text tooltip detail order row column"
     " facet xError yError xError2 yError2 description key"
 )
 TRANSFORMS = ("aggregate", "bin", "filter", "fold", "joinaggregate", "stack", "timeUnit", "window")
-NUMERIC_AGGREGATES = _words(
+NUMERIC_AGGREGATES = words(
     "sum mean average median variance variancep stdev stdevp stderr product q1 q3 ci0 ci1"
 )
 
@@ -89,7 +87,7 @@ def check_spec(
     for place, view in views:
         _check_view(place, view, fields)
     validate(tree)
-    tree_kept, notes = reduced(tree, [view for _, view in views], fields, columns, rows)
+    points, notes = reduced(tree, [view for _, view in views], fields, columns, rows)
     moments = [
         field.name
         for field in fields.values()
@@ -97,7 +95,7 @@ def check_spec(
     ]
     return Checked(
         tree,
-        [row | {name: moment(row[name]) for name in moments if name in row} for row in tree_kept],
+        [row | {name: moment(row[name]) for name in moments if name in row} for row in points],
         notes,
     )
 
@@ -144,7 +142,7 @@ def _check_view(place: str, view: Spec, fields: dict[str, Field]) -> None:
             place=f"{place}.mark",
             hint=f"use one of {', '.join(close)}",
         )
-    known = fields | _made(view, place, fields)
+    known = fields | _new_fields(view, place, fields)
     for outer in ("row", "column", "layer"):
         repeat = view.get("repeat")
         names = (
@@ -183,11 +181,11 @@ def _check_view(place: str, view: Spec, fields: dict[str, Field]) -> None:
                 known,
                 sized=bool(view.get("width") and view.get("height")),
             )
-    if mark is not None and not encoding and "layer" not in view:
+    if mark is not None and "layer" not in view:
         view.setdefault("encoding", {})
 
 
-def _made(view: Spec, place: str, fields: dict[str, Field]) -> dict[str, Field]:
+def _new_fields(view: Spec, place: str, fields: dict[str, Field]) -> dict[str, Field]:
     """Check the transforms of a view and return the fields they make."""
     new_fields: dict[str, Field] = {}
     transforms = view.get("transform", [])
@@ -240,34 +238,29 @@ def _check_channel(
         definition["field"] = field.path
         definition.setdefault("title", field.name)
     aggregate = definition.get("aggregate")
-    if isinstance(aggregate, str) and aggregate in NUMERIC_AGGREGATES and field.kind != "number":
-        raise ChartSpecError(
-            f"{aggregate} of {field.name!r}, which holds {_holds(field)}",
-            place=place,
-            hint='use "count" or a column of numbers',
-        )
     channel_type = definition.setdefault("type", _type_for(field, definition))
-    _check_type(place, str(channel_type), field, definition)
-    discrete = channel_type in ("nominal", "ordinal") and not definition.get("bin")
-    if channel in ("row", "column", "facet") and field.distinct > MAX_FACETS:
-        raise ChartSpecError(
+    is_discrete = channel_type in ("nominal", "ordinal") and not definition.get("bin")
+    is_small = field.distinct <= MAX_CATEGORIES or sized
+    refuse(
+        place,
+        (
+            aggregate in NUMERIC_AGGREGATES and field.kind != "number",
+            f"{aggregate} of {field.name!r}, which holds {_holds(field)}",
+            'use "count" or a column of numbers',
+        ),
+        *_type_faults(str(channel_type), field, definition),
+        (
+            channel in ("row", "column", "facet") and field.distinct > MAX_FACETS,
             f"{field.name!r} would make {field.distinct:,} small charts",
-            place=place,
-            hint=f"at most {MAX_FACETS}: filter in the SQL",
-        )
-    if (
-        discrete
-        and channel in ("x", "y", "color", "shape", "theta")
-        and field.distinct > MAX_CATEGORIES
-        and not sized
-    ):
-        hint = (
+            f"at most {MAX_FACETS}: filter in the SQL",
+        ),
+        (
+            is_discrete and not is_small and channel in ("x", "y", "color", "shape", "theta"),
+            f"{field.name!r} has {field.distinct:,} different values",
             f"at most {MAX_CATEGORIES}: keep the largest in the SQL (ORDER BY ... LIMIT), or use a"
-            " temporal or quantitative type"
-        )
-        raise ChartSpecError(
-            f"{field.name!r} has {field.distinct:,} different values", place=place, hint=hint
-        )
+            " temporal or quantitative type",
+        ),
+    )
 
 
 def _type_for(field: Field, definition: Spec) -> str:
@@ -278,37 +271,34 @@ def _type_for(field: Field, definition: Spec) -> str:
     return "quantitative" if field.kind == "number" else "nominal"
 
 
-def _check_type(place: str, channel_type: str, field: Field, definition: Spec) -> None:
+def _type_faults(channel_type: str, field: Field, definition: Spec) -> tuple[Fault, ...]:
     counted = definition.get("aggregate") in ("count", "distinct", "valid", "missing")
-    fits = "temporal" if field.kind == "time" else "nominal"
-    instead = (
-        'use "type": "ordinal"'
-        if field.kind == "number"
-        else 'use "type": "nominal", or make dates in the SQL'
-    )
-    faults = (
+    what = f"{field.name!r} holds {_holds(field)}"
+    is_number, is_time = field.kind == "number", field.kind == "time"
+    return (
         (
-            channel_type == "quantitative" and field.kind != "number" and not counted,
-            "not numbers",
-            f'use "type": "{fits}"',
+            channel_type == "quantitative" and not is_number and not counted,
+            f"{what}, not numbers",
+            f'use "type": "{"temporal" if is_time else "nominal"}"',
         ),
-        (channel_type == "temporal" and field.kind != "time", "not dates", instead),
         (
-            definition.get("timeUnit") and field.kind != "time",
-            "so it has no timeUnit",
+            channel_type == "temporal" and not is_time,
+            f"{what}, not dates",
+            'use "type": "ordinal"'
+            if is_number
+            else 'use "type": "nominal", or make dates in the SQL',
+        ),
+        (
+            definition.get("timeUnit") and not is_time,
+            f"{what}, so it has no timeUnit",
             "leave timeUnit out",
         ),
         (
-            definition.get("bin") and field.kind != "number",
-            "so it cannot be binned",
+            definition.get("bin") and not is_number,
+            f"{what}, so it cannot be binned",
             "leave bin out",
         ),
     )
-    for is_fault, reason, hint in faults:
-        if is_fault:
-            raise ChartSpecError(
-                f"{field.name!r} holds {_holds(field)}, {reason}", place=place, hint=hint
-            )
 
 
 def _holds(field: Field) -> str:
@@ -320,126 +310,76 @@ def _holds(field: Field) -> str:
     }[field.kind]
 
 
-MAX_POINTS = 5_000
-Points = tuple[list[dict[str, Json]], tuple[str, ...]]
-_COMPOSABLE: dict[str, Callable[[list[float]], float]] = {"sum": sum, "min": min, "max": max}
-_SQL = "aggregate in the SQL first (GROUP BY)"
+MAX_SPEC_CHARS = 20_000
+MAX_DEPTH = 24
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
-def reduced(
-    tree: Spec,
-    views: Sequence[Spec],
-    fields: dict[str, Field],
-    columns: Sequence[str],
-    rows: Sequence[Sequence[object]],
-) -> Points:
-    """Return at most `MAX_POINTS` rows as objects and what to say about it; may rewrite counts in
-    the spec.
+def plain_copy(spec: Mapping[str, object]) -> Spec:
+    """Return a deep copy as plain JSON, its size and depth bounded before anything else looks at
+    it.
     """
-    places = {field.name: columns.index(field.name) for field in fields.values()}
-    if len(rows) <= MAX_POINTS:
-        return [_object(row, places, fields) for row in rows], ()
-    if any(view.get("transform") for view in views):
+    if not isinstance(spec, Mapping):
+        raise ChartSpecError("the spec is not a JSON object", hint="send one Vega-Lite spec")
+    try:
+        text = json.dumps(spec, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
         raise ChartSpecError(
-            f"the result has {len(rows):,} rows, too many for transforms", hint=_SQL
-        )
-    channels = [channel for view in [tree, *views] for channel in _channels(view)]
-    if not any("aggregate" in channel or channel.get("bin") for channel in channels):
-        return _sampled(rows, places, fields)
-    single = len(views) == 1 and "layer" not in tree
-    if not single:
+            f"the spec is not JSON ({clip(str(error), 80)})", hint="send one Vega-Lite spec"
+        ) from error
+    if len(text) > MAX_SPEC_CHARS:
         raise ChartSpecError(
-            f"the result has {len(rows):,} rows, too many for several views that add up", hint=_SQL
+            f"the spec has more than {MAX_SPEC_CHARS:,} characters",
+            hint="leave data out: it comes by its handle",
         )
-    return _grouped(channels, rows, places, fields)
+    brackets = ((char in "{[") - (char in "]}") for char in _QUOTED.sub("", text))
+    if max(accumulate(brackets)) > MAX_DEPTH:
+        raise ChartSpecError(
+            f"the spec is nested more than {MAX_DEPTH} deep", hint="draw it in a simpler way"
+        )
+    copied: Spec = json.loads(text)
+    return copied
 
 
-def _channels(view: Spec) -> list[Spec]:
-    encoding = view.get("encoding")
-    definitions = encoding.values() if isinstance(encoding, dict) else []
-    flat = [
-        one
-        for definition in definitions
-        for one in (definition if isinstance(definition, list) else [definition])
-    ]
-    return [one for one in flat if isinstance(one, dict) and ("field" in one or "aggregate" in one)]
+def drop_data(tree: Spec) -> None:
+    """Remove `data` that is only a name; refuse any other."""
+    data = tree.get("data")
+    if "data" in tree and not (
+        data is None
+        or (isinstance(data, dict) and set(data) == {"name"} and isinstance(data["name"], str))
+    ):
+        raise ChartSpecError(
+            "data comes by its handle only", place="data", hint="leave `data` out of the spec"
+        )
+    tree.pop("data", None)
 
 
-def _object(
-    row: Sequence[object], places: dict[str, int], fields: dict[str, Field]
-) -> dict[str, Json]:
-    return {
-        name: chart_value(row[place] if place < len(row) else None, fields[name].kind)
-        for name, place in places.items()
+def validate(tree: Spec) -> None:
+    """Validate the spec by altair's copy of the Vega-Lite schema, if the extra `charts` is
+    installed.
+    """
+    try:
+        import altair
+        from jsonschema.exceptions import ValidationError  # type: ignore[import-untyped]  # altair's own dependency
+    except ImportError:
+        # Text is drawn from what is checked above; a picture is drawn only where this check is
+        # made, too.
+        return
+    names = {
+        "layer": "LayerChart",
+        "hconcat": "HConcatChart",
+        "vconcat": "VConcatChart",
+        "concat": "ConcatChart",
     }
-
-
-def _sampled(
-    rows: Sequence[Sequence[object]], places: dict[str, int], fields: dict[str, Field]
-) -> Points:
-    step = -(-len(rows) // MAX_POINTS)
-    sample = [_object(row, places, fields) for row in rows[::step]]
-    return sample, (f"{len(sample):,} of {len(rows):,} rows are drawn, every {step}th",)
-
-
-def _grouped(
-    channels: Sequence[Spec],
-    rows: Sequence[Sequence[object]],
-    places: dict[str, int],
-    fields: dict[str, Field],
-) -> Points:
-    """Add up by every field that the spec does not add up itself; what it then does to the sums is
-    the same.
-    """
-    keys = list(
-        dict.fromkeys(
-            _name(channel, fields)
-            for channel in channels
-            if "aggregate" not in channel and "field" in channel
-        )
-    )
-    rounded = any(channel.get("timeUnit") or channel.get("bin") for channel in channels)
-    measures: dict[str, str] = {}
-    for channel in channels:
-        if "aggregate" not in channel or channel["aggregate"] == "count":
-            continue
-        kind, name = str(channel["aggregate"]), _name(channel, fields)
-        if kind not in _COMPOSABLE and not (kind in ("mean", "average") and not rounded):
-            raise ChartSpecError(
-                f"the result has {len(rows):,} rows, too many to take {kind} of", hint=_SQL
-            )
-        if measures.setdefault(name, kind) != kind or name in keys:
-            raise ChartSpecError(f"{name!r} is used in two ways over {len(rows):,} rows", hint=_SQL)
-    groups: dict[tuple[Json, ...], list[Sequence[object]]] = {}
-    for row in rows:
-        groups.setdefault(
-            tuple(chart_value(row[places[key]], fields[key].kind) for key in keys), []
-        ).append(row)
-        if len(groups) > MAX_POINTS:
-            raise ChartSpecError(f"the result makes more than {MAX_POINTS:,} points", hint=_SQL)
-    groups_kept = []
-    for group, members in groups.items():
-        point: dict[str, Json] = dict(zip(keys, group, strict=True))
-        for name, kind in measures.items():
-            cells = [chart_value(row[places[name]], "number") for row in members]
-            numbers: list[float] = [cell for cell in cells if isinstance(cell, int | float)]
-            point[name] = (
-                (_COMPOSABLE[kind](numbers) if kind in _COMPOSABLE else sum(numbers) / len(numbers))
-                if numbers
-                else None
-            )
-        point[_COUNT] = len(members)
-        groups_kept.append(point)
-    for channel in channels:
-        if channel.get("aggregate") == "count":
-            channel |= {"aggregate": "sum", "field": _COUNT, "type": "quantitative"}
-            channel.setdefault("title", "count")
-    return groups_kept, (f"{len(rows):,} rows were added up to {len(groups_kept):,} points",)
-
-
-_COUNT = "rows_counted"
-
-
-def _name(channel: Spec, fields: dict[str, Field]) -> str:
-    path = str(channel.get("field"))
-    return next((field.name for field in fields.values() if field.path == path), path)
+    names |= {"repeat": "RepeatChart", "facet": "FacetChart"}
+    kind = getattr(altair, next((name for key, name in names.items() if key in tree), "Chart"))
+    # The schema wants data; the rows come at drawing.
+    try:
+        kind.from_dict({**deepcopy(tree), "data": {"name": "result"}}, validate=True)
+    except ValidationError as error:
+        place = ".".join(map(str, error.absolute_path))
+        raise ChartSpecError(
+            f"the spec is not valid Vega-Lite: {clip(error.message.splitlines()[0], 160)}",
+            place=clip(place, 80),
+            hint="mend this part",
+        ) from error

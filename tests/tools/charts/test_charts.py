@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longtable.tools.charts.chart_fields import ChartSpecError
-from longtable.tools.charts.chart_spec import MAX_POINTS, Checked, check_spec
-from longtable.tools.charts.chart_text import render_text
-from longtable.tools.charts.chart_tool import Chart, default_spec
+from longtable.tools.charts.chart_fields import MAX_POINTS, ChartSpecError
+from longtable.tools.charts.chart_spec import Checked, check_spec
+from longtable.tools.charts.chart_tool import default_spec
+from longtable.tools.charts.drawing import Chart, render_text
 
 COLUMNS = ["day", "country", "revenue", "orders", "year"]
 TYPES = ["DATE", "VARCHAR", "DECIMAL(18,2)", "BIGINT", "BIGINT"]
