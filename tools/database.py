@@ -11,7 +11,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -23,20 +23,21 @@ from longtable.base.errors import (
     QueryRefusedError,
 )
 from longtable.tools.catalog import Catalog, Reflected
-from longtable.tools.cells import clip, html_table, preview_rows, without_labels
+from longtable.tools.cells import without_labels
 from longtable.tools.engines.base import (
     Engine,
     Fetched,
     FileLimits,
     LoadNote,
     QueryLimits,
+    QueryResult,
     Row,
     Session,
     check_path,
 )
 from longtable.tools.query_runner import Cancel, Runner, Stop
 from longtable.tools.sql.table_policy import TablePolicy, load_policy
-from longtable.tools.sql.verdict import Plan, masked_rows
+from longtable.tools.sql.verdict import Plan
 from longtable.tools.url import Dialect, Location, parse_url, without_password
 from longtable.tools.worker_pool import Workers
 
@@ -62,53 +63,10 @@ BUSY_SECONDS = 5.0
 PLAN_SECONDS = 5.0
 CATALOG_SECONDS = 60.0
 LOAD_SECONDS = 3600.0
-NOTEBOOK_ROWS = 20
 LOADED = "longtable-files-"
 """How the names of folders of loaded files begin."""
 _held: dict[Path, int] = {}
 """The locks of those of this process."""
-
-
-@dataclass(frozen=True)
-class QueryResult:
-    """A whole result.
-
-    `sql` is the text that ran; a table with denied columns stands in it by its own name. `types`
-    are the engine's names, enums without their labels. `ms` is the time from the call to the last
-    row.
-    """
-
-    sql: str
-    columns: tuple[str, ...]
-    types: tuple[str, ...]
-    rows: list[Row]
-    row_count: int
-    ms: int
-    masked: frozenset[int] = frozenset()
-    """Indexes of the columns whose values no model sees."""
-    reads: tuple[str, ...] = ()
-    """Tables and columns that were read, as `table` and `table.column`, tables first; in doubt, one
-    too many.
-    """
-    tables: tuple[str, ...] = ()
-    """The tables alone, the first of `reads`."""
-
-    def shown(self, rows: Sequence[Row]) -> list[Row]:
-        """Return some of the rows as a model may see them."""
-        return masked_rows(rows, self.masked)
-
-    def __repr__(self) -> str:
-        return (
-            f"<QueryResult of {self.row_count:,} rows:"
-            f" {', '.join(clip(name, 30) for name in self.columns[:20])}>"
-        )
-
-    def _repr_html_(self) -> str:
-        rows = preview_rows(self.rows[:NOTEBOOK_ROWS])
-        below = (
-            f"{NOTEBOOK_ROWS} of {self.row_count:,} rows" if self.row_count > NOTEBOOK_ROWS else ""
-        )
-        return html_table(self.columns, rows, below=below)
 
 
 class Database:
@@ -498,9 +456,10 @@ class _Isolated(Database):
     def run(
         self, sql: str, *, seconds: float | None = None, cancel: Cancel | None = None
     ) -> QueryResult:
-        return QueryResult(
-            **self._ask("run", sql, seconds=seconds or self.limits.seconds, cancel=cancel)
+        result: QueryResult = self._ask(
+            "run", sql, seconds=seconds or self.limits.seconds, cancel=cancel
         )
+        return result
 
     def check_sql(self, sql: str, *, cancel: Cancel | None = None) -> Plan:
         plan: Plan = self._call("check_sql", sql, seconds=PLAN_SECONDS, cancel=cancel)

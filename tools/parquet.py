@@ -1,9 +1,9 @@
 """Open DuckDB with nothing of its surroundings, and write rows of any engine to a Parquet file by
 it, in chunks, without loss.
 
-A column's type is told by its cells, for engines name types in their own ways, and SQLite's cells
-need not be of the type of their column. What has no type of its own in Parquet (nested values,
-mixed columns) is kept as text.
+A column's type is decided from its cells: engines name types in their own ways, and a cell of
+SQLite need not have the type of its column. What has no type of its own in Parquet (nested values,
+mixed columns) is stored as text.
 """
 
 import contextlib

@@ -228,9 +228,19 @@ class ResultStore:
             raise ResultGoneError(meta.handle, sql=meta.sql) from None
         return path
 
-    def batches(self, thread_id: str, handle: str) -> Iterator[list[tuple[object, ...]]]:
-        """Yield all rows in order, in batches."""
-        return self._read(thread_id, handle, offset=0, limit=None)
+    def batches(
+        self, thread_id: str, handle: str, *, offset: int = 0, limit: int | None = None
+    ) -> Iterator[list[tuple[object, ...]]]:
+        """Yield the rows in order, in batches; `limit` of them from `offset` on."""
+        path = self.path(thread_id, handle)
+        try:
+            yield from read_parquet(path, offset=offset, limit=limit)
+        except duckdb.Error as error:
+            if not path.exists():
+                raise ResultGoneError(handle, sql=self.meta(thread_id, handle).sql) from error
+            raise PersistenceError(
+                f"the result {handle} cannot be read: {str(error).splitlines()[0]}"
+            ) from error
 
     def get(self, thread_id: str, handle: str) -> QueryResult:
         """Return a whole result as it was put in."""
@@ -274,7 +284,7 @@ class ResultStore:
         rows = (
             [
                 row
-                for batch in self._read(thread_id, handle, offset=first, limit=size)
+                for batch in self.batches(thread_id, handle, offset=first, limit=size)
                 for row in batch
             ]
             if first < meta.row_count
@@ -321,10 +331,10 @@ class ResultStore:
             if self._workers is None:
                 self._workers = Workers(memory_bytes=limits.memory_bytes, answer_bytes=limits.bytes)
                 weakref.finalize(self, self._workers.close)
-        answer = self._workers.call(
+        answer: QueryResult | str = self._workers.call(
             "over_handles", sql, catalog, files, limits, seconds=limits.seconds, cancel=cancel
         )
-        return answer if isinstance(answer, str) else QueryResult(**answer)
+        return answer
 
     def copy(self, thread_id: str, other_id: str) -> None:
         """Copy the results of one thread to another that has none, under the same handles: a fork's
@@ -356,19 +366,6 @@ class ResultStore:
         except _ABSENT:
             return
         shutil.rmtree(doomed, ignore_errors=True)
-
-    def _read(
-        self, thread_id: str, handle: str, *, offset: int, limit: int | None
-    ) -> Iterator[list[tuple[object, ...]]]:
-        path = self.path(thread_id, handle)
-        try:
-            yield from read_parquet(path, offset=offset, limit=limit)
-        except duckdb.Error as error:
-            if not path.exists():
-                raise ResultGoneError(handle, sql=self.meta(thread_id, handle).sql) from error
-            raise PersistenceError(
-                f"the result {handle} cannot be read: {str(error).splitlines()[0]}"
-            ) from error
 
     def _home(self, thread_id: str) -> Path:
         # A hash: no id can name a place outside, and none is too long or differs from another by

@@ -60,12 +60,12 @@ def parse_url(url: str) -> Location:
         path = Path(url.strip())
         dialect = ENDINGS.get(path.suffix.lower())
         if path.suffix.lower() in DATA_ENDINGS or (dialect is None and path.is_dir()):
-            return _data(path)
+            return Location("duckdb", path.resolve().stem, path, load=True)
         if dialect is None or url.strip().startswith(("sqlite:", "duckdb:")):
             raise ConfigError(
                 f"the database {url!r} is neither a URL nor a path of a known kind: use {SUPPORTED}"
             )
-        return _file(dialect, url.strip())
+        return Location(dialect, path.stem, path)
     kind = scheme.lower().partition("+")[0]
     if kind in UNWALLED:
         # The URL may hold a password: it is not repeated.
@@ -82,19 +82,10 @@ def parse_url(url: str) -> Location:
     if kind == "files":
         # Three slashes before a relative path, as everywhere; where there is none, what many write
         # for an absolute one.
-        return _data(
-            Path(rest[1:]) if Path(rest[1:]).exists() or not Path(rest).exists() else Path(rest)
-        )
-    return _file("sqlite" if kind == "sqlite" else "duckdb", rest[1:])
-
-
-def _data(path: Path) -> Location:
-    return Location("duckdb", path.resolve().stem, path, load=True)
-
-
-def _file(dialect: Dialect, text: str) -> Location:
-    path = Path(text)
-    return Location(dialect, path.stem, path)
+        path = Path(rest[1:] if Path(rest[1:]).exists() or not Path(rest).exists() else rest)
+        return Location("duckdb", path.resolve().stem, path, load=True)
+    path = Path(rest[1:])
+    return Location("sqlite" if kind == "sqlite" else "duckdb", path.stem, path)
 
 
 def _server(rest: str) -> Location:

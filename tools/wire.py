@@ -18,7 +18,7 @@ import ormsgpack
 from longtable.base import errors
 from longtable.base.errors import ConfigError, DatabaseError, LongtableError, MissingExtraError
 from longtable.tools.catalog import Catalog, Column, ForeignKey, Reflected, Table
-from longtable.tools.engines.base import FileLimits, LoadNote, QueryLimits, Row
+from longtable.tools.engines.base import FileLimits, LoadNote, QueryLimits, QueryResult, Row
 from longtable.tools.sql.table_policy import TablePolicy
 from longtable.tools.sql.verdict import Masks, Plan, Predicate, Predicates, Probe, Scan, Verdict
 
@@ -79,7 +79,7 @@ _CLASSES: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
         *(Catalog, Column, ForeignKey, Reflected, Table, TablePolicy),
-        *(FileLimits, LoadNote, QueryLimits),
+        *(FileLimits, LoadNote, QueryLimits, QueryResult),
         *(Masks, Plan, Predicate, Predicates, Probe, Scan, Verdict),
     )
 }
@@ -137,6 +137,8 @@ def _extension(value: Any) -> ormsgpack.Ext:
         return ormsgpack.Ext(_PAIRS, encode(value.items))
     if kind.__name__ in _CLASSES:
         parts = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+        if kind is QueryResult:
+            parts["rows"] = Rows(value.rows)
         return ormsgpack.Ext(_OBJECT, encode([kind.__name__, parts]))
     if isinstance(value, LongtableError):
         name = next(

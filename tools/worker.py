@@ -58,9 +58,9 @@ def refresh(database: Database, _cancel: Cancel, version: object) -> tuple[objec
 
 def run(
     database: Database, cancel: Cancel, version: object, sql: str, seconds: float
-) -> dict[str, object]:
-    """Run one query and return the fields of its result."""
-    return _fields(_at(database, version).run(sql, seconds=seconds, cancel=cancel))
+) -> QueryResult:
+    """Run one query."""
+    return _at(database, version).run(sql, seconds=seconds, cancel=cancel)
 
 
 def check_sql(database: Database, cancel: Cancel, version: object, sql: str) -> object:
@@ -82,12 +82,9 @@ def over_handles(
     catalog: Catalog,
     files: Mapping[str, str],
     limits: QueryLimits,
-) -> dict[str, object] | str:
-    """Run one query over kept results, whose files these are; return the fields of its result, or
-    the handle whose file is gone.
-    """
-    answer = run_over_handles(sql, catalog, files, limits=limits, runner=Runner(), cancel=cancel)
-    return answer if isinstance(answer, str) else _fields(answer)
+) -> QueryResult | str:
+    """Run one query over stored results; see `run_over_handles`."""
+    return run_over_handles(sql, catalog, files, limits=limits, runner=Runner(), cancel=cancel)
 
 
 def run_over_handles(
@@ -210,10 +207,6 @@ JOBS: dict[str, Callable[..., object]] = {
     job.__name__: job
     for job in (check_sql, load, over_handles, parse, read, refresh, run, text, visible)
 }
-
-
-def _fields(result: QueryResult) -> dict[str, object]:
-    return {**vars(result), "rows": Rows(result.rows)}
 
 
 def _at(database: Database, version: object) -> Database:

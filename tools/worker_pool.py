@@ -82,11 +82,8 @@ class _Worker:
     @property
     def ready(self) -> bool:
         """Return whether an answer comes without waiting for the start."""
-        return self.greeted or self._readable()
-
-    def _readable(self) -> bool:
         try:
-            return bool(select.select([self._answers], [], [], 0)[0])
+            return self.greeted or bool(select.select([self._answers], [], [], 0)[0])
         except (OSError, ValueError):  # a pipe on Windows, or more open files than select knows
             return True
 
@@ -152,7 +149,7 @@ class _Worker:
 
 
 def _log_file() -> IO[bytes]:
-    """Open a file without a name, nothing where there is no folder for one."""
+    """Open a temporary file, or the null device where there is no folder for one."""
     try:
         return tempfile.TemporaryFile()
     except OSError:
@@ -214,17 +211,16 @@ class Workers:
     def call(
         self, job: str, *arguments: object, seconds: float, cancel: Cancel | None = None
     ) -> Any:
-        """Have a worker do a job of `tools.worker.JOBS` and return its answer; raise the error that
-        it raised.
+        """Have a worker do a job of `tools.worker.JOBS` and return its answer, or raise its error.
 
         Raises `QueryTimeoutError` and `QueryCancelledError` when stopped, `ConnectionWaitError`
         when all workers stay busy, and `WorkerLostError` when its process ended.
         """
         if self._pid != os.getpid():
-            self._forget()
+            self._leave_to_parent()
         cancel, began = cancel or Cancel(), time.monotonic()
         while True:
-            worker, sent, keep = self._take(cancel), False, False
+            worker, sent, keep = self._acquire(cancel), False, False
             try:
                 with self._changed:
                     worker.begin(seconds, cancel)
@@ -247,7 +243,7 @@ class Workers:
                     hint="leave that character out",
                 ) from None
             finally:
-                self._give_back(worker, keep=keep)
+                self._release(worker, keep=keep)
         if isinstance(answer, QueryCancelledError) and not (cancel.cancelled or self._closed):
             raise QueryTimeoutError(limit_s=seconds)  # the interrupt came from the deadline
         if isinstance(answer, LongtableError):
@@ -257,7 +253,7 @@ class Workers:
     def close(self) -> None:
         """End all workers, busy or not."""
         if self._pid != os.getpid():
-            self._forget()
+            self._leave_to_parent()
         with self._changed:
             self._closed = True
             workers, self._workers = self._workers, []
@@ -268,14 +264,14 @@ class Workers:
             if worker not in busy:  # else the thread that reads from it closes it
                 worker.leave()
 
-    def _forget(self) -> None:
-        """After a fork: the workers are the parent's."""
+    def _leave_to_parent(self) -> None:
+        """Start without workers after a fork: those there are belong to the parent."""
         for worker in self._workers:
             worker.process.returncode = 0
             worker.leave()
         self._begin()
 
-    def _take(self, cancel: Cancel) -> _Worker:
+    def _acquire(self, cancel: Cancel) -> _Worker:
         """Return a worker that is up and waits for a job."""
         began = time.monotonic()
         while True:
@@ -290,7 +286,7 @@ class Workers:
                 error, recent = self._not_started(worker), worker.started >= began
             except LongtableError as raised:
                 error, recent = raised, worker.started > began - self._wait_seconds - 1
-            self._give_back(worker, keep=False)
+            self._release(worker, keep=False)
             if recent or cancel.cancelled:  # an older failure may be over by now: start another
                 raise error
 
@@ -325,7 +321,7 @@ class Workers:
             finally:
                 self._waiting -= 1
 
-    def _give_back(self, worker: _Worker, *, keep: bool) -> None:
+    def _release(self, worker: _Worker, *, keep: bool) -> None:
         with self._changed:
             worker.busy, worker.used = False, time.monotonic()
             worker.deadline, worker.cancel, self._used = inf, Cancel(), worker.used
@@ -363,12 +359,10 @@ class Workers:
         )
 
     def _wake_thread(self) -> None:
-        """Start the thread that looks after the workers, or wake it to start one more."""
+        """Start the thread that supervises the workers, or wake it to start one more."""
         if self._thread is None:
             # A daemon: the workers see the end of their pipes when the interpreter ends.
-            thread = threading.Thread(
-                target=self._look_after, name="longtable-workers", daemon=True
-            )
+            thread = threading.Thread(target=self._supervise, name="longtable-workers", daemon=True)
             try:
                 thread.start()
             except RuntimeError as error:
@@ -396,7 +390,7 @@ class Workers:
             and not self._closed
         )
 
-    def _look_after(self) -> None:
+    def _supervise(self) -> None:
         while True:
             with self._changed:
                 now = time.monotonic()

@@ -23,8 +23,9 @@ from longtable.base.errors import (
     TooManyRowsError,
 )
 from longtable.tools.catalog import Catalog, Reflected
+from longtable.tools.cells import clip, html_table, preview_rows
 from longtable.tools.query_runner import Stop, StoppedError
-from longtable.tools.sql.verdict import Plan
+from longtable.tools.sql.verdict import Plan, masked_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +97,51 @@ class Fetched:
     columns: tuple[str, ...]
     types: tuple[str, ...]
     rows: list[Row]
+
+
+NOTEBOOK_ROWS = 20
+
+
+@dataclass(frozen=True)
+class QueryResult:
+    """A whole result.
+
+    `sql` is the text that ran; a table with denied columns stands in it by its own name. `types`
+    are the engine's names, enums without their labels. `ms` is the time from the call to the last
+    row.
+    """
+
+    sql: str
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: list[Row]
+    row_count: int
+    ms: int
+    masked: frozenset[int] = frozenset()
+    """Indexes of the columns whose values no model sees."""
+    reads: tuple[str, ...] = ()
+    """Tables and columns that were read, as `table` and `table.column`, tables first; in doubt, one
+    too many.
+    """
+    tables: tuple[str, ...] = ()
+    """The tables alone, the first of `reads`."""
+
+    def shown(self, rows: Sequence[Row]) -> list[Row]:
+        """Return some of the rows as a model may see them."""
+        return masked_rows(rows, self.masked)
+
+    def __repr__(self) -> str:
+        return (
+            f"<QueryResult of {self.row_count:,} rows:"
+            f" {', '.join(clip(name, 30) for name in self.columns[:20])}>"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = preview_rows(self.rows[:NOTEBOOK_ROWS])
+        below = (
+            f"{NOTEBOOK_ROWS} of {self.row_count:,} rows" if self.row_count > NOTEBOOK_ROWS else ""
+        )
+        return html_table(self.columns, rows, below=below)
 
 
 LOAD_SENTENCES: Mapping[str, Mapping[str, str]] = tomllib.loads(

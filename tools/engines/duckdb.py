@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import duckdb
 from sqlglot import exp
@@ -26,16 +25,7 @@ from longtable.base.errors import (
     QueryMemoryError,
     QueryRefusedError,
 )
-from longtable.tools.catalog import (
-    Catalog,
-    Column,
-    ForeignKey,
-    Reflected,
-    Table,
-    fold,
-    quoted,
-    read_by_views,
-)
+from longtable.tools.catalog import Catalog, Reflected, Table, fold, quoted, read_by_views
 from longtable.tools.engines.base import (
     FailedAtError,
     Fetched,
@@ -44,10 +34,16 @@ from longtable.tools.engines.base import (
     collect,
     refusal,
 )
+from longtable.tools.engines.embedded_catalogs import (
+    duckdb_plan,
+    plan_detail,
+    plan_nodes,
+    reflect_duckdb,
+)
 from longtable.tools.parquet import close_wall, empty_instance, path_literal
 from longtable.tools.query_runner import Stop, StoppedError
 from longtable.tools.sql.parsing import first_line, statement
-from longtable.tools.sql.verdict import Plan, Scan, product
+from longtable.tools.sql.verdict import Plan
 
 TAKEN_NAMES = {"main", "memory", "system", "temp", "information_schema", "pg_catalog"}
 
@@ -83,7 +79,7 @@ class DuckdbEngine:
     def reflect(self) -> Reflected:
         """Read the catalogue from DuckDB's own tables of it."""
         with self._cursor() as cursor:
-            return reflect(cursor, name=self._alias)
+            return reflect_duckdb(cursor, name=self._alias)
 
     def schema_version(self) -> object:
         """Return how often it was opened, and which file that was: while it is attached for
@@ -223,7 +219,7 @@ class DuckdbSession:
             ).fetchall()
         except (duckdb.Error, MemoryError) as error:
             raise self._translate(error, sql) from error
-        return read_plan(
+        return duckdb_plan(
             explained,
             {f"{database}.{schema}.{table}": size for database, schema, table, size in tables},
         )
@@ -242,7 +238,8 @@ class DuckdbSession:
             raise QueryRefusedError(
                 f"DuckDB reads the text as {names}", rule="engine", hint="send exactly one SELECT"
             )
-        if not all(_readable(name, readable) for name in self._tables_read(sql)):
+        endings = tuple(f".{name}" for name in readable)
+        if not all(name.endswith(endings) for name in self._tables_read(sql)):
             raise refusal("the tables of the catalogue")
         if self._closed and any(
             table.endswith(f".{name}") and not columns.isdisjoint(read)
@@ -262,8 +259,8 @@ class DuckdbSession:
             # fail in it: ask the plan.
             return [
                 f".{fold(table)}"
-                for node in _nodes(self._plan(sql))
-                if (table := _extra(node, "Table"))
+                for node in plan_nodes(self._plan(sql))
+                if (table := plan_detail(node, "Table"))
             ]
 
     def _translate(self, error: Exception, sql: str) -> LongtableError | StoppedError:
@@ -330,41 +327,19 @@ def session_over_files(
         connection.close()
 
 
-def _readable(name: str, readable: frozenset[str]) -> bool:
-    return any(name.endswith(f".{known}") for known in readable)
-
-
 def _columns_of_plan(plan: object) -> Iterator[tuple[str, set[str]]]:
     """Yield the folded name of each table a plan scans, and the columns read of it: those that the
     planner left out are not read.
     """
-    for node in _nodes(plan):
-        if table := _extra(node, "Table"):
+    for node in plan_nodes(plan):
+        if table := plan_detail(node, "Table"):
             projections = node["extra_info"].get("Projections", [])
             names = {
                 str(name)
                 for name in (projections if isinstance(projections, list) else [projections])
             }
-            filters = re.findall(r'"((?:[^"]|"")+)"|(\w+)', _extra(node, "Filters"))
+            filters = re.findall(r'"((?:[^"]|"")+)"|(\w+)', plan_detail(node, "Filters"))
             yield fold(table), names | {quote or word for quote, word in filters}
-
-
-Node = Mapping[str, Any]
-
-
-def _nodes(plan: object) -> Iterator[Node]:
-    """Yield every node of a plan in JSON, or of a list of plans."""
-    if isinstance(plan, list):
-        for item in plan:
-            yield from _nodes(item)
-    elif isinstance(plan, dict):
-        yield plan
-        yield from _nodes(plan.get("children"))
-
-
-def _extra(node: Node, key: str) -> str:
-    extra = node.get("extra_info")
-    return str(extra.get(key, "")) if isinstance(extra, dict) else ""
 
 
 def _bare(name: str) -> str:
@@ -425,102 +400,3 @@ def _problem(error: Exception, text: str) -> Problem:
     ):
         return "unknown_name"
     return "other"
-
-
-TABLES = """
-SELECT schema_name, table_name, 'table', comment, '', table_oid FROM duckdb_tables()
-WHERE database_name = $1 AND NOT internal AND NOT temporary
-UNION ALL
-SELECT schema_name, view_name, 'view', comment, sql, view_oid FROM duckdb_views()
-WHERE database_name = $1 AND NOT internal AND NOT temporary
-ORDER BY 1, 6
-"""
-COLUMNS = """
-SELECT schema_name, table_name, column_name, data_type, is_nullable, comment FROM duckdb_columns()
-WHERE database_name = $1 AND NOT internal ORDER BY schema_name, table_name, column_index
-"""
-KEYS = """
-SELECT schema_name, table_name, constraint_type, constraint_column_names, referenced_table, referenced_column_names
-FROM duckdb_constraints()
-WHERE database_name = $1 AND constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY') ORDER BY schema_name, table_name, constraint_index
-"""
-FUNCTIONS = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE NOT internal"
-
-
-def reflect(cursor: duckdb.DuckDBPyConnection, *, name: str) -> Reflected:
-    """Read every table and view of the attached database `name`."""
-
-    def rows(sql: str, *params: str) -> list[Any]:
-        return cursor.execute(sql, list(params)).fetchall()
-
-    columns: dict[tuple[str, str], list[Column]] = {}
-    for schema, table, column, kind, nullable, comment in rows(COLUMNS, name):
-        columns.setdefault((schema, table), []).append(
-            Column(column, kind, nullable=bool(nullable), comment=comment or None)
-        )
-    primary: dict[tuple[str, str], tuple[str, ...]] = {}
-    foreign: dict[tuple[str, str], list[ForeignKey]] = {}
-    for schema, table, kind, names, target, target_names in rows(KEYS, name):
-        if kind == "PRIMARY KEY":
-            primary[schema, table] = tuple(names)
-        else:
-            foreign.setdefault((schema, table), []).append(
-                ForeignKey(tuple(names), _shown(schema, target), tuple(target_names))
-            )
-    tables, views = [], {}
-    for schema, table, kind, comment, sql, _ in rows(TABLES, name):
-        key = (schema, table)
-        tables.append(
-            Table(
-                name=_shown(schema, table),
-                kind="view" if kind == "view" else "table",
-                columns=tuple(columns.get(key, ())),
-                primary_key=primary.get(key, ()),
-                foreign_keys=tuple(foreign.get(key, ())),
-                comment=comment or None,
-                schema=schema,
-                bare=table,
-                qualified=schema != "main",
-            )
-        )
-        if kind == "view":
-            views[key] = sql or ""
-    functions = frozenset(fold(row[0]) for row in rows(FUNCTIONS))
-    return Reflected(
-        tuple(tables), views, database_names=frozenset({fold(name)}), own_functions=functions
-    )
-
-
-def _shown(schema: str, table: str) -> str:
-    return table if schema == "main" else f"{schema}.{table}"
-
-
-EACH_WITH_EACH = ("CROSS_PRODUCT", "NESTED_LOOP_JOIN", "BLOCKWISE_NL_JOIN", "POSITIONAL_JOIN")
-
-
-def read_plan(explained: object, sizes: Mapping[str, int]) -> Plan:
-    """Return the plan; `explained` is the JSON of EXPLAIN, `sizes` the rows of tables by
-    `database.schema.name`.
-    """
-    nodes = list(_nodes(explained))
-    pairs = max(
-        (product(map(_rows, node["children"])) for node in nodes if _name(node) in EACH_WITH_EACH),
-        default=0.0,
-    )
-    scans = [
-        Scan(table.rpartition(".")[2], float(sizes.get(table, _rows(node))))
-        for node in nodes
-        if (table := _extra(node, "Table"))
-    ]
-    return Plan(scans=tuple(scans), pairs=pairs, step_rows=max(map(_rows, nodes), default=0.0))
-
-
-def _name(node: Node) -> str:
-    return str(node.get("name", "")).strip()
-
-
-def _rows(node: Node) -> float:
-    estimate = _extra(node, "Estimated Cardinality")
-    if estimate.isdecimal():
-        return float(estimate)
-    return product(map(_rows, node["children"])) if _name(node) == "CROSS_PRODUCT" else 0.0

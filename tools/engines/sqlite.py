@@ -29,11 +29,11 @@ from longtable.tools.engines.base import (
     file_uri,
     refusal,
 )
-from longtable.tools.engines.sqlite_introspection import (
+from longtable.tools.engines.embedded_catalogs import (
     aliases,
-    read_plan,
-    reflect,
+    reflect_sqlite,
     shadow_tables,
+    sqlite_plan,
     table_rows,
     virtual_tables,
 )
@@ -41,7 +41,6 @@ from longtable.tools.query_runner import Stop, StoppedError
 from longtable.tools.sql.allow_lists import SCALAR_FUNCTIONS, TABLE_FUNCTIONS
 from longtable.tools.sql.verdict import Plan
 
-BUSY_SECONDS = 5.0
 IDLE_CONNECTIONS = 4
 OPCODES_BETWEEN_LOOKS = 5_000
 
@@ -86,9 +85,7 @@ class SqliteEngine:
 
     dialect = "sqlite"
 
-    def __init__(
-        self, path: Path, *, limits: QueryLimits, busy_seconds: float = BUSY_SECONDS
-    ) -> None:
+    def __init__(self, path: Path, *, limits: QueryLimits, busy_seconds: float) -> None:
         check_file(path, dialect=self.dialect)
         self._path, self._busy_seconds = path, busy_seconds
         self._value_bytes = min(limits.bytes, MAX_VALUE_BYTES)
@@ -108,7 +105,7 @@ class SqliteEngine:
     def reflect(self) -> Reflected:
         """Read the catalogue by PRAGMA."""
         with self.session(walled=False) as session, _translated(self._value_bytes):
-            return reflect(session.connection)
+            return reflect_sqlite(session.connection)
 
     def schema_version(self) -> object:
         """Return SQLite's own count of schema changes, and which file it is."""
@@ -326,7 +323,9 @@ class SqliteSession:
                 for row in self.connection.execute(f"EXPLAIN QUERY PLAN {sql}")
             ]
         by_alias = aliases(sql, self._view_sql)
-        return read_plan(steps, lambda name: self._rows_of(by_alias.get(fold(name), {fold(name)})))
+        return sqlite_plan(
+            steps, lambda name: self._rows_of(by_alias.get(fold(name), {fold(name)}))
+        )
 
     def interrupt(self) -> None:
         """Stop the statement that runs; without effect when none does."""
