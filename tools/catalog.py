@@ -151,16 +151,17 @@ class Catalog:
         schema set aside.
         """
         plain = name.strip()
-        if (hit := next((table for table in self.tables if table.name == plain), None)) is not None:
-            return hit
-        if (hit := self._by_shown_name.get(plain.casefold())) is not None:
-            return hit
+        exact = next((table for table in self.tables if table.name == plain), None)
         unquoted = re.sub(
             r'"([^"]*)"|`([^`]*)`|\[([^\]]*)\]',
             lambda match: match[1] or match[2] or match[3] or "",
             plain,
         )
-        return self._by_shown_name.get(unquoted.casefold())
+        return (
+            exact
+            or self._by_shown_name.get(plain.casefold())
+            or self._by_shown_name.get(unquoted.casefold())
+        )
 
     @cached_property
     def has_masks(self) -> bool:

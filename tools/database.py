@@ -185,7 +185,7 @@ class Database:
             answer_bytes=limits.bytes,
             wait_seconds=busy_seconds,
         )
-        return _Isolated(workers, url=url, location=location, limits=limits, policy=policy)
+        return _Isolated(None, workers, url=url, location=location, limits=limits, policy=policy)
 
     @property
     def version(self) -> object:
@@ -372,14 +372,12 @@ class Database:
         self.close()
 
 
-class _ParsedApart(Database):
-    """A server's database: no text is parsed in this process, but in workers that know no
-    driver.
-    """
+class _WithWorkers(Database):
+    """A database whose texts are parsed in worker processes."""
 
     def __init__(
         self,
-        engine: Engine,
+        engine: Engine | None,
         workers: Workers,
         *,
         url: str,
@@ -389,8 +387,15 @@ class _ParsedApart(Database):
     ) -> None:
         super().__init__(engine, url=url, location=location, limits=limits, policy=policy)
         self._workers = workers
-        self._numbered: tuple[Catalog | None, int] = (None, 0)
         weakref.finalize(self, workers.close)
+
+
+class _ParsedApart(_WithWorkers):
+    """A server's database: no text is parsed in this process, but in workers that know no
+    driver.
+    """
+
+    _numbered: tuple[Catalog | None, int] = (None, 0)
 
     def _visible(self, reflected: Reflected) -> Catalog:
         catalog: Catalog = self._workers.call(
@@ -423,23 +428,10 @@ class _ParsedApart(Database):
         self._workers.close()
 
 
-class _Isolated(Database):
+class _Isolated(_WithWorkers):
     """A database that workers hold. In this process it is not opened, and no query is parsed,
     planned or run.
     """
-
-    def __init__(
-        self,
-        workers: Workers,
-        *,
-        url: str,
-        location: Location,
-        limits: QueryLimits,
-        policy: TablePolicy,
-    ) -> None:
-        super().__init__(None, url=url, location=location, limits=limits, policy=policy)
-        self._workers = workers
-        weakref.finalize(self, workers.close)
 
     def catalog(self) -> Catalog:
         return self._catalog or self.refresh()

@@ -28,6 +28,7 @@ from longtable.base.errors import (
 )
 from longtable.tools.database import Cancel, Database, Isolation, QueryLimits, TablePolicy
 from longtable.tools.engines.duckdb import DuckdbEngine
+from longtable.tools.engines.sqlite import SqliteEngine
 from longtable.tools.query_runner import MAX_LEFT_BEHIND, Runner, Stop
 from longtable.tools.toolset import database_tools
 from longtable.tools.url import parse_url
@@ -663,3 +664,21 @@ def test_an_internal_error_of_duckdb_is_a_failed_query_and_the_next_one_works(
                 database.read("SELECT * FROM enable_logging(storage_normalize := 1)", seconds=20)
             assert database.run("SELECT count(*) FROM people").rows == [(4,)]
         assert database.refresh() == before
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_a_walled_session_reads_nothing_before_the_catalogue_says_what_it_may(
+    paths: dict[str, Path], kind: str
+) -> None:
+    limits, stop = QueryLimits(), Stop(seconds=20)
+    engine = (
+        SqliteEngine(paths[kind], limits=limits, busy_seconds=1)
+        if kind == "sqlite"
+        else DuckdbEngine.of_file(paths[kind], limits=limits)
+    )
+    with (
+        pytest.raises(QueryRefusedError, match="refused the statement"),
+        engine.session(stop, walled=True) as session,
+    ):
+        session.fetch("SELECT count(*) FROM people", limits=limits, stop=stop)
+    engine.close()

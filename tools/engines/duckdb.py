@@ -61,7 +61,7 @@ class DuckdbEngine:
         self._times_opened = 1
         self._file: tuple[int, ...] = ()
         self._lock = threading.Lock()
-        self._readable: frozenset[str] | None = None
+        self._readable = frozenset[str]()  # nothing, until `guard` has been called
         self._closed_columns: Mapping[str, frozenset[str]] = {}
         self._closed, self._at_work = False, 0
 
@@ -99,10 +99,6 @@ class DuckdbEngine:
     @contextmanager
     def session(self, _stop: Stop, *, walled: bool) -> Iterator["DuckdbSession"]:
         """Open a session for one SELECT; a walled one reads the readable tables only."""
-        if walled and self._readable is None:
-            raise RuntimeError(
-                "DuckdbEngine.guard must be called before a walled session is opened"
-            )
         readable = self._readable if walled else None
         with self._cursor() as cursor:
             yield DuckdbSession(
@@ -187,8 +183,7 @@ class DuckdbSession:
     ) -> Fetched:
         """Run one SELECT and fetch all its rows as they stream."""
         try:
-            if self._readable is not None:
-                self._check(sql, self._readable)
+            self._check(sql)
             # What was loaded into memory could be written to but for this; a file was attached for
             # reading anyway.
             self.cursor.execute("BEGIN TRANSACTION READ ONLY")
@@ -211,8 +206,7 @@ class DuckdbSession:
     def plan(self, sql: str, *, limits: QueryLimits, stop: Stop) -> Plan:  # noqa: ARG002  # what Session asks for
         """Return what DuckDB would do for one SELECT, without running it."""
         try:
-            if self._readable is not None:
-                self._check(sql, self._readable)
+            self._check(sql)
             explained = self._plan(sql)
             tables = self.cursor.execute(
                 "SELECT database_name, schema_name, table_name, estimated_size FROM duckdb_tables()"
@@ -228,17 +222,19 @@ class DuckdbSession:
         """Stop the statement that runs; without effect when none does."""
         self.cursor.interrupt()
 
-    def _check(self, sql: str, readable: frozenset[str]) -> None:
+    def _check(self, sql: str) -> None:
         """Check DuckDB's own reading of the text: one SELECT over readable tables; it looks inside
-        views and macros.
+        views and macros. What this package wrote is not checked.
         """
+        if self._readable is None:
+            return
         kinds = [statement.type for statement in self.cursor.extract_statements(sql)]
         if kinds != [duckdb.StatementType.SELECT]:
             names = ", ".join(kind.name for kind in kinds) or "nothing"
             raise QueryRefusedError(
                 f"DuckDB reads the text as {names}", rule="engine", hint="send exactly one SELECT"
             )
-        endings = tuple(f".{name}" for name in readable)
+        endings = tuple(f".{name}" for name in self._readable)
         if not all(name.endswith(endings) for name in self._tables_read(sql)):
             raise refusal("the tables of the catalogue")
         if self._closed and any(

@@ -85,7 +85,7 @@ class PostgresEngine:
         self._pool = Pool(connector(server, seconds=limits.seconds), wait_seconds=wait_seconds)
         self._lock = threading.Lock()
         self._server: Server | None = None
-        self._readable: frozenset[tuple[str, str]] | None = None
+        self._readable = frozenset[tuple[str, str]]()  # nothing, until `guard` has been called
         with self._pool.link(self._stop()) as link:
             self._facts(link.connection)
 
@@ -138,10 +138,6 @@ class PostgresEngine:
     @contextmanager
     def session(self, stop: Stop, *, walled: bool) -> Iterator["PostgresSession"]:
         """Open a read-only transaction; a walled one is for one SELECT over the readable tables."""
-        if walled and self._readable is None:
-            raise RuntimeError(
-                "PostgresEngine.guard must be called before a walled session is opened"
-            )
         with self._pool.link(stop) as link:
             try:
                 with stop.watch(link):
@@ -465,10 +461,9 @@ class Pool:
         idle = psycopg.pq.TransactionStatus.IDLE
         keep = keep and not connection.closed and connection.info.transaction_status == idle
         with self._changed:
-            if keep and not self._closed:
+            keep = keep and not self._closed
+            if keep:
                 self._idle.append(connection)
-            else:
-                keep = False
         if not keep:
             connection.close()
         self._freed()

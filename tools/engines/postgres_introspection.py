@@ -218,7 +218,9 @@ def reflect(connection: RawConnection) -> Reflected:
         return connection.execute(sql, list(params) or None).fetchall()
 
     table_rows = rows(TABLES)
-    parts = _parts(rows(PARTS))
+    parts: dict[int, list[Any]] = {}
+    for row in rows(PARTS):
+        parts.setdefault(row[0], []).append(row)
     readable = {row[0] for row in table_rows}
     below = {part[1] for parent, below in parts.items() if parent in readable for part in below}
     listed = [row for row in table_rows if not row[8] or row[0] not in below]
@@ -301,14 +303,6 @@ def _named(names: dict[int, str], numbers: list[int]) -> tuple[str, ...]:
         if all(number in names for number in numbers)
         else ()
     )
-
-
-def _parts(rows: list[Any]) -> dict[int, list[Any]]:
-    """Group what inherits by what it inherits from."""
-    by_parent: dict[int, list[Any]] = {}
-    for row in rows:
-        by_parent.setdefault(row[0], []).append(row)
-    return by_parent
 
 
 def _below(oid: int, parts: dict[int, list[Any]]) -> list[Key]:

@@ -91,7 +91,8 @@ class SqliteEngine:
         self._value_bytes = min(limits.bytes, MAX_VALUE_BYTES)
         self._lock = threading.Lock()
         self._idle: dict[bool, list[tuple[sqlite3.Connection, _Version]]] = {True: [], False: []}
-        self._authorizer: Authorizer | None = None
+        # Until `guard` has been called, nothing can be read.
+        self._authorizer: Authorizer = lambda *_: sqlite3.SQLITE_DENY
         self._touch: tuple[str, ...] = ()
         self._walls = 0
         # Inode, time and size of the file when it was last asked whether it is a WAL database, and
@@ -140,19 +141,13 @@ class SqliteEngine:
         """Close the idle connections; those at work are closed when they come back."""
         with self._lock:
             self._closed = True
-            idle = [connection for pool in self._idle.values() for connection, _ in pool]
-            for pool in self._idle.values():
-                pool.clear()
-        for connection in idle:
+            idle, self._idle = self._idle, {True: [], False: []}
+        for connection, _ in [*idle[True], *idle[False]]:
             connection.close()
 
     @contextmanager
     def session(self, _stop: Stop | None = None, *, walled: bool) -> Iterator["SqliteSession"]:
         """Open a read-only session; the authorizer watches a walled one."""
-        if walled and self._authorizer is None:
-            raise RuntimeError(
-                "SqliteEngine.guard must be called before a walled session is opened"
-            )
         walls = self._walls
         connection, version = self._take(walled)
         try:
