@@ -64,9 +64,9 @@ PLAN_SECONDS = 5.0
 CATALOG_SECONDS = 60.0
 LOAD_SECONDS = 3600.0
 LOADED = "longtable-files-"
-"""How the names of folders of loaded files begin."""
-_held: dict[Path, int] = {}
-"""The locks of those of this process."""
+"""Prefix of the folders of loaded files."""
+_locks: dict[Path, int] = {}
+"""Descriptors of the locks on such folders that this process holds."""
 
 
 class Database:
@@ -169,7 +169,7 @@ class Database:
                 answer_bytes=limits.bytes,
                 wait_seconds=busy_seconds,
             )
-            return _ParsedApart(
+            return _ServerDatabase(
                 engine, workers, url=url, location=location, limits=limits, policy=policy
             )
         check_path(location.path)
@@ -185,7 +185,9 @@ class Database:
             answer_bytes=limits.bytes,
             wait_seconds=busy_seconds,
         )
-        return _Isolated(None, workers, url=url, location=location, limits=limits, policy=policy)
+        return _WorkerDatabase(
+            None, workers, url=url, location=location, limits=limits, policy=policy
+        )
 
     @property
     def version(self) -> object:
@@ -390,7 +392,7 @@ class _WithWorkers(Database):
         weakref.finalize(self, workers.close)
 
 
-class _ParsedApart(_WithWorkers):
+class _ServerDatabase(_WithWorkers):
     """A server's database: no text is parsed in this process, but in workers that know no
     driver.
     """
@@ -428,7 +430,7 @@ class _ParsedApart(_WithWorkers):
         self._workers.close()
 
 
-class _Isolated(_WithWorkers):
+class _WorkerDatabase(_WithWorkers):
     """A database that workers hold. In this process it is not opened, and no query is parsed,
     planned or run.
     """
@@ -515,12 +517,12 @@ def _lock(folder: Path) -> None:
         descriptor = os.open(folder / "new", os.O_CREAT | os.O_WRONLY, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         (folder / "new").rename(folder / "lock")  # it is never there without being held
-        _held[folder] = descriptor
+        _locks[folder] = descriptor
 
 
 def _remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    if (descriptor := _held.pop(folder, None)) is not None:
+    if (descriptor := _locks.pop(folder, None)) is not None:
         os.close(descriptor)
 
 

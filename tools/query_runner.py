@@ -29,7 +29,7 @@ class StoppedError(Exception):
 
 
 class Interruptible(Protocol):
-    """What can be told to stop from another thread."""
+    """Something that another thread can stop."""
 
     def interrupt(self) -> None: ...
 
@@ -60,7 +60,8 @@ class Cancel:
             callback()
 
     def on_cancel(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call `callback` on cancel, at once if that has been; return what takes it back."""
+        """Call `callback` on cancel, at once if already cancelled; return a function that takes it
+        off again."""
         with self._lock:
             if not self._cancelled:
                 self._callbacks.append(callback)
@@ -75,7 +76,7 @@ class Cancel:
 
 
 class Stop:
-    """What a running query looks at: a flag set from outside, and a deadline it sees for itself."""
+    """What a running query checks: a flag that is set from outside, and its deadline."""
 
     def __init__(self, *, seconds: float) -> None:
         self.deadline = time.monotonic() + seconds

@@ -275,7 +275,7 @@ def _work(
 
 
 def _open(arguments: dict[str, Any] | None) -> Database | None:
-    """Open the database and have everything loaded that a first query needs."""
+    """Open the database and load everything that a first query needs."""
     if arguments is None:
         import_module("longtable.tools.sql.wall")
         return None
@@ -306,7 +306,7 @@ def _end_with(caller: int) -> None:
 
 
 def _limit_memory(memory_bytes: int) -> None:
-    """Bound what the process may take. DuckDB counts neither lambdas nor `||`: 7 GB under its own
+    """Bound the memory of this process. DuckDB counts neither lambdas nor `||`: 7 GB under its own
     limit of 1 GB.
     """
     if sys.platform == "win32":

@@ -63,6 +63,8 @@ class Field:
     distinct: int
     whole: bool = False
     """Only whole numbers."""
+    sample: str = ""
+    """Its first value as text."""
 
     @property
     def path(self) -> str:
@@ -75,9 +77,7 @@ class Field:
 def fields_of(
     columns: Sequence[str], types: Sequence[str], rows: Sequence[Sequence[object]]
 ) -> dict[str, Field]:
-    """Return the columns by name; of equal names the first, and none whose name an object in a
-    browser is ruled by.
-    """
+    """Return the columns by name: the first of equal names, and none that JavaScript reserves."""
     fields: dict[str, Field] = {}
     for place, name in enumerate(columns):
         if name in fields or name in FORBIDDEN_NAMES:
@@ -89,7 +89,8 @@ def fields_of(
         whole = kind == "number" and all(
             number == int(number) for cell in cells if (number := _finite(cell)) is not None
         )
-        fields[name] = Field(name, kind, len({str(cell) for cell in cells}), whole)
+        texts = list(map(str, cells))
+        fields[name] = Field(name, kind, len(set(texts)), whole, texts[0] if texts else "")
     return fields
 
 
@@ -121,9 +122,7 @@ def chart_value(cell: object, kind: Kind) -> Json:
 
 
 def moment(value: Json) -> Json:
-    """Return a date as a moment of the reader's own day: a browser takes 2024-01-01 for midnight in
-    Greenwich.
-    """
+    """Return a date with its time of day: a browser reads a bare 2024-01-01 as midnight UTC."""
     if not isinstance(value, str):
         return value
     whole = value + "-01" if len(value) == 7 else value

@@ -86,14 +86,14 @@ def default_spec(
     ):
         return _with_title(spec, wish)
     if mark == "arc":
-        return _with_title(_pie(measures, groups, rows, columns), wish)
+        return _with_title(_pie(measures, groups), wish)
     if mark not in ("line", "area", "point"):
         mark = "bar"
-    return _with_title(_along(mark, text, measures, groups, rows, columns), wish)
+    return _with_title(_along(mark, text, measures, groups), wish)
 
 
 def _parts(text: str, fields: Sequence[Field]) -> tuple[list[Field], list[Field]]:
-    """Return what is measured and what by, each with what the wish names first."""
+    """Return the measures and the groups, those that the wish names first."""
     numbers = [
         field
         for field in fields
@@ -188,12 +188,7 @@ def _special(mark: str, measures: Sequence[Field], groups: Sequence[Field]) -> S
     return None
 
 
-def _pie(
-    measures: Sequence[Field],
-    groups: Sequence[Field],
-    rows: Sequence[Sequence[object]],
-    columns: Sequence[str],
-) -> Spec:
+def _pie(measures: Sequence[Field], groups: Sequence[Field]) -> Spec:
     if not groups:
         raise ChartSpecError("a pie needs a column of names", hint="select a name with each number")
     group = next(
@@ -202,7 +197,7 @@ def _pie(
     )
     if group.distinct > MOST_SLICES:
         # More slices than an eye can tell apart.
-        return _along("bar", "", measures, groups, rows, columns)
+        return _along("bar", "", measures, groups)
     count: Spec = {"aggregate": "count", "type": "quantitative"}
     encoding: Spec = {
         "theta": _channel(measures[0], aggregate="sum") if measures else count,
@@ -211,14 +206,7 @@ def _pie(
     return {"mark": "arc", "encoding": encoding}
 
 
-def _along(
-    mark: str,
-    text: str,
-    measures: Sequence[Field],
-    groups: Sequence[Field],
-    rows: Sequence[Sequence[object]],
-    columns: Sequence[str],
-) -> Spec:
+def _along(mark: str, text: str, measures: Sequence[Field], groups: Sequence[Field]) -> Spec:
     """Draw measures along the first group; the second one, or the measures themselves, are the
     colours.
     """
@@ -234,7 +222,7 @@ def _along(
         }
     group = groups[0]
     along = _channel(group)
-    unit = _unit(text, group, rows, columns)
+    unit = _unit(text, group)
     if unit:
         along["timeUnit"] = unit
     elif group.kind == "number" or (
@@ -275,26 +263,14 @@ def _along(
     return {**spec, "mark": marked, "encoding": {"x": along, "y": height, **colour}}
 
 
-def _unit(text: str, group: Field, rows: Sequence[Sequence[object]], columns: Sequence[str]) -> str:
+def _unit(text: str, group: Field) -> str:
     """Return the time unit the wish names, where the dates are finer than it."""
-    if group.kind != "time":
-        return ""
-    sample = next(
-        (
-            str(row[columns.index(group.name)])
-            for row in rows
-            if row[columns.index(group.name)] is not None
-        ),
-        "",
+    units = (
+        unit
+        for unit, words, finer in _UNITS
+        if re.search(words, text) and re.search(finer, group.sample)
     )
-    return next(
-        (
-            unit
-            for unit, words, finer in _UNITS
-            if re.search(words, text) and re.search(finer, sample)
-        ),
-        "",
-    )
+    return next(units, "") if group.kind == "time" else ""
 
 
 def _with_title(spec: Spec, wish: str) -> Spec:

@@ -92,7 +92,7 @@ Row = tuple[object, ...]
 
 @dataclass(frozen=True)
 class Fetched:
-    """What a query gave."""
+    """The columns, types and rows of one query."""
 
     columns: tuple[str, ...]
     types: tuple[str, ...]
@@ -152,7 +152,7 @@ LOAD_SENTENCES: Mapping[str, Mapping[str, str]] = tomllib.loads(
 
 @dataclass(frozen=True)
 class LoadNote:
-    """What was guessed when a file was loaded, of a table or one column. `count` is in lines or
+    """A guess made when a file was loaded, about a table or one column. `count` is in lines or
     files, `value` an example.
     """
 
@@ -164,7 +164,7 @@ class LoadNote:
     value: str = ""
 
     def text(self) -> str:
-        """Return what was guessed, for who reads the schema."""
+        """Return the guess in words, for readers of the schema."""
         return LOAD_SENTENCES[self.code]["en"].format(count=self.count, value=self.value)
 
 
@@ -211,8 +211,8 @@ class Engine(Protocol):
         ...
 
     def schema_version(self) -> object:
-        """Return a value that is another once the schema may have changed; cheap, for it is asked
-        for each turn.
+        """Return a value that changes when the schema may have changed; it is cheap, for each turn
+        asks for it.
         """
         ...
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 Style = Literal["point", "comma"]
-"""The sign before the decimals."""
+"""The decimal mark."""
 
 _MISSING_WORDS = (
     "na n/a #n/a #nv #null! #div/0! #wert! #value! #ref! #bezug! #name? #num! #zahl! #null #spill!"
@@ -31,8 +31,8 @@ _UNIT = f"(?:%|{_MONEY})"
 _SEPARATORS = " \u00a0\u202f\u2009'\u2019"
 _SPACE = f"[{_SEPARATORS[:4]}]?"
 MOST_DIGITS = 15
-"""Digits before the decimals that a DOUBLE holds, whatever they are. A column of whole numbers is a
-BIGINT, which holds 18.
+"""Digits before the decimals that a DOUBLE always holds. A column of whole numbers is a BIGINT,
+which holds 18.
 """
 
 
@@ -90,7 +90,7 @@ _PLAIN = {
     _ISO: ("TIMESTAMP", "TRY_CAST({v} AS TIMESTAMP)"),
     _ISO + r" ?(?:Z|[-+]\d\d(?::?\d\d)?)": ("TIMESTAMPTZ", "TRY_CAST({v} AS TIMESTAMPTZ)"),
 }
-"""Forms that need no thought: the type and the SQL of each."""
+"""Unambiguous forms, each with its type and SQL."""
 
 
 def _pattern(form: str) -> str:

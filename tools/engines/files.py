@@ -39,18 +39,18 @@ _READERS = {
 MOST_DEPTH = 6
 """Folders within folders that are looked into."""
 HEAD_CHARS = 262_144
-"""What is looked at to find the sign between fields."""
+"""Characters that are read to find the field separator."""
 MOST_LINE = 2_000_000
 """Characters of one line; DuckDB's own limit."""
 FIRST_ROWS, HEAD_ROWS = 1_000, 100
 """Rows in which a table begins, and its rows that show whether the first one holds names."""
 END_MARK = "\0end"
 NOTE_CHARS = 200
-"""Words of the file that a note repeats."""
+"""Most characters of the file that a note quotes."""
 MOST_TAIL = 3
-"""Lines below a table that may be something else than rows."""
+"""Most lines below a table that may be remarks and not rows."""
 _RULER = re.compile(r"[-=_+|*]*[-=_]{3}[-=_+|*]*")
-"""A cell of a line for the eye between the rows of a list."""
+"""A cell of a separator line, such as `-----`."""
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _TOTAL = re.compile(
     r"(?i)\W*(?:(?:(?:grand |sub[- ]?|sous-)?totals?(?:"
@@ -383,8 +383,8 @@ def _closed(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def _reader(lines: Sequence[str], ending: str) -> Callable[[Iterable[str]], Iterator[Row]]:
-    """Return what parts lines into fields: at the sign at which most of these lines part into the
-    same number.
+    """Return a reader that splits lines into fields, by the separator that splits most of these
+    lines into the same number.
     """
     text = "".join(lines)
     # R puts a backslash before a quote where others write the quote twice. One before the end of a
@@ -392,14 +392,14 @@ def _reader(lines: Sequence[str], ending: str) -> Callable[[Iterable[str]], Iter
     escape = bool(re.search(r'\\"[^,;\t|"\s]', text)) and not re.search(r'\w""\w', text)
     separator = re.match(r'(?i)"?sep=(.)"?\s*$', lines[0] if lines else "")
     best: tuple[float, int] = (0.0, 0)
-    reader = partial(_parted, sign=",", escape=escape)
+    reader = partial(_split, sign=",", escape=escape)
     for sign in separator[1] if separator else "\t" if ending == ".tsv" else ",;\t| ":
         # Programs that write tabs between copied cells quote nothing.
         bare = sign == "\t" and re.search(
             r'(?m)(?:^|\t)"(?:[^"\t\n]*"[^"\t\r\n]|[^"\t]*\t[^"]*$)', text
         )
         tried = partial(
-            _parted, sign=sign, escape=escape, quoting=csv.QUOTE_NONE if bare else csv.QUOTE_MINIMAL
+            _split, sign=sign, escape=escape, quoting=csv.QUOTE_NONE if bare else csv.QUOTE_MINIMAL
         )
         widths = Counter(len(row) for row in tried(lines) if any(map(str.strip, row)))
         width, count = max(
@@ -408,7 +408,7 @@ def _reader(lines: Sequence[str], ending: str) -> Callable[[Iterable[str]], Iter
             default=(1, 0),
         )
         score = (count / max(widths.total(), 1) * min(width, 4) * (width > 1), width)
-        # A space parts words, too: it counts only where nothing else does, and for all lines.
+        # A space separates words, too: it counts only where nothing else does, and for all lines.
         if score > best and (
             sign != " "
             or (
@@ -422,7 +422,7 @@ def _reader(lines: Sequence[str], ending: str) -> Callable[[Iterable[str]], Iter
     return (lambda lines: itertools.islice(reader(lines), 1, None)) if separator else reader
 
 
-def _parted(
+def _split(
     lines: Iterable[str], *, sign: str, escape: bool, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
 ) -> Iterator[Row]:
     return csv.reader(
@@ -497,9 +497,7 @@ def _words(row: Row) -> str:
 
 
 def _is_ruler(row: Row) -> bool:
-    """Return whether a row is a line for the eye, such as `-----`: no cell of it holds anything
-    else.
-    """
+    """Return whether a row is a separator line, such as `-----`, in all its cells."""
     return any(row) and all(map(_RULER.fullmatch, filter(None, row)))
 
 

@@ -1,5 +1,5 @@
-"""PostgreSQL behind its own wall: a read-only transaction, one statement, its plan looked at,
-timeouts, always rolled back.
+"""PostgreSQL behind its own wall: a read-only transaction, one statement, its plan
+checked, timeouts, always rolled back.
 
 What the wall does for each query, on whatever role the URL names:
 
@@ -101,8 +101,8 @@ class PostgresEngine:
             return reflect(session.link.connection)
 
     def schema_version(self) -> object:
-        """Return what changes with every change of a table, column, key, comment or grant; not with
-        rows, nor with ANALYZE.
+        """Return a value that changes with each table, column, key, comment and grant, but not with
+        rows or ANALYZE.
         """
         stop = self._stop()
         with (

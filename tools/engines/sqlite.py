@@ -222,7 +222,7 @@ class SqliteEngine:
         """Return whether this is a WAL database: without locks SQLite cannot open one, and says so
         before it makes a file.
 
-        The file's head tells it, too, but to open and close the file here would drop the locks of a
+        The file's head says so too, but opening and closing the file here would drop the locks of a
         caller's own connection.
         """
         with (
@@ -297,7 +297,7 @@ class SqliteSession:
     def fetch(
         self, sql: str, params: Sequence[Any] = (), *, limits: QueryLimits, stop: Stop
     ) -> Fetched:
-        """Run one statement and fetch all its rows, the deadline looked at every few thousand
+        """Run one statement and fetch all its rows, checking the deadline every few thousand
         steps.
         """
         self.connection.set_progress_handler(lambda: int(stop()), OPCODES_BETWEEN_LOOKS)
