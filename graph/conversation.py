@@ -91,7 +91,7 @@ RENAMED = {
 """Methods up to 0.1.0, and what takes their place; so for their awaited twins."""
 
 
-def _a_alone(
+def _a_from_locked(
     method: "Callable[Concatenate[Conversation, Params], Result]",
 ) -> "Callable[Concatenate[Conversation, Params], Coroutine[Any, Any, Result]]":
     """Return the awaited twin of a method that needs the thread alone.
@@ -105,7 +105,7 @@ def _a_alone(
         with storage_errors():
             runner = self._awaiting_runner
             async with runner.locks.alone(self.thread_id, runner.how, wait=runner.waits):
-                return await in_thread(method, self._with_lock(), *args, **kwargs)
+                return await in_thread(method, self._holding_lock(), *args, **kwargs)
 
     return twin
 
@@ -609,23 +609,23 @@ class Conversation:
     awaiting = a_from(waiting)
     ahistory = a_from(history)
     aview = a_from(view)
-    aundo = _a_alone(undo)
+    aundo = _a_from_locked(undo)
     apins = a_from(pins)
-    apin = _a_alone(pin)
-    aunpin = _a_alone(unpin)
-    aexclude = _a_alone(exclude)
-    ainclude = _a_alone(include)
+    apin = _a_from_locked(pin)
+    aunpin = _a_from_locked(unpin)
+    aexclude = _a_from_locked(exclude)
+    ainclude = _a_from_locked(include)
     atopics = a_from(topics)
     afind_section = a_from(find_section)
     achart = a_from(chart)
-    arename = _a_alone(rename)
+    arename = _a_from_locked(rename)
     afork = a_from(fork)
     aexport = a_from(export)
     ausage = a_from(usage)
     aaudit = a_from(audit)
     aarchive_files = a_from(archive_files)
     aarchive_file = a_from(archive_file)
-    adelete = _a_alone(delete)
+    adelete = _a_from_locked(delete)
 
     # -- inside ------------------------------------------------------------------------------------
 
@@ -647,7 +647,7 @@ class Conversation:
     def _threads(self) -> StoredThreads:
         return StoredThreads(self._runner.graph)
 
-    def _with_lock(self) -> Self:
+    def _holding_lock(self) -> Self:
         """Return the conversation for a caller that holds the thread."""
         other = copy(self)
         other._locked = True

@@ -261,26 +261,28 @@ class _Node:
             if not self.asks_again or question is None:
                 raise WrongRoleError(role=talk[-1].type if talk else "none")
             new = [question.model_copy(update={"id": f"{question.id}/{len(talk)}"})]
-        return self._heard([*(earlier if _has_memory() else talk[:since]), *new], context)
+        return self._as_child_input([*(earlier if _has_memory() else talk[:since]), *new], context)
 
-    def _heard(self, messages: Sequence[BaseMessage], context: Context) -> list[BaseMessage]:
+    def _as_child_input(
+        self, messages: Sequence[BaseMessage], context: Context
+    ) -> list[BaseMessage]:
         """Return messages as the child takes them, in order, without marks and calls of others.
 
         A colleague's words are marked as such. An older question that cannot be accepted was
         refused when it was asked, and is still in the parent's state: left out.
         """
         last = max((i for i, message in enumerate(messages) if message.type == "human"), default=-1)
-        messages_heard: list[BaseMessage] = []
+        child_input: list[BaseMessage] = []
         for place, message in enumerate(messages):
-            plain = _as_said(message)
+            plain = _without_marks(message)
             if message.type == "human":
-                messages_heard += [plain] if place == last or _acceptable(plain, context) else []
+                child_input += [plain] if place == last or _acceptable(plain, context) else []
             elif self._is_mine(message) or not (message.name or place > last):
-                messages_heard.append(plain)
+                child_input.append(plain)
             else:
                 text = f"{message.name}: {plain.text}" if message.name else str(plain.text)
-                messages_heard.append(marked(HumanMessage(text, id=plain.id), kind=COLLEAGUE))
-        return messages_heard
+                child_input.append(marked(HumanMessage(text, id=plain.id), kind=COLLEAGUE))
+        return child_input
 
     def _is_mine(self, message: BaseMessage) -> bool:
         return message.type == "ai" and self.name in (marks_of(message).get("node"), message.name)
@@ -348,7 +350,7 @@ def _acceptable(message: BaseMessage, context: Context) -> bool:
     return True
 
 
-def _as_said(message: BaseMessage) -> BaseMessage:
+def _without_marks(message: BaseMessage) -> BaseMessage:
     kwargs = {key: value for key, value in message.additional_kwargs.items() if key != STAMP}
     if isinstance(message, AIMessage):
         return AIMessage(storable(str(message.text)), id=message.id, name=message.name)

@@ -14,12 +14,9 @@ one.
 """
 
 import copy
-import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
-from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -31,13 +28,11 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
     get_checkpoint_id,
 )
-from langgraph.checkpoint.base.id import uuid6
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from longtable.base.concurrency import a_from, in_thread
-from longtable.base.errors import PersistenceError, ThreadBusyError
-from longtable.graph.heads import Head, Heads, Key, ProcessHeads, Saver, SqliteHeads, retry_once
+from longtable.graph.heads import Heads, Key, ProcessHeads, Saver, SqliteHeads, Writer, retry_once
 from longtable.graph.loading import readable
 from longtable.graph.locks import ThreadLocks
 
@@ -48,110 +43,6 @@ FILLED = "recursion_limit"
 """What LangGraph puts into every config of a run or an update, which is then a copy of the
 caller's.
 """
-SINCE_1582, MOST_AHEAD = 0x01B21DD213814000, 400 * 86_400 * 10**7
-"""In units of 100 ns: where the times in checkpoint ids begin, and how far one may be ahead of the
-clock.
-"""
-
-
-class Writer(str):
-    """One run: what it has seen and stored of a thread. A string, its id, so that its config stays
-    plain data.
-    """
-
-    key: Key
-    loaded: str | None
-    """The checkpoint it loaded."""
-    head: str | None
-    """The checkpoint that must still be the newest when the run writes."""
-    seen: str | None
-    """Who had written last, and how often, when the run loaded."""
-    writes: int
-    """How often the run has written."""
-    free: bool
-    """Whether the run asked for a certain checkpoint, and has stored none of its own yet."""
-    stored: bool | None
-    """Whether the thread has taken in the run's input; None while it is on its way in."""
-    shift: int
-    """What is added to the times in the ids of its checkpoints, in 100 ns: the one it loaded may be
-    ahead of the clock.
-    """
-    order: threading.Lock
-    """Lets one write at a time compare and note."""
-
-    @classmethod
-    def made(
-        cls, key: Key, loaded: str | None, seen: str | None, *, free: bool = False
-    ) -> "Writer":
-        """Return a run that has written nothing yet."""
-        writer = cls(uuid6().hex)
-        writer.key, writer.loaded, writer.head, writer.seen, writer.free = (
-            key,
-            loaded,
-            loaded,
-            seen,
-            free,
-        )
-        writer.stored, writer.writes, writer.order = False, 0, threading.Lock()
-        ahead = (_time_of(loaded) or 0) - (time.time_ns() // 100 + SINCE_1582)
-        writer.shift = ahead + 1 if 0 < ahead < MOST_AHEAD else 0
-        return writer
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Writer":
-        """Return itself: a run has one, however often its config is copied."""
-        return self
-
-    def stored_id(self, checkpoint_id: str) -> str:
-        """Return the id under which a checkpoint of this run is stored, later than the one it
-        loaded though the clock was set back.
-        """
-        time_ = _time_of(checkpoint_id)
-        if not self.shift or time_ is None or checkpoint_id == self.loaded:
-            return checkpoint_id
-        later, rest = time_ + self.shift, UUID(checkpoint_id).int & (1 << 64) - 1
-        return str(UUID(int=later >> 12 << 80 | 6 << 76 | (later & 0xFFF) << 64 | rest))
-
-    def claim(self, head: Head, checkpoint: Checkpoint | None) -> None:
-        """Name this run the writer. Raises `ThreadBusyError` if another run wrote since it loaded.
-
-        Writes of a task count, too: they leave the head where it is, and a run that loaded before
-        them has not seen them.
-        """
-        last = self._name(self.writes) if self.writes else self.seen
-        # This very write was stored, and only its answer was lost with the connection: the same
-        # again changes nothing.
-        repeated = head.writer == self._name(self.writes + 1)
-        if not (self.free or repeated or (head.writer == last and head.checkpoint_id == self.head)):
-            raise ThreadBusyError(self.key[0], stored=self.stored)
-        if (
-            checkpoint is not None
-            and head.checkpoint_id is not None
-            and checkpoint["id"] < head.checkpoint_id
-        ):
-            raise PersistenceError(
-                f"the newest checkpoint of thread {self.key[0]!r} was made at a later time than it"
-                " is now by this machine's clock, so a new one would not be the newest: set the"
-                " clock right, or wait until it has caught up"
-            )
-        head.claim(self._name(self.writes + 1))
-
-    def wrote(self, checkpoint: Checkpoint | None, metadata: CheckpointMetadata | None) -> None:
-        """Note a write that is stored."""
-        self.writes += 1
-        if checkpoint is None or metadata is None:
-            # Of a task: with durability "exit" the input may be among it.
-            self.stored = self.stored or None
-            return
-        self.head, self.free = checkpoint["id"], False
-        # What only the input checkpoint holds is on its way in: another run may put its own input
-        # in its place, or keep both. One without a source is the empty one that a first run with
-        # durability "exit" hangs its writes on.
-        self.stored = (
-            True if metadata.get("source") in ("loop", "update", "fork") else self.stored or None
-        )
-
-    def _name(self, writes: int) -> str:
-        return f"{self}:{writes}"
 
 
 class GuardedSaver(BaseCheckpointSaver[Any]):
@@ -283,14 +174,6 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         """Delete a thread."""
         self.heads.delete(thread_id)
 
-    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete what these runs wrote."""
-        self.inner.delete_for_runs(run_ids)
-
-    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy a thread."""
-        self.inner.copy_thread(source_thread_id, target_thread_id)
-
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Drop old checkpoints, where the saver within can."""
         self.inner.prune(thread_ids, strategy=strategy)
@@ -315,8 +198,6 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
     aput: Any = a_from(put)
     aput_writes: Any = a_from(put_writes)
     adelete_thread: Any = a_from(delete_thread)
-    adelete_for_runs: Any = a_from(delete_for_runs)
-    acopy_thread: Any = a_from(copy_thread)
     aprune: Any = a_from(prune)
     aget_delta_channel_history: Any = a_from(get_delta_channel_history)
 
@@ -405,20 +286,9 @@ def _with_mark(
         if FILLED in config and not checkpoint_id:
             # There is no checkpoint whose config could carry the mark: LangGraph goes on with this
             # one, the run's own.
-            _configurable(config)[MARK] = Writer.made(key, None, seen)
+            _configurable(config)[MARK] = Writer.new(key, None, seen)
         return None
-    writer = Writer.made(key, loaded.checkpoint["id"], seen, free=bool(checkpoint_id))
+    writer = Writer.new(key, loaded.checkpoint["id"], seen, free=bool(checkpoint_id))
     return loaded._replace(
         config={**loaded.config, "configurable": {**_configurable(loaded.config), MARK: writer}}
     )
-
-
-def _time_of(checkpoint_id: str | None) -> int | None:
-    """Return the time in a checkpoint id, in units of 100 ns since 1582; None for an id that is no
-    UUID of version 6.
-    """
-    try:
-        uuid = UUID(checkpoint_id or "")
-    except ValueError:
-        return None
-    return uuid.int >> 80 << 12 | uuid.int >> 64 & 0xFFF if uuid.version == 6 else None

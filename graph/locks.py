@@ -351,7 +351,7 @@ class ThreadLocks:
             ).start()
         except RuntimeError:  # no further thread can be started
             self._give_up(thread_id, place)
-            self._ended(job)
+            self._finish(job)
 
     async def wait_for_job(self, thread_id: str, how: Execution, *, most: float = math.inf) -> None:
         """Wait for work that goes on after a turn, `most` seconds at most."""
@@ -384,9 +384,9 @@ class ThreadLocks:
             if not job.dropped:
                 log_cause("prepare_failed", error)
         finally:
-            self._ended(job)
+            self._finish(job)
 
-    def _ended(self, job: Background) -> None:
+    def _finish(self, job: Background) -> None:
         _running.discard(job)
         job.done.set()
 
@@ -427,7 +427,7 @@ class ThreadLocks:
     async def _release(self, thread_id: str, how: Execution) -> None:
         if (lease := self.lease) is not None:
             await how.call(
-                partial(lease.release, thread_id), lambda: _uncancelled(lease.release, thread_id)
+                partial(lease.release, thread_id), lambda: _run_to_end(lease.release, thread_id)
             )
 
     def _enter(self, thread_id: str, owner: Owner, *, wait: bool, blocks: bool) -> Future[None]:
@@ -506,7 +506,7 @@ def setup_lease(lease: Lease) -> Iterator[None]:
         lease.release(SETUP)
 
 
-async def _uncancelled(call: Callable[[str], Result], thread_id: str) -> Result:
+async def _run_to_end(call: Callable[[str], Result], thread_id: str) -> Result:
     """Run a quick call in an OS thread to its end, even if this task is cancelled meanwhile."""
     done = asyncio.ensure_future(in_thread(call, thread_id))
     cancelled = False

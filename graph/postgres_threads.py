@@ -132,7 +132,7 @@ class AdvisoryLease(Lease):
                 connection = self._open()
                 # A query now and then: a proxy cuts connections that stay idle, some of them
                 # without a word.
-                if _has_news(connection.fileno()) or time.monotonic() - self.used > PING_SECONDS:
+                if _has_input(connection.fileno()) or time.monotonic() - self.used > PING_SECONDS:
                     self.used = time.monotonic()
                     connection.execute("SELECT 1")
                 for thread_id in self.held - self.locked:
@@ -209,7 +209,7 @@ def open_threads(
         """Raise where a connection that is about to be lent is dead, as after a restart of the
         server: another is opened then.
         """
-        if _has_news(connection.fileno()):
+        if _has_input(connection.fileno()):
             try:
                 pool.check_connection(connection)
             except psycopg.Error:
@@ -230,7 +230,7 @@ def open_threads(
         yield PostgresSaver(pool, serde=serde or MessageSerializer()), RetryingStore(pool)
 
 
-def _has_news(socket: int) -> bool:
+def _has_input(socket: int) -> bool:
     """Return whether the server sent something that nobody asked for, its end above all: no round
     trip for one that is well.
     """

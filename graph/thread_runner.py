@@ -397,9 +397,9 @@ class ThreadRunner:
             # The loop closes LangGraph's own generator; closed twice at a loop's end it is left
             # open.
             parts = (
-                nullcontext(_cancelled_once(stream))
+                nullcontext(_cancel_once(stream))
                 if self.how.on_loop
-                else aclosing(_awaited(stream))
+                else aclosing(_as_async(stream))
             )
             async with parts as items:
                 async for mode, payload in items:
@@ -417,12 +417,12 @@ class ThreadRunner:
             next_view(self.state().values, self.context)
 
 
-async def _awaited(parts: Iterable[Any]) -> AsyncGenerator[Any, None]:
+async def _as_async(parts: Iterable[Any]) -> AsyncGenerator[Any, None]:
     for part in parts:
         yield part
 
 
-async def _cancelled_once(parts: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
+async def _cancel_once(parts: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
     """Yield a run's parts, each step in a task of its own: cancelled, it is cancelled once and then
     closes what it has open.
 
@@ -495,7 +495,7 @@ def answer_of(events: Sequence[Event]) -> Answer:
     """
     answer = next((event for event in events if event["type"] == "answer"), None)
     before = events[: events.index(answer)] if answer is not None else events
-    restarts = [place for place, event in enumerate(before) if _begins_again(event)]
+    restarts = [place for place, event in enumerate(before) if _is_restart(event)]
     turn = before[restarts[-1] if restarts else 0 :]
     usage = [event for event in turn if event["type"] == "context_usage"]
     figures = [event["figures"] for event in turn if event["type"] == "unsupported_numbers"]
@@ -535,7 +535,7 @@ def compaction_of(events: Sequence[Event]) -> CompactionEvent | None:
     return None if nothing else event
 
 
-def _begins_again(event: Event) -> bool:
+def _is_restart(event: Event) -> bool:
     """Return whether another run overtook the turn, so that what it had done before is void."""
     overtaken = event["type"] == "model_retry" and event["code"] == ThreadBusyError.code
     return overtaken and not event.get("in_place")

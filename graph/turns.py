@@ -46,7 +46,7 @@ from longtable.nodes.turns.input_checks import Question, check_input
 Events = AsyncGenerator[Event, None]
 TRIES = 30
 """How often a turn is run that others overtake each time."""
-_going_on: set[asyncio.Task[None]] = set()
+_detached: set[asyncio.Task[None]] = set()
 """Turns that go on without their readers."""
 
 
@@ -78,13 +78,13 @@ def ask(
     `Conversation.stream`.
     """
     return ending_with_failed(
-        _asked(runner, question, answer, waiting_id),
+        _turn_events(runner, question, answer, waiting_id),
         runner.context,
         question.text if question else None,
     )
 
 
-async def _asked(
+async def _turn_events(
     runner: ThreadRunner, question: Question | None, answer: Any, waiting_id: str | None
 ) -> Events:
     if question is not None and answer is not None:
@@ -99,7 +99,7 @@ async def _asked(
             and runner.when_busy == "steer"
             and not await runner.work(partial(_is_known, runner, question))
         ):
-            run = _steered_in(runner, message, wait=True)
+            run = _steering_events(runner, message, wait=True)
         else:
             if not (runner.waits and await _is_alone(runner, stack)):
                 if runner.waits:
@@ -130,7 +130,7 @@ async def _asked(
 
 def steer(runner: ThreadRunner, text: str, *, wait: bool) -> Events:
     """Hand a text to the running turn; see `Conversation.steer`."""
-    return _steered_in(runner, _message(runner, Question(text)), wait=wait)
+    return _steering_events(runner, _message(runner, Question(text)), wait=wait)
 
 
 def _alone(runner: ThreadRunner, *, wait: bool) -> AbstractAsyncContextManager[None]:
@@ -219,7 +219,7 @@ async def finishing(events: Events) -> Events:
             unread.put_nowait(None)
 
     task = asyncio.create_task(run())
-    _going_on.add(task)  # the loop itself keeps no task alive
+    _detached.add(task)  # the loop itself keeps no task alive
     task.add_done_callback(_ended)
     while (event := await unread.get()) is not None:
         yield event
@@ -227,7 +227,7 @@ async def finishing(events: Events) -> Events:
 
 
 def _ended(task: asyncio.Task[None]) -> None:
-    _going_on.discard(task)
+    _detached.discard(task)
     if not task.cancelled():
         # Asked for here: a reader that is gone does not, and asyncio would complain.
         task.exception()
@@ -251,7 +251,7 @@ async def resumed(
         async with aclosing(_until_done(runner, rest_after, readers)) as events:
             async for event in events:
                 yield event
-        messages = await runner.work(partial(_left, runner, readers))
+        messages = await runner.work(partial(_unread_messages, runner, readers))
         if not messages:
             if (
                 readers
@@ -305,7 +305,7 @@ async def _until_done(
                     yield rest.answer
                 return
             if overtaken is not None:
-                yield _restarted(attempt, in_place=rest.input is None)
+                yield _restart_event(attempt, in_place=rest.input is None)
             readers.append(RunReader())
             async with aclosing(runner.run(rest.input, readers[-1])) as events:
                 async for event in events:
@@ -368,7 +368,7 @@ def rest_of(messages: Sequence[BaseMessage], state: StateSnapshot, error: Thread
     return Rest(Input(messages=[*removals, *again]))
 
 
-def _restarted(attempt: int, *, in_place: bool) -> ModelRetry:
+def _restart_event(attempt: int, *, in_place: bool) -> ModelRetry:
     """Return the event after which text that streamed before it is no part of the answer."""
     code = ThreadBusyError.code
     event = ModelRetry(type="model_retry", model="", attempt=attempt, wait_s=0.0, code=code)
@@ -387,7 +387,7 @@ def messages_of_turn(state: StateSnapshot) -> list[BaseMessage]:
 # -- messages to a running turn -------------------------------------------------------------------
 
 
-async def _steered_in(runner: ThreadRunner, message: HumanMessage, *, wait: bool) -> Events:
+async def _steering_events(runner: ThreadRunner, message: HumanMessage, *, wait: bool) -> Events:
     """Hand a message to the running turn, or run it as a turn where there is none.
 
     `wait`: until it was taken in.
@@ -397,7 +397,7 @@ async def _steered_in(runner: ThreadRunner, message: HumanMessage, *, wait: bool
     async with AsyncExitStack() as stack:
         stack.enter_context(storage_errors())
         if not (free and await _is_alone(runner, stack)):
-            number = _checked(runner, message, values_of(await runner.work(runner.state)))
+            number = _number_to_join(runner, message, values_of(await runner.work(runner.state)))
             key = f"{time.time_ns():020}-{uuid.uuid4().hex[:12]}"
             posted = InboxMessage(key, message, detached=not (wait and free))
             await runner.work(lambda: inbox.post(posted))
@@ -440,7 +440,7 @@ def _turn_with(message: HumanMessage, values: Values) -> int:
     return next((turn_number(each) for each in messages if each.id == message.id), 0)
 
 
-def _checked(runner: ThreadRunner, message: HumanMessage, values: Values) -> int:
+def _number_to_join(runner: ThreadRunner, message: HumanMessage, values: Values) -> int:
     """Refuse a message that could not be sent word for word; return the turn it will join.
 
     It would be sent under the settings of the running turn: under its limit where that is the
@@ -455,7 +455,7 @@ def _checked(runner: ThreadRunner, message: HumanMessage, values: Values) -> int
     return running.get("number", 0)
 
 
-def _left(runner: ThreadRunner, readers: Sequence[RunReader]) -> list[BaseMessage]:
+def _unread_messages(runner: ThreadRunner, readers: Sequence[RunReader]) -> list[BaseMessage]:
     """Return the messages nobody waits for that the turn which just ended did not take in."""
     store = runner.graph.store
     if store is None or not readers or not readers[-1].settled:
