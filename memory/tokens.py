@@ -101,11 +101,11 @@ def ranks_of(vocabulary: Mapping[str, Any]) -> dict[bytes, int]:
     is checked.
     """
     model, special = vocabulary["model"], {token["content"] for token in vocabulary["added_tokens"]}
-    pairs = [
+    merged = [
         model["vocab"]["".join(pair.split(" ") if isinstance(pair, str) else pair)]
         for pair in model["merges"]
     ]
-    if model["type"] != "BPE" or any(later <= earlier for earlier, later in pairwise(pairs)):
+    if model["type"] != "BPE" or any(later <= earlier for earlier, later in pairwise(merged)):
         raise ValueError(
             "the merges of this vocabulary are not in the order of its tokens: its package is newer"
             " than this reader"
