@@ -82,7 +82,6 @@ def test_json_loses_no_character_in_any_encoding(home: Home) -> None:
     [
         f"longtable ask '{QUESTION}'",
         f"echo '{QUESTION}' | longtable chat --json",
-        "longtable threads",
         "longtable --help",
         "longtable ask --help",
     ],

@@ -117,7 +117,7 @@ def put(kept: Persistence, whole: ThreadRecord) -> str:
     title=st.text(max_size=20),
 )
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_any_thread_comes_back_byte_for_byte(
     tmp_path_factory: pytest.TempPathFactory,

@@ -277,7 +277,7 @@ def test_the_coverage_is_under_one_where_results_were_clipped(kind: str) -> None
 @pytest.mark.parametrize(
     "long",
     [
-        " ".join(f"word{n}" for n in range(6_000)),
+        " ".join(f"word{n}" for n in range(4_000)),
         "".join(f"第{n}条航班数据。" for n in range(3_000)),
         " " * 30_000 + "𓀀𓁐𓂀" * 1_500,
         "QUJD" * 9_000,
@@ -310,11 +310,11 @@ def test_a_message_longer_than_the_summarisers_window_reaches_it_whole(long: str
 def test_a_memory_that_grows_between_the_parts_is_cut_before_it_fills_the_window() -> None:
     window = 3_000
     say: Say = lambda _: (  # noqa: E731  # a fake beside its use
-        "## Facts and findings\n" + "".join(f"- word{n} came up [m1]\n" for n in range(2_000))
+        "## Facts and findings\n" + "".join(f"- word{n} came up [m1]\n" for n in range(1_000))
     )
     talking = Talk(call_config(100_000, window=window), say=say)
     for message in [
-        HumanMessage(" ".join(f"word{n}" for n in range(6_000)), id="long"),
+        HumanMessage(" ".join(f"word{n}" for n in range(4_000)), id="long"),
         AIMessage("noted", id="noted"),
         *talk(8),
     ]:

@@ -5,7 +5,7 @@ figure, no room unused.
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
@@ -268,7 +268,6 @@ def test_an_answer_that_is_about_something_else_is_no_summary() -> None:
 # -- room ------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
 @given(
     st.lists(
         st.lists(

@@ -219,7 +219,6 @@ ANSWERS = st.one_of(
 )
 
 
-@settings(max_examples=80)
 @given(
     first=histories(),
     second=histories(most_rounds=6),

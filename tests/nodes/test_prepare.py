@@ -46,7 +46,7 @@ def after_an_answer(sizes: list[int], limit: int, **policy: Any) -> State:
     )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=60)
 @given(
     sizes=st.lists(st.integers(0, 400), min_size=1, max_size=14),
     limit=st.integers(500, 20_000),

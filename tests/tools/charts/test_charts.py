@@ -646,7 +646,7 @@ JSONISH = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100)
 @given(JSONISH)
 def test_any_json_is_checked_or_refused_with_a_typed_error(spec: object) -> None:
     try:
@@ -656,7 +656,6 @@ def test_any_json_is_checked_or_refused_with_a_typed_error(spec: object) -> None
     assert isinstance(checked.rows, list)
 
 
-@settings(max_examples=100, deadline=None)
 @given(JSONISH, JSONISH)
 def test_any_encoding_is_checked_or_refused_with_a_typed_error(x: object, y: object) -> None:
     try:
