@@ -80,6 +80,14 @@ if TYPE_CHECKING:
 Node = Callable[..., Any]
 ConversationGraph = StateGraph[State, Context, Input, State]
 Supersteps = Sequence[Sequence[StateUpdate]]
+OPTIONAL_KINDS: Mapping[str, type] = {
+    "database": Database,
+    "policy": CompactionPolicy,
+    "rate_limit": RateLimit,
+    "cost": CostThresholds,
+    "team": Team,
+}
+"""Of arguments of `build_graph` that may be None."""
 
 
 def _now() -> datetime:
@@ -139,7 +147,9 @@ def build_graph(
     when a run starts: `Context.model_limit` may still set it. `team`: personas that answer, and
     their mode; None for one voice. A team of which a persona names check_sql is offered it.
     """
-    _check_types(model, tools, database, policy, rate_limit, cost, team)
+    _check_types(
+        model, tools, database=database, policy=policy, rate_limit=rate_limit, cost=cost, team=team
+    )
     _check_names(context_providers, summary_seconds)
     offer = tool_offer(
         model,
@@ -211,19 +221,12 @@ def build_graph(
     )
 
 
-def _check_types(model: object, tools: Sequence[object], *others: object) -> None:
+def _check_types(model: object, tools: Sequence[object], **others: object) -> None:
     check_type("model", model, BaseChatModel)
     for tool in tools:
         check_type("each of tools", tool, BaseTool)
-    kinds = {
-        "database": Database,
-        "policy": CompactionPolicy,
-        "rate_limit": RateLimit,
-        "cost": CostThresholds,
-        "team": Team,
-    }
-    for (name, kind), value in zip(kinds.items(), others, strict=True):
-        check_type(name, value, kind, optional=True)
+    for name, value in others.items():
+        check_type(name, value, OPTIONAL_KINDS[name], optional=True)
 
 
 def _check_names(context_providers: Sequence[ContextProvider], summary_seconds: object) -> None:
