@@ -133,8 +133,10 @@ def _kept(url: str, size: Callable[[], int]) -> Iterator[Place]:
             assert Conversation(other, "t", context=Context(model_limit=LIMIT)).view()
         return (time.perf_counter() - begun) * 1000
 
-    with open_persistence(url) as kept:
-        graph = build_graph(model=speaker).compile(checkpointer=kept.checkpointer, store=kept.store)
+    with open_persistence(url) as persistence:
+        graph = build_graph(model=speaker).compile(
+            checkpointer=persistence.checkpointer, store=persistence.store
+        )
         conversation = Conversation(graph, "t", context=Context(model_limit=LIMIT))
 
         def ask(text: str) -> None:
@@ -212,13 +214,13 @@ def _files(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.iterdir())
 
 
-def draw(found: list[Growth]) -> None:
+def draw(growths: list[Growth]) -> None:
     """Write the picture: bytes and time of a turn, over the turns."""
     mpl.use("agg")
     from matplotlib import pyplot
 
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.4), dpi=120)
-    for growth in found:
+    for growth in growths:
         steps = [0, *growth.turns]
         each = [
             (b - a) / (v - u) / 1024
@@ -237,13 +239,13 @@ def draw(found: list[Growth]) -> None:
 
 def main(turns: int = TURNS, stores: Sequence[str] = tuple(LABELS)) -> None:
     """Measure, print, draw."""
-    found = [measure(store, turns // SHARES.get(store, 1)) for store in stores]
+    growths = [measure(store, turns // SHARES.get(store, 1)) for store in stores]
     print(
         "| one thread | turns | MiB | KiB a turn: first tenth | last tenth | ms a turn: first tenth"
         " | last tenth | ms to open |"
     )
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
-    for growth in found:
+    for growth in growths:
         tenth = max(1, len(growth.turns) // 10)
         first = growth.bytes[tenth - 1] / growth.turns[tenth - 1]
         last = (growth.bytes[-1] - growth.bytes[-tenth - 1]) / (
@@ -255,7 +257,7 @@ def main(turns: int = TURNS, stores: Sequence[str] = tuple(LABELS)) -> None:
             f" {first / 1024:,.0f} | {last / 1024:,.0f} | {times[0]:.1f} | {times[1]:.1f} |"
             f" {growth.opening:.0f} |"
         )
-    draw(found)
+    draw(growths)
 
 
 if __name__ == "__main__":

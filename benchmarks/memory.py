@@ -87,22 +87,22 @@ def held(view: Sequence[BaseMessage], planted: Sequence[Item], invented: set[str
     """Look for each planted thing in what a model is sent."""
     text = "\n".join(message.text for message in view)
     figures = set(FIGURE.findall(text))
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for item in planted:
         first, last = item.said[0].key, item.said[-1].key
-        found[item.kind] += last in figures if FIGURE.fullmatch(last) else last in text
+        counts[item.kind] += last in figures if FIGURE.fullmatch(last) else last in text
         if item.kind == "correction":
             lines = [line for line in text.splitlines() if first in FIGURE.findall(line)]
-            found["stale"] += any(last not in line and not MARKED.search(line) for line in lines)
+            counts["stale"] += any(last not in line and not MARKED.search(line) for line in lines)
         elif item.kind == "revocation":
-            found["ended"] += first in text and last not in text
+            counts["ended"] += first in text and last not in text
     return Held(
-        facts=found["fact"],
-        rules=found["rule"],
-        revocations=found["revocation"],
-        corrections=found["correction"],
-        stale=found["stale"],
-        ended=found["ended"],
+        facts=counts["fact"],
+        rules=counts["rule"],
+        revocations=counts["revocation"],
+        corrections=counts["correction"],
+        stale=counts["stale"],
+        ended=counts["ended"],
         invented=len(figures & invented),
     )
 
@@ -110,12 +110,12 @@ def held(view: Sequence[BaseMessage], planted: Sequence[Item], invented: set[str
 def grown(make: Maker, character: Character, language: Language) -> list[Held]:
     """Plant all, talk on, and look at the first view after each compaction."""
     planted = items(language)
-    said = mixed(planted)
-    setting = Setting(LIMIT, character=character, planted=tuple(said), language=language)
+    sayings = mixed(planted)
+    setting = Setting(LIMIT, character=character, planted=tuple(sayings), language=language)
     views: list[Held] = []
-    with open_persistence("memory://") as kept:
-        system = make(setting, kept)
-        system.plant([each.text for each in said])
+    with open_persistence("memory://") as persistence:
+        system = make(setting, persistence)
+        system.plant([each.text for each in sayings])
         for n in range(MOST_TURNS):
             compactions = system.compactions()
             system.fakes.answerer.sent.clear()
@@ -167,12 +167,12 @@ def flights() -> Iterator[Database]:
 
 def sizes(limit: int, with_sql: bool, by_code: bool) -> Sizes:
     """Talk on in rounds of several sizes, or with SQL results of several sizes."""
-    found, count = Sizes(), counter(ENCODING)
+    result, count = Sizes(), counter(ENCODING)
     for share in (0.0,) if with_sql else SHARES:
         with ExitStack() as stack:
-            kept = stack.enter_context(open_persistence("memory://"))
+            persistence = stack.enter_context(open_persistence("memory://"))
             database = stack.enter_context(flights()) if with_sql else None
-            system = Longtable(Setting(limit, database=database), kept, by_code=by_code)
+            system = Longtable(Setting(limit, database=database), persistence, by_code=by_code)
             for n in range(MOST_TURNS):
                 before = system.compactions()
                 system.say(long_question(n, int(share * limit) - 100) if share else over_tables(n))
@@ -181,12 +181,12 @@ def sizes(limit: int, with_sql: bool, by_code: bool) -> Sizes:
                     rounds = system.kept_rounds()
                     small = count.messages(rounds) < SMALL_ROUNDS * limit
                     after = records[-1]["tokens_after"] / limit
-                    found.in_bounds.append(after <= (SMALL_VIEW if small else LARGE_VIEW))
-                    found.shares.append(after)
-                    found.rounds.append(sum(message.type == "human" for message in rounds))
+                    result.in_bounds.append(after <= (SMALL_VIEW if small else LARGE_VIEW))
+                    result.shares.append(after)
+                    result.rounds.append(sum(message.type == "human" for message in rounds))
                 if len(records) == GRID_COMPACTIONS * (len(SHARES) if with_sql else 1):
                     break
-    return found
+    return result
 
 
 # -- calls -----------------------------------------------------------------------------------------
@@ -210,9 +210,9 @@ def talked(make: Maker, with_sql: bool = False) -> Talk:
     """Hold a talk over tables, which a tool makes up or a database holds."""
     count, views, waited, unseen = counter(ENCODING), list[int](), 0, 0
     with ExitStack() as stack:
-        kept = stack.enter_context(open_persistence("memory://"))
+        persistence = stack.enter_context(open_persistence("memory://"))
         database = stack.enter_context(flights()) if with_sql else None
-        system = make(Setting(TABLE_LIMIT, 4, database=database), kept)
+        system = make(Setting(TABLE_LIMIT, 4, database=database), persistence)
         for n in range(TABLE_TURNS):
             system.fakes.log.clear()
             system.fakes.answerer.sent.clear()
@@ -246,16 +246,16 @@ def main() -> None:
         }
         measured = {key: pool.submit(sizes, key[2], key[0], key[1]) for key in grid}
         calls = {name: pool.submit(talked, *each) for name, each in talks.items()}
-        found = {
+        results = {
             language: {name: each.result() for name, each in of.items()}
             for language, of in views.items()
         }
         for language in LANGUAGES:
-            print(held_table(found[language], language), flush=True)
+            print(held_table(results[language], language), flush=True)
         print(sizes_table({key: each.result() for key, each in measured.items()}))
         tables = {name: each.result() for name, each in calls.items()}
     print(talks_table(tables))
-    draw(found["en"], tables)
+    draw(results["en"], tables)
 
 
 def _quiet() -> None:
@@ -286,13 +286,13 @@ def held_table(views: Mapping[str, Sequence[Held]], language: Language) -> str:
 def sizes_table(grid: Mapping[tuple[bool, bool, int], Sizes]) -> str:
     """Return the table of how large views are after a compaction."""
     rows: list[list[Any]] = []
-    for (with_sql, by_code, limit), found in grid.items():
+    for (with_sql, by_code, limit), cell in grid.items():
         what = f"{'SQL results' if with_sql else 'plain talk'}, by {'code' if by_code else 'model'}"
-        share = f"{statistics.mean(found.in_bounds):.0%}"
-        view = f"{min(found.shares):.0%} to {max(found.shares):.0%}"
-        kept = f"{min(found.rounds)} to {max(found.rounds)}"
-        rows.append([what, f"{limit:,}", len(found.in_bounds), share, view, kept])
-    every = [each for found in grid.values() for each in found.in_bounds]
+        share = f"{statistics.mean(cell.in_bounds):.0%}"
+        view = f"{min(cell.shares):.0%} to {max(cell.shares):.0%}"
+        rounds = f"{min(cell.rounds)} to {max(cell.rounds)}"
+        rows.append([what, f"{limit:,}", len(cell.in_bounds), share, view, rounds])
+    every = [each for cell in grid.values() for each in cell.in_bounds]
     rows.append(["all", "", len(every), f"{statistics.mean(every):.0%}", "", ""])
     return table(
         ["after compactions", "limit", "how many", "in bounds", "view", "rounds kept"], rows

@@ -19,9 +19,11 @@ async def talk(url: str) -> float:
     """Run the turns of all threads side by side; return the seconds. Raises what any of them
     raises.
     """
-    async with open_persistence(url) as kept:
+    async with open_persistence(url) as persistence:
         model = ScriptedModel(say=lambda sent: AIMessage(f"answer to {sent[-1].text}"))
-        app = build_graph(model=model).compile(checkpointer=kept.checkpointer, store=kept.store)
+        app = build_graph(model=model).compile(
+            checkpointer=persistence.checkpointer, store=persistence.store
+        )
 
         async def one(name: str) -> None:
             conversation = Conversation(app, name, context=Context(model_limit=16_000))

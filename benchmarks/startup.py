@@ -116,20 +116,20 @@ def _steps(url: str, env: dict[str, str]) -> dict[str, float]:
 
 def main() -> None:
     """Print the table."""
-    found = measure()
+    startup = measure()
     print("| start-up | seconds | times `python -c pass` | aim |")
     print("|---|---:|---:|---:|")
-    print(f"| `python -c pass` | {found.bare:.3f} | 1 | |")
+    print(f"| `python -c pass` | {startup.bare:.3f} | 1 | |")
     print(
-        f"| `longtable --help` | {found.help:.3f} | {found.help / found.bare:.0f} | under"
+        f"| `longtable --help` | {startup.help:.3f} | {startup.help / startup.bare:.0f} | under"
         f" {HELP_SECONDS} s |"
     )
-    asked = "`longtable ask`, built-in analyst, small SQLite file"
+    label = "`longtable ask`, built-in analyst, small SQLite file"
     print(
-        f"| {asked} | {found.ask:.3f} | {found.ask / found.bare:.0f} | under"
+        f"| {label} | {startup.ask:.3f} | {startup.ask / startup.bare:.0f} | under"
         f" {FIRST_ANSWER_SECONDS:g} s |"
     )
-    for name, seconds in found.steps.items():
+    for name, seconds in startup.steps.items():
         print(f"| of this: {name} | {seconds:.3f} | | |")
 
 

@@ -92,9 +92,9 @@ def graphs(
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         if system == "longtable":
-            kept = stack.enter_context(open_persistence(f"sqlite:///{folder}/chat.db"))
+            persistence = stack.enter_context(open_persistence(f"sqlite:///{folder}/chat.db"))
             ours = build_graph(model=speaker, tools=tools).compile(
-                checkpointer=kept.checkpointer, store=kept.store
+                checkpointer=persistence.checkpointer, store=persistence.store
             )
 
             def open_ours(thread: str = "t", history: Sequence[BaseMessage] = ()) -> Ask:
@@ -190,18 +190,18 @@ def peers(quick: bool) -> None:
             " 32,000 | 1,000 messages imported |"
         )
         print("|---|---:|---:|---:|---:|")
-        told = [
+        figures = [
             {system: getattr(cost, kind) for system, cost in column.items()} for column in columns
         ]
         for system in SYSTEMS:
             print(
                 f"| {system} |"
-                f" {' | '.join(f'{column[system]:.1f}' if system in column else '' for column in told)} |"
+                f" {' | '.join(f'{column[system]:.1f}' if system in column else '' for column in figures)} |"
             )
         for system in SYSTEMS[:2]:
             shares = [
                 f"{column['longtable'] / column[system]:.2f}" if system in column else ""
-                for column in told
+                for column in figures
             ]
             print(f"| longtable over {system} | {' | '.join(shares)} |", flush=True)
         print()
@@ -254,10 +254,10 @@ def sql(quick: bool) -> None:
             ]
             connection.executemany("INSERT INTO sales VALUES (?, ?, ?, ?)", cells)
         database = stack.enter_context(Database.open(f"sqlite:///{folder}/sales.db"))
-        kept = stack.enter_context(open_persistence(f"sqlite:///{folder}/chat.db"))
+        persistence = stack.enter_context(open_persistence(f"sqlite:///{folder}/chat.db"))
         speaker = InstantModel(call="run_sql", args={"sql": ROWS}, figure="8,765,432")
         graph = build_graph(model=speaker, database=database).compile(
-            checkpointer=kept.checkpointer, store=kept.store
+            checkpointer=persistence.checkpointer, store=persistence.store
         )
         conversation = Conversation(graph, "t", context=Context(model_limit=NARROW))
         _print_growth(
@@ -269,24 +269,24 @@ def sql(quick: bool) -> None:
 
 def _print_growth(name: str, ask: Ask, turns: Sequence[int]) -> None:
     done = 0
-    found: list[float] = []
+    costs: list[float] = []
     for turn in turns:
         run(ask, turn - done)
         # Compactions come in every few turns only: the mean of many turns has its share of them, a
         # median has none.
         begun, processor = time.perf_counter(), time.process_time()
         run(ask, 40)
-        wall, found = (
+        wall, costs = (
             (time.perf_counter() - begun) * 25,
             [
-                *found,
+                *costs,
                 (time.process_time() - processor) * 25,
             ],
         )
         done = turn + 40
-        share = f", {found[-1] / found[0]:.2f} of turn {turns[0]}" if len(found) > 1 else ""
+        share = f", {costs[-1] / costs[0]:.2f} of turn {turns[0]}" if len(costs) > 1 else ""
         print(
-            f"{name}: turn {turn:,}: {wall:.1f} ms, {found[-1]:.1f} of the processor{share} (means"
+            f"{name}: turn {turn:,}: {wall:.1f} ms, {costs[-1]:.1f} of the processor{share} (means"
             " of 40)",
             flush=True,
         )

@@ -326,18 +326,18 @@ def _plain(hint: Any) -> Any:
 
 
 def _errors() -> Iterable[tuple[str, str, str]]:
-    found: dict[str, type[LongtableError]] = {}
+    errors: dict[str, type[LongtableError]] = {}
 
     def walk(kind: type[LongtableError]) -> None:
         for each in kind.__subclasses__():
             if each.__module__ == LongtableError.__module__ and not issubclass(
                 each, RunFailedError
             ):
-                found[each.__name__] = each
+                errors[each.__name__] = each
                 walk(each)
 
     walk(LongtableError)
-    for name, kind in sorted(found.items(), key=lambda item: (item[1].code, item[0])):
+    for name, kind in sorted(errors.items(), key=lambda item: (item[1].code, item[0])):
         yield f"`{kind.code}`", f"`{name}`", re.sub(r"\s+", " ", _first_paragraph(kind))
 
 

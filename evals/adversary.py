@@ -175,15 +175,17 @@ class Adversary:
             if f" {name} " in question + " "
         ]
         try:
-            shown, _ = run_sql(
+            answer, _ = run_sql(
                 self.database, f"WITH {', '.join(ctes)} {question.replace('LENGTH', str(length))}"
             )
         except DatabaseError:
             return None
-        rows = shown["rows"]
+        rows = answer["rows"]
         assert isinstance(rows, list)
-        found = {row[0]: row[1:] for row in rows if isinstance(row, list)}
-        return {row: row in found and found[row] in ([], [1], [True], ["1"]) for row in known}
+        columns_of = {row[0]: row[1:] for row in rows if isinstance(row, list)}
+        return {
+            row: row in columns_of and columns_of[row] in ([], [1], [True], ["1"]) for row in known
+        }
 
     def texts(self) -> list[str]:
         """Return what is believed of each text."""

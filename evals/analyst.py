@@ -70,13 +70,13 @@ def cosql(folder: Path) -> list[Question]:
     """Return the dialogues of CoSQL as questions; of a turn with a clarification the last part that
     asks.
     """
-    found: list[Question] = []
+    questions: list[Question] = []
     file = folder / "cosql" / "dialogues.json"
     for dialogue in json.loads(file.read_text(encoding="utf-8")) if file.exists() else ():
         last = None
         for place, turn in enumerate(dialogue["turns"]):
             parts = [part.strip() for part in turn["utterance"].split(" | ")]
-            spoken = (
+            utterances = (
                 turn["utterance"]
                 if len(parts) < 3
                 else parts[-1]
@@ -89,11 +89,11 @@ def cosql(folder: Path) -> list[Question]:
                 else "rows"
             )
             name = f"{dialogue['id']}.{place}"
-            found.append(
-                Question(name, dialogue["db_id"], spoken, (turn["query"],), kind, after=last)
+            questions.append(
+                Question(name, dialogue["db_id"], utterances, (turn["query"],), kind, after=last)
             )
             last = name
-    return found
+    return questions
 
 
 def judge(
@@ -161,10 +161,10 @@ def databases(data: Path) -> Iterator[dict[str, Path]]:
     the folder of shared data.
     """
     with tempfile.TemporaryDirectory() as folder:
-        found = {"demo": ensure_demo(cache_folder())}
+        files = {"demo": ensure_demo(cache_folder())}
         for script in sorted((HERE / "schemas").glob("*.sql")):
-            found[script.stem] = Path(folder) / f"{script.stem}.db"
-            with sqlite3.connect(found[script.stem]) as connection:
+            files[script.stem] = Path(folder) / f"{script.stem}.db"
+            with sqlite3.connect(files[script.stem]) as connection:
                 connection.executescript(script.read_text(encoding="utf-8"))
             connection.close()
         shared = {
@@ -172,7 +172,7 @@ def databases(data: Path) -> Iterator[dict[str, Path]]:
             "northwind": data / "northwind" / "northwind.db",
         }
         shared |= {path.stem: path for path in (data / "cosql" / "databases").glob("*.sqlite")}
-        yield found | {name: path for name, path in shared.items() if path.exists()}
+        yield files | {name: path for name, path in shared.items() if path.exists()}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -211,22 +211,22 @@ def main(arguments: list[str] | None = None) -> None:
                     " left out",
                     file=sys.stderr,
                 )
-            told = [
+            results = [
                 each
                 for db in dict.fromkeys(q.db for q in asked)
                 if db in files
                 for each in ask([q for q in asked if q.db == db], files[db])
             ]
-            counts = Counter(outcome for _, outcome, _ in told)
+            counts = Counter(outcome for _, outcome, _ in results)
             print(
-                f"| {name} | {len(told)} | "
+                f"| {name} | {len(results)} | "
                 + " | ".join(str(counts[outcome]) for outcome in OUTCOMES)
                 + " |",
                 flush=True,
             )
-            for question, outcome, said in told if options.misses else ():
+            for question, outcome, text in results if options.misses else ():
                 if outcome != "right":
-                    print(f"[{outcome}] {question.id}: {question.question}\n    {said}")
+                    print(f"[{outcome}] {question.id}: {question.question}\n    {text}")
 
 
 if __name__ == "__main__":

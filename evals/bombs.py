@@ -149,10 +149,10 @@ def talking(database: Database, sqls: Sequence[str] = HONEST) -> Iterator[Honest
 
 def children() -> set[int]:
     """Return the processes that this one began and that have not been waited for."""
-    found: set[int] = set()
+    ids: set[int] = set()
     for task in Path("/proc/self/task").iterdir():
-        found |= {int(pid) for pid in (task / "children").read_text().split()}
-    return found
+        ids |= {int(pid) for pid in (task / "children").read_text().split()}
+    return ids
 
 
 def belongings() -> dict[str, set[Any]]:
@@ -306,8 +306,8 @@ def measured(place: str, dialect: str, name: str, isolation: Isolation) -> dict[
         "pause": 0.0,
         "after": 0.0,
     }
-    found: dict[str, Any] = json.loads(printed) if printed else nothing
-    return {**found, "mb": peak // 1_000_000}
+    outcome: dict[str, Any] = json.loads(printed) if printed else nothing
+    return {**outcome, "mb": peak // 1_000_000}
 
 
 def main() -> None:

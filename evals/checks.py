@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--alone", action="store_true", help="check the query without its question")
     options = parser.parse_args(arguments)
-    asked: Counter[str] = Counter()
+    queries: Counter[str] = Counter()
     faulty: Counter[str] = Counter()
     sound: Counter[str] = Counter()
     with databases(options.data) as files:
@@ -47,15 +47,15 @@ def main(arguments: list[str] | None = None) -> None:
             name = FILES.get(check.database, check.database)
             database = opened.get(name) or opened.setdefault(name, Database.open(str(files[name])))
             question = "" if options.alone else check.question
-            asked[check.kind] += 1
+            queries[check.kind] += 1
             faulty[check.kind] += found(database, check.faulty, question)
             sound[check.kind] += found(database, check.sound, question)
         for database in opened.values():
             database.close()
     print("| fault | queries | faulty ones found | sound ones sent back |\n|---|---:|---:|---:|")
-    for kind in asked:
-        print(f"| `{kind}` | {asked[kind]} | {faulty[kind]} | {sound[kind]} |")
-    print(f"| all | {asked.total()} | {faulty.total()} | {sound.total()} |")
+    for kind in queries:
+        print(f"| `{kind}` | {queries[kind]} | {faulty[kind]} | {sound[kind]} |")
+    print(f"| all | {queries.total()} | {faulty.total()} | {sound.total()} |")
 
 
 if __name__ == "__main__":

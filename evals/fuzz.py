@@ -230,13 +230,13 @@ class Pair:
 
     def ask(self, sql: str) -> None:
         """Ask both, and take note of what must not be."""
-        said, kind = self._answer(self.one, sql)
+        answer, kind = self._answer(self.one, sql)
         self.outcomes[kind] += 1
         if kind == "crash":
             self.findings.append(("crash", sql))
-        elif found := [secret for secret in SECRETS if secret in said and secret not in sql]:
-            self.findings.append((f"secret {found[0]}", sql))
-        elif any(email in said.lower() and email not in sql.lower() for email in EMAILS):
+        elif leaks := [secret for secret in SECRETS if secret in answer and secret not in sql]:
+            self.findings.append((f"secret {leaks[0]}", sql))
+        elif any(email in answer.lower() and email not in sql.lower() for email in EMAILS):
             self.findings.append(("masked value", sql))
         elif any(email in sql.lower() for email in EMAILS):
             return  # who guesses a value may be told that it is one
@@ -261,20 +261,20 @@ class Pair:
     def _answer(self, database: Database, sql: str) -> tuple[str, str]:
         name = self.places[database is self.other]
         try:
-            told, result = run_sql(database, sql)
+            fields, result = run_sql(database, sql)
         except DatabaseError as error:
             return f"{error}".replace(name, "DATABASE"), type(error).__name__
         except Exception as error:
             return repr(error), "crash"
-        told["ms"] = 0
-        shown = told.pop("rows")  # in no order, where none was asked for
-        seen = sorted(map(repr, shown)) if isinstance(shown, list) else []
+        fields["ms"] = 0
+        first_rows = fields.pop("rows")  # in no order, where none was asked for
+        texts = sorted(map(repr, first_rows)) if isinstance(first_rows, list) else []
         rows = [
             [cell for place, cell in enumerate(row) if place not in result.masked]
             for row in result.rows
         ]
         return (
-            json.dumps([told, seen], ensure_ascii=False) + repr(sorted(map(repr, rows)))
+            json.dumps([fields, texts], ensure_ascii=False) + repr(sorted(map(repr, rows)))
         ).replace(name, "DATABASE"), "ran"
 
     def state(self) -> str:
@@ -357,12 +357,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=600, help="for each engine")
     parser.add_argument("--dialect", choices=DIALECTS, action="append")
     parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
+    options = parser.parse_args()
     try:
-        found = [fuzz(dialect, given.seconds, given.seed) for dialect in given.dialect or DIALECTS]
+        findings = [
+            fuzz(dialect, options.seconds, options.seed) for dialect in options.dialect or DIALECTS
+        ]
     finally:
         stop_postgres_server()
-    raise SystemExit(1 if any(two.findings for two in found) else 0)
+    raise SystemExit(1 if any(two.findings for two in findings) else 0)
 
 
 if __name__ == "__main__":

@@ -74,11 +74,14 @@ def _placings(gold: list[list[str]], got: list[list[str]]) -> list[tuple[int, ..
     """Return ways to find each gold column among the others, by equal sets of values."""
     if len(gold) > len(got):
         return []
-    options = [[i for i, column in enumerate(got) if set(column) == set(wanted)] for wanted in gold]
-    found: list[tuple[int, ...]] = [()]
+    options = [
+        [i for i, column in enumerate(got) if set(column) == set(gold_column)]
+        for gold_column in gold
+    ]
+    placings: list[tuple[int, ...]] = [()]
     for option in options:
-        found = [(*places, i) for places in found for i in option if i not in places][:200]
-    return found
+        placings = [(*places, i) for places in placings for i in option if i not in places][:200]
+    return placings
 
 
 def _equal(gold: Sequence[Row], got: Sequence[Row], ordered: bool) -> bool:

@@ -80,14 +80,14 @@ def rows(name: str) -> list[Row]:
     return [json.loads(line) for line in (FOLDER / name).read_text("utf-8").splitlines()]
 
 
-def share(name: str, found: Sequence[tuple[Row, bool]]) -> None:
+def share(name: str, rows: Sequence[tuple[Row, bool]]) -> None:
     """Print how many were found, by language."""
     counts = ", ".join(
-        f"{language} {sum(hit for row, hit in found if row['lang'] == language)} of"
-        f" {sum(row['lang'] == language for row, _ in found)}"
+        f"{language} {sum(hit for row, hit in rows if row['lang'] == language)} of"
+        f" {sum(row['lang'] == language for row, _ in rows)}"
         for language in ("en", "zh")
     )
-    print(f"{name}: {sum(hit for _, hit in found)} of {len(found)} ({counts})")
+    print(f"{name}: {sum(hit for _, hit in rows)} of {len(rows)} ({counts})")
 
 
 def main() -> None:
@@ -103,17 +103,17 @@ def main() -> None:
         "  all of them in passing:", all(pin.by == IN_PASSING for _, pins in false for pin in pins)
     )
     views = [(row, talk([row["rule"], *row["between"], row["change"]])) for row in changes]
-    held = [
+    by_default = [
         (row, holds(each.pins(), row["rule"]), holds(each.pins(), row["quote"]))
         for row, each in views
     ]
     share(
         "  rule and revocation both in view",
-        [(row, before and after) for row, before, after in held],
+        [(row, before and after) for row, before, after in by_default],
     )
     share(
         "  rule in view without its revocation",
-        [(row, before and not after) for row, before, after in held],
+        [(row, before and not after) for row, before, after in by_default],
     )
     compacted = [
         (row, after_compaction([row["rule"], *row["between"], row["change"]])) for row in changes
@@ -123,7 +123,7 @@ def main() -> None:
     ]
     share("  both in the whole view after a compaction by code", both)
     print("with a scripted model that uses the tools")
-    told = [
+    with_tools = [
         (row, talk([row["text"]], {row["text"]: call("remember", quote=row["quote"])}))
         for row in rules
     ]
@@ -131,7 +131,7 @@ def main() -> None:
         "  rules pinned",
         [
             (row, holds([pin for pin in each.pins() if pin.by == "model"], row["quote"]))
-            for row, each in told
+            for row, each in with_tools
         ],
     )
     share("  rule ended by the user's quote", [(row, changed(row)) for row in changes])

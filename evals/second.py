@@ -31,7 +31,7 @@ def measure(dialect: str) -> None:
     """Ask all texts of one engine; print what did not end as it must, and the counts."""
     with tempfile.TemporaryDirectory() as folder, pair(dialect, Path(folder)) as two:
         good: Counter[str] = Counter()
-        asked: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for kind, group in (("refused", REFUSE), ("quiet", QUIET), ("stopped", STOP), ("ran", RUN)):
             for sql in [*group["all"], *group[dialect]]:
                 as_it_must = (
@@ -39,11 +39,11 @@ def measure(dialect: str) -> None:
                     if kind == "quiet"
                     else _ended_in_error(two, sql) == (kind != "ran")
                 )
-                asked[kind] += 1
+                counts[kind] += 1
                 good[kind] += as_it_must
                 if not as_it_must:
                     print(f"  {dialect}: not {kind}: {sql!r}")
-    print(f"{dialect}: " + ", ".join(f"{good[kind]} of {asked[kind]} {kind}" for kind in asked))
+    print(f"{dialect}: " + ", ".join(f"{good[kind]} of {counts[kind]} {kind}" for kind in counts))
 
 
 if __name__ == "__main__":

@@ -48,13 +48,13 @@ CONTEXT: Any = {"model_limit": 16_000}
 
 def main() -> int:
     """Run it; say what is missing, or what was lost."""
-    given = argparse.ArgumentParser(description="Two instances of Aegra, one of them killed.")
-    given.add_argument(
+    parser = argparse.ArgumentParser(description="Two instances of Aegra, one of them killed.")
+    parser.add_argument(
         "--aegra",
         default=shutil.which("aegra"),
         help="the program `aegra` of an environment that has this project, too",
     )
-    aegra, redis = given.parse_args().aegra, shutil.which("redis-server")
+    aegra, redis = parser.parse_args().aegra, shutil.which("redis-server")
     if missing := _missing(aegra, redis):
         print(missing, file=sys.stderr)
         return 2
@@ -103,7 +103,7 @@ def _environment(home: Path, redis_url: str, database_url: str) -> dict[str, str
         "AUTH_TYPE": "noop",
         **LEASES,
     }
-    kept = {
+    inherited = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("LONGTABLE_", "LANGSMITH_", "LANGCHAIN_", "PYTHON"))
@@ -112,7 +112,7 @@ def _environment(home: Path, redis_url: str, database_url: str) -> dict[str, str
         "LONGTABLE_DATABASE": f"sqlite:///{home}/shop.db",
         "LONGTABLE_RESULTS": str(home / "results"),
     }
-    return {**kept, **ours, **shop, "PYTHONPATH": str(ROOT), "LANGSMITH_TRACING": "false"}
+    return {**inherited, **ours, **shop, "PYTHONPATH": str(ROOT), "LANGSMITH_TRACING": "false"}
 
 
 # -- what runs -------------------------------------------------------------------------------------
@@ -231,9 +231,9 @@ async def talk(first: Instance, second: Instance) -> int:
         WAIT_S,
     )
     lost = [
-        f"{thread_id}: {found}"
+        f"{thread_id}: {texts}"
         for thread_id in ids
-        if not _is_whole(found := await _said(clients[0], thread_id))
+        if not _is_whole(texts := await _said(clients[0], thread_id))
     ]
     used = httpx.get(f"{first.url}/longtable/threads/{ids[0]}/usage?by=thread", timeout=20)
     calls = (
@@ -253,12 +253,12 @@ async def _ask(clients: list[LangGraphClient], place: int, thread_id: str, turn:
     """Start a turn through one instance, through the other one where it is gone, and wait until it
     is answered.
     """
-    given: Any = {
+    body: Any = {
         "messages": [{"type": "human", "id": f"{thread_id}-{turn}", "content": _question(turn)}]
     }
     for client in (clients[place], clients[0]):
         try:
-            await client.runs.create(thread_id, "longtable", input=given, context=CONTEXT)
+            await client.runs.create(thread_id, "longtable", input=body, context=CONTEXT)
             break
         except httpx.HTTPError:
             # Not known whether it was taken in: sent again, the same id is the same message.
@@ -281,14 +281,14 @@ def _question(turn: int) -> str:
     return f"How many orders have a price above {turn}?"
 
 
-def _is_whole(said: list[str]) -> bool:
+def _is_whole(texts: list[str]) -> bool:
     """Whether each question is there once, in order, behind each its answer, with the number that
     is right.
     """
-    if len(said) != 2 * TURNS:
+    if len(texts) != 2 * TURNS:
         return False
     return all(
-        said[2 * turn] == _question(turn) and str(ORDERS - 1 - turn) in said[2 * turn + 1]
+        texts[2 * turn] == _question(turn) and str(ORDERS - 1 - turn) in texts[2 * turn + 1]
         for turn in range(TURNS)
     )
 

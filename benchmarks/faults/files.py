@@ -57,8 +57,8 @@ def url_of(folder: Path) -> str:
 def asked(folder: Path, first: int, most: int) -> Told:
     """Ask questions; return which were answered, and how the first refusal reads."""
     try:
-        with open_persistence(url_of(folder), lease_seconds=LEASE_SECONDS) as kept:
-            answered, error = ask_until_it_fails(kept, THREAD, first, most)
+        with open_persistence(url_of(folder), lease_seconds=LEASE_SECONDS) as persistence:
+            answered, error = ask_until_it_fails(persistence, THREAD, first, most)
     except LongtableError as failed:
         answered, error = [], failed
     return answered, f"{type(error).__name__}: {error}" if error else ""
@@ -86,8 +86,8 @@ def suffered(
     again, failed = asked(folder, 9_000, 2)
     if failed:
         raise AssertionError(f"{fault}: the thread cannot be used afterwards: {failed}")
-    with open_persistence(url_of(folder), lease_seconds=LEASE_SECONDS) as kept:
-        there = whole_turns(kept, THREAD)
+    with open_persistence(url_of(folder), lease_seconds=LEASE_SECONDS) as persistence:
+        there = whole_turns(persistence, THREAD)
     answered = [*begun, *meanwhile, *again]
     lost = [number for number in answered if there.count(number) != 1]
     return Suffered(fault, saw.replace(str(folder), "..."), lost, len(answered))
@@ -103,11 +103,11 @@ def in_child(work: Callable[[Path], Told], folder: Path) -> Told:
     try:
         if not here.poll(WAIT_S):
             raise AssertionError("the process under the fault did not come back")
-        told: Told = here.recv()
+        report: Told = here.recv()
     finally:
         process.kill()
         process.join()
-    return told
+    return report
 
 
 def _in_child(work: Callable[[Path], Told], folder: Path, pipe: Connection) -> None:
@@ -146,12 +146,12 @@ def few_files(folder: Path) -> Told:
     """Ask while the process may open no more files."""
     answered, _ = asked(folder, 90, 1)
     resource.setrlimit(resource.RLIMIT_NOFILE, (FEW_FILES, FEW_FILES))
-    held = []
+    descriptors = []
     with contextlib.suppress(OSError):
         while True:
-            held.append(os.open(os.devnull, os.O_RDONLY))
+            descriptors.append(os.open(os.devnull, os.O_RDONLY))
     more, saw = asked(folder, 100, 1)
-    for handle in held:
+    for handle in descriptors:
         os.close(handle)
     return [*answered, *more], saw
 

@@ -50,7 +50,7 @@ class Executioner:
     def kill(
         self,
         url: str,
-        kept: Persistence,
+        persistence: Persistence,
         mode: Durability,
         *,
         boundary: int | None,
@@ -71,8 +71,8 @@ class Executioner:
             time.sleep(after_s)
             process.kill()
         process.join(WAIT_S)
-        told = log.lines()
-        return inherit(kept, thread, told), "answered 2" not in told
+        lines = log.lines()
+        return inherit(persistence, thread, lines), "answered 2" not in lines
 
     def span(self, url: str, mode: Durability) -> float:
         """Return how long the second turn takes when nobody kills it."""
@@ -97,9 +97,11 @@ class Executioner:
 def kills(saver: str, url: str, folder: Path, *, random_kills: int, seed: int = 7) -> list[Kills]:
     """Kill at every superstep, and at so many random moments, in each mode."""
     chance, executioner, rows = random.Random(seed), Executioner(folder), []
-    with open_persistence(url, lease_seconds=0.3) as kept:
+    with open_persistence(url, lease_seconds=0.3) as persistence:
         for mode in MODES:
-            ends = [executioner.kill(url, kept, mode, boundary=step) for step in range(STEPS)]
+            ends = [
+                executioner.kill(url, persistence, mode, boundary=step) for step in range(STEPS)
+            ]
             rows.append(_row(saver, mode, "each superstep", ends))
             span = executioner.span(url, mode)
             ends = []
@@ -109,7 +111,7 @@ def kills(saver: str, url: str, folder: Path, *, random_kills: int, seed: int = 
             ):
                 ends.append(
                     executioner.kill(
-                        url, kept, mode, boundary=None, after_s=chance.uniform(0, span)
+                        url, persistence, mode, boundary=None, after_s=chance.uniform(0, span)
                     )
                 )
             rows.append(_row(saver, mode, "random moments", ends))

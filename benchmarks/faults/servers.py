@@ -27,9 +27,9 @@ def restarted(server: PostgresServer) -> Suffered:
         return say(messages)
 
     errors: list[str] = []
-    with open_persistence(server.create()) as kept:
+    with open_persistence(server.create()) as persistence:
         graph = build_graph(model=ScriptedModel(say=restarting), tools=[add]).compile(
-            checkpointer=kept.checkpointer, store=kept.store
+            checkpointer=persistence.checkpointer, store=persistence.store
         )
         conversation = Conversation(graph, THREAD, context=CONTEXT)
         conversation.ask("question 1")
@@ -43,7 +43,7 @@ def restarted(server: PostgresServer) -> Suffered:
                     break
                 except LongtableError as error:
                     errors.append(f"{type(error).__name__}: {str(error).splitlines()[0]}")
-        there = whole_turns(kept, THREAD)
+        there = whole_turns(persistence, THREAD)
     return Suffered(
         "PostgreSQL restarted in mid-turn, then resumed",
         _said(errors),

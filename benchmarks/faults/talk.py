@@ -32,14 +32,16 @@ def add(a: int, b: int) -> int:
 
 def say(messages: Sequence[BaseMessage]) -> AIMessage:
     """Call the tool once a turn, then answer with the question."""
-    asked = next(m.text for m in reversed(messages) if m.type == "human")
-    return AIMessage(f"answer to {asked}") if messages[-1].type == "tool" else call("add", a=1, b=2)
+    question = next(m.text for m in reversed(messages) if m.type == "human")
+    return (
+        AIMessage(f"answer to {question}") if messages[-1].type == "tool" else call("add", a=1, b=2)
+    )
 
 
-def graph_on(kept: Persistence) -> Graph:
+def graph_on(persistence: Persistence) -> Graph:
     """Return the graph that all of them run: four supersteps of work, one tool call a turn."""
     return build_graph(model=ScriptedModel(say=say), tools=[add]).compile(
-        checkpointer=kept.checkpointer, store=kept.store
+        checkpointer=persistence.checkpointer, store=persistence.store
     )
 
 
@@ -66,13 +68,13 @@ def talk(url: str, thread: str, durability: Durability, boundary: int | None, pa
     """
     log = Log(path)
     config: RunnableConfig = {"configurable": {"thread_id": thread}}
-    with open_persistence(url, lease_seconds=LEASE_SECONDS) as kept:
-        graph = graph_on(kept)
+    with open_persistence(url, lease_seconds=LEASE_SECONDS) as persistence:
+        graph = graph_on(persistence)
         for turn in (1, 2):
             log.write(f"asked {turn}")
-            given = Input(messages=[HumanMessage(f"question {turn}", id=f"{thread}-{turn}")])
+            turn_input = Input(messages=[HumanMessage(f"question {turn}", id=f"{thread}-{turn}")])
             steps = graph.stream(
-                given, config, context=CONTEXT, stream_mode="updates", durability=durability
+                turn_input, config, context=CONTEXT, stream_mode="updates", durability=durability
             )
             for number, _ in enumerate(steps):
                 if turn == 2 and number == boundary:
@@ -93,32 +95,32 @@ class Left:
     """Whether the killed turn's question is there."""
 
 
-def inherit(kept: Persistence, thread: str, told: Sequence[str]) -> Left:
+def inherit(persistence: Persistence, thread: str, lines: Sequence[str]) -> Left:
     """Open the thread, finish what was interrupted, ask once more, and look."""
-    conversation = Conversation(graph_on(kept), thread, context=CONTEXT)
+    conversation = Conversation(graph_on(persistence), thread, context=CONTEXT)
     resumed = conversation.pending()
     conversation.resume()
     conversation.ask("question 3")
     texts = [str(m.text) for m in conversation.history()]
     stored = "question 2" in texts
-    wanted = [
+    expected = [
         turn
         for turn in (1, 2, 3)
-        if turn == 3 or f"answered {turn}" in told or (turn == 2 and stored)
+        if turn == 3 or f"answered {turn}" in lines or (turn == 2 and stored)
     ]
     exact = [
         text
-        for turn in wanted
+        for turn in expected
         for text in (f"question {turn}", "", "3", f"answer to question {turn}")
     ]
     return Left([] if texts == exact else [f"{thread}: {texts}"], resumed, stored)
 
 
 def ask_until_it_fails(
-    kept: Persistence, thread: str, first: int, most: int
+    persistence: Persistence, thread: str, first: int, most: int
 ) -> tuple[list[int], LongtableError | None]:
     """Ask numbered questions; return which were answered, and the typed error that ended it."""
-    conversation = Conversation(graph_on(kept), thread, context=CONTEXT)
+    conversation = Conversation(graph_on(persistence), thread, context=CONTEXT)
     answered: list[int] = []
     for number in range(first, first + most):
         try:
@@ -129,9 +131,11 @@ def ask_until_it_fails(
     return answered, None
 
 
-def whole_turns(kept: Persistence, thread: str) -> list[int]:
+def whole_turns(persistence: Persistence, thread: str) -> list[int]:
     """Return the numbers of the questions that are answered in a thread, in order."""
-    texts = [str(m.text) for m in Conversation(graph_on(kept), thread, context=CONTEXT).history()]
+    texts = [
+        str(m.text) for m in Conversation(graph_on(persistence), thread, context=CONTEXT).history()
+    ]
     return [
         int(text.removeprefix("answer to question "))
         for text in texts

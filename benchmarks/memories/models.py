@@ -131,39 +131,39 @@ class Summariser(BaseChatModel):
                 f"the input has {self.inputs[-1]:,} tokens, the window {self.window:,}"
             )
         # Langchain escapes as in XML.
-        shown = unescape("\n".join(message.text for message in messages))
-        figures = set(FIGURE.findall(shown))
+        text = unescape("\n".join(message.text for message in messages))
+        figures = set(FIGURE.findall(text))
         lines = [
-            said.note
-            for said in self.planted
-            if said.key in (figures if FIGURE.fullmatch(said.key) else shown)
+            item.note
+            for item in self.planted
+            if item.key in (figures if FIGURE.fullmatch(item.key) else text)
         ]
         lines = lines or [FILLER] * FILLER_LINES
         if self.character == "lazy":
             del lines[1:]
         elif self.character == "inventing":
             lines = [*self._made_up(), *lines]
-        numbers = [int(number) for number in re.findall(r"^\[m(\d+)\]", shown, re.MULTILINE)]
+        numbers = [int(number) for number in re.findall(r"^\[m(\d+)\]", text, re.MULTILINE)]
         cited = f" [m{min(numbers)}-m{max(numbers)}]" if numbers else ""
         lines = [f"{line}{cited if n % 2 else ''}" for n, line in enumerate(lines)]
         return _result(AIMessage(within(self.allowed, lines, HEADINGS[self.language], count.text)))
 
     def _made_up(self) -> list[str]:
         random_ = random.Random(len(self.inputs))
-        true = [said for said in self.planted if FIGURE.fullmatch(said.key)]
-        known = {said.key for said in true}
+        true = [item for item in self.planted if FIGURE.fullmatch(item.key)]
+        known = {item.key for item in true}
         lines = []
         for n in range(INVENTED):
-            said = random_.choice(true)
-            digit = int(said.key[0])
+            item = random_.choice(true)
+            digit = int(item.key[0])
             figure = (
-                f"{(digit + random_.randint(1, 8) - 1) % 9 + 1}{said.key[1:]}"
+                f"{(digit + random_.randint(1, 8) - 1) % 9 + 1}{item.key[1:]}"
                 if n % 2
                 else f"{random_.randint(100_000, 999_999):,}"
             )
             if figure not in known:
                 self.invented.add(figure)
-                lines.append(said.note.replace(said.key, figure))
+                lines.append(item.note.replace(item.key, figure))
         return lines
 
 
@@ -172,13 +172,13 @@ def within(
 ) -> str:
     """Return a summary under five headings, with as many of the lines as `allowed` tokens hold."""
     room = allowed - count("\n".join(heads)) - 8
-    kept: list[str] = []
+    fitting: list[str] = []
     for line in lines:
         room -= count(f"- {line}\n") + 1
         if room < 0:
             break
-        kept.append(f"- {line}")
-    return "\n".join([heads[0], *kept, *heads[1:]])
+        fitting.append(f"- {line}")
+    return "\n".join([heads[0], *fitting, *heads[1:]])
 
 
 def look_up_tool() -> BaseTool:

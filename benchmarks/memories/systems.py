@@ -111,7 +111,9 @@ Maker = Callable[[Setting, Persistence], System]
 class Longtable:
     """longtable through its graph, with its default policy; `by_code`: without a summariser."""
 
-    def __init__(self, setting: Setting, kept: Persistence, *, by_code: bool = False) -> None:
+    def __init__(
+        self, setting: Setting, persistence: Persistence, *, by_code: bool = False
+    ) -> None:
         self.fakes = Fakes.of(setting)
         self.context = Context(
             model_limit=setting.limit, system_prompt=SYSTEM, max_message_chars=100_000
@@ -125,7 +127,7 @@ class Longtable:
                 tools=[] if setting.database else [look_up_tool()],
                 summarizer=False if by_code else self.fakes.summariser,
             )
-            self.app = graph.compile(checkpointer=kept.checkpointer, store=kept.store)
+            self.app = graph.compile(checkpointer=persistence.checkpointer, store=persistence.store)
 
     def say(self, text: str) -> None:
         """See `System`."""
@@ -160,7 +162,9 @@ class Longtable:
 class LangChain:
     """langchain's agent with its SummarizationMiddleware."""
 
-    def __init__(self, setting: Setting, kept: Persistence, *, defaults: bool = False) -> None:
+    def __init__(
+        self, setting: Setting, persistence: Persistence, *, defaults: bool = False
+    ) -> None:
         self.fakes = Fakes.of(setting)
         # There is no default: without it nothing is ever summarised.
         options: dict[str, Any] = {"trigger": ("tokens", setting.threshold)}
@@ -180,7 +184,7 @@ class LangChain:
             [look_up_tool()],
             system_prompt=SYSTEM,
             middleware=[self.middleware],
-            checkpointer=kept.checkpointer,
+            checkpointer=persistence.checkpointer,
         )
 
     def say(self, text: str) -> None:
@@ -214,7 +218,9 @@ class LangMem:
     beside it.
     """
 
-    def __init__(self, setting: Setting, kept: Persistence, *, defaults: bool = False) -> None:
+    def __init__(
+        self, setting: Setting, persistence: Persistence, *, defaults: bool = False
+    ) -> None:
         self.fakes = Fakes.of(setting)
         options: dict[str, Any] = {"max_tokens": setting.threshold}
         if not defaults:
@@ -234,7 +240,7 @@ class LangMem:
         graph.add_edge("summarize", "respond")
         graph.add_conditional_edges("respond", tools_condition)
         graph.add_edge("tools", "summarize")
-        self.app: Any = graph.compile(checkpointer=kept.checkpointer)
+        self.app: Any = graph.compile(checkpointer=persistence.checkpointer)
 
     def _respond(self, state: LangMemInput) -> dict[str, Any]:
         return {

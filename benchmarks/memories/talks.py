@@ -79,24 +79,26 @@ def items(language: Language) -> list[Item]:
     """Return all that is planted in one talk: the same at each call."""
     random_ = random.Random(f"{SEED}{language}")
     choices = product(_PLACES[language], _MONTHS[language], _THINGS[language])
-    named = random_.sample(list(choices), FACTS + CORRECTED)
+    triples = random_.sample(list(choices), FACTS + CORRECTED)
     figures = iter(random_.sample(range(1_000, 100_000), FACTS + 2 * CORRECTED))
-    found: list[Item] = []
-    for n, (place, month, thing) in enumerate(named):
+    items_made: list[Item] = []
+    for n, (place, month, thing) in enumerate(triples):
         words = {"place": place, "month": month, "thing": thing}
-        said = [_said("fact", language, _FACT[language], words | {"figure": f"{next(figures):,}"})]
+        sayings = [
+            _said("fact", language, _FACT[language], words | {"figure": f"{next(figures):,}"})
+        ]
         if n >= FACTS:
             form = _CORRECTIONS[language][n % len(_CORRECTIONS[language])]
-            words |= {"figure": f"{next(figures):,}", "old": said[0].key}
-            said.append(_said("correction", language, form, words))
-        found.append(Item("fact" if n < FACTS else "correction", tuple(said)))
+            words |= {"figure": f"{next(figures):,}", "old": sayings[0].key}
+            sayings.append(_said("correction", language, form, words))
+        items_made.append(Item("fact" if n < FACTS else "correction", tuple(sayings)))
     for rule in _blind("rules.jsonl", language):
-        found.append(Item("rule", (_quoted("rule", language, rule["text"], rule["quote"]),)))
+        items_made.append(Item("rule", (_quoted("rule", language, rule["text"], rule["quote"]),)))
     for change in _blind("changes.jsonl", language):
         first = _quoted("rule", language, change["rule"], change["rule"])
         last = _quoted("revocation", language, change["change"], change["quote"])
-        found.append(Item("revocation", (first, *map(Said, change["between"]), last)))
-    return found
+        items_made.append(Item("revocation", (first, *map(Said, change["between"]), last)))
+    return items_made
 
 
 def _said(kind: str, language: str, form: str, words: dict[str, str]) -> Said:
@@ -119,7 +121,7 @@ def mixed(planted: Sequence[Item]) -> list[Said]:
     for item in planted:
         places = sorted(random_.random() for _ in item.said)
         placed += zip(places, item.said, strict=True)
-    return [said for _, said in sorted(placed, key=lambda pair: pair[0])]
+    return [saying for _, saying in sorted(placed, key=lambda pair: pair[0])]
 
 
 def over_tables(n: int) -> str:
