@@ -20,8 +20,9 @@ chat: $(CHAT)
 demo: $(CHAT)
 	@$(BIN)/longtable demo
 
+# Three workers for two processors: tests of other processes wait a good deal.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
