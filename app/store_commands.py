@@ -144,6 +144,9 @@ def open_store(
         check_apart(database=database_url(settings), store=url)
         opening = open_persistence(url, key=key_for("LONGTABLE_STORE_KEY"))
         if opening.path is not None and not opening.path.exists() and not creates:
+            if settings.sources.get("store.url") == "--store":
+                note = say("no_store", screen.language, file=opening.path)
+                print(f"Note: {clean_line(note)}", file=sys.stderr)
             opening = open_persistence("memory://")
         with opening as persistence:
             yield OpenStore(persistence, settings, screen)

@@ -362,6 +362,10 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "No thread fits, or there is no such page.",
         "zh": "没有符合的会话，或没有这一页。",
     },
+    "no_store": {
+        "en": "There is no store {file} yet; none was made.",
+        "zh": "还没有存储文件 {file}；没有新建。",
+    },
     "no_threads": {"en": "There are no threads yet.", "zh": "还没有会话。"},
     "unknown_command": {
         "en": "There is no command {name}: /help lists them.",

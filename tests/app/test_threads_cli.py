@@ -39,6 +39,16 @@ def ids(home: Home, *args: str) -> list[str]:
     return [line["thread_id"] for line in home.events("threads", *args)]
 
 
+def test_a_store_that_is_named_and_not_there_is_told_and_not_made(home: Home) -> None:
+    missing = home.folder / "nowhere" / "threads.db"
+    done = home.run("threads", "list", "--json", "--store", f"sqlite:///{missing}")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == f"Note: There is no store {missing} yet; none was made.\n"
+    assert not missing.parent.exists()
+    # Without a name it is where the threads will be.
+    assert home.run("usage", LONGTABLE_STORE=f"sqlite:///{missing}").stderr == ""
+
+
 def test_threads_are_listed_with_and_without_the_word_list(home: Home) -> None:
     assert sorted(ids(home)) == sorted(ids(home, "list")) == ["a", "b"]
     assert ids(home, "--thread", "a") == ["a"]
