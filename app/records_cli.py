@@ -63,7 +63,7 @@ def usage(
         from longtable.graph.reports import read_prices, usage_of_threads
         from longtable.memory.spent import Price
 
-        names: list[Any] = [each.value for each in by or (By.model, By.purpose)]
+        names: list[Any] = [each.value for each in dict.fromkeys(by or (By.model, By.purpose))]
         set_prices = {
             name: Price(**price.model_dump()) for name, price in opened.settings.prices.items()
         }

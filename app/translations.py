@@ -363,8 +363,8 @@ WORDS: dict[str, dict[str, str]] = {
         "zh": "没有符合的会话，或没有这一页。",
     },
     "no_store": {
-        "en": "There is no store {file} yet; none was made.",
-        "zh": "还没有存储文件 {file}；没有新建。",
+        "en": "There is no store at {file}; nothing was created.",
+        "zh": "{file} 处没有存储；没有新建任何文件。",
     },
     "no_threads": {"en": "There are no threads yet.", "zh": "还没有会话。"},
     "unknown_command": {

@@ -87,7 +87,7 @@ OPTIONAL_KINDS: Mapping[str, type] = {
     "cost": CostThresholds,
     "team": Team,
 }
-"""Of arguments of `build_graph` that may be None."""
+"""Types of the arguments of `build_graph` that may be None."""
 
 
 def _now() -> datetime:
@@ -150,7 +150,7 @@ def build_graph(
     _check_types(
         model, tools, database=database, policy=policy, rate_limit=rate_limit, cost=cost, team=team
     )
-    _check_names(context_providers, summary_seconds)
+    _check_values(context_providers, summary_seconds)
     offer = tool_offer(
         model,
         [
@@ -229,7 +229,7 @@ def _check_types(model: object, tools: Sequence[object], **others: object) -> No
         check_type(name, value, OPTIONAL_KINDS[name], optional=True)
 
 
-def _check_names(context_providers: Sequence[ContextProvider], summary_seconds: object) -> None:
+def _check_values(context_providers: Sequence[ContextProvider], summary_seconds: object) -> None:
     names = sorted(provider.name for provider in context_providers)
     if len({*names}) != len(names):
         raise ConfigError(f"two context providers share a name: {', '.join(names)}")
@@ -284,8 +284,10 @@ class _Builder(StateGraph[State, Context, Input, State]):
     def compile(
         self, *args: Any, **kwargs: Any
     ) -> CompiledStateGraph[State, Context, Input, State]:
-        # As `Pregel.copy` makes one: of the attributes.
-        return _Editable(**vars(super().compile(*args, **kwargs)))
+        # `StateGraph.compile` takes no class: its result becomes an `_Editable` as a shallow copy.
+        editable = _Editable.__new__(_Editable)
+        vars(editable).update(vars(super().compile(*args, **kwargs)))
+        return editable
 
 
 class _Editable(CompiledStateGraph[State, Context, Input, State]):

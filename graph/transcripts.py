@@ -168,23 +168,16 @@ def _whole(
 
 
 def spent_in(whole: ThreadRecord) -> list[Spent]:
-    """Return what one thread took, by hour and model; of a fork not what was copied: the thread
-    that it was forked from took that.
-    """
-    turn = (whole.entry.get("origin") or {}).get("turn")
-    copied = turn if isinstance(turn, int) else 0
+    """Return what one thread took, by hour and model."""
     brief = whole.channels.get("brief") or {}
     model = str(brief.get("model") or whole.entry.get("model") or "")
     rows = spent_of(
-        [message for message in whole.messages if turn_number(message) > copied],
+        whole.messages,
         thread=whole.thread_id,
         model=model,
         encoding=str(brief.get("encoding") or "o200k_base"),
     )
-    records = unmerged(whole.retired, whole.compactions)
-    rows += spent_on(
-        [record for record in records if record["turn"] > copied], thread=whole.thread_id
-    )
+    rows += spent_on(unmerged(whole.retired, whole.compactions), thread=whole.thread_id)
     return [replace(row, project=str(whole.entry.get("project") or "")) for row in rows]
 
 

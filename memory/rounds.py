@@ -166,8 +166,8 @@ Change = Mapping[str, Any]
 def without_stale(
     messages: Sequence[BaseMessage], sent: Sequence[BaseMessage]
 ) -> list[BaseMessage]:
-    """Return the messages `shown`, where an answer that no longer holds says so instead; `messages`
-    are all, in order.
+    """Return `sent` with a note in place of each outdated answer; `messages` is the whole history,
+    in order.
 
     Pure: what is stale follows from the marks alone. Where nothing changed nothing is looked at
     twice.

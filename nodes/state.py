@@ -350,7 +350,7 @@ def thread_of(values: State) -> Thread:
         ),
         compactions=values.get("compactions") or [],
         edits=values.get("edits") or [],
-        archived=values["archive"]["count"] if values.get("archive") else 0,
+        archived=(values.get("archive") or ArchiveCount(count=0)).get("count", 0),
     )
 
 

@@ -95,8 +95,8 @@ OVER_BUDGET: dict[str, int] = {
     # other (31). A team is offered check_sql (3). An export holds no persona's prompt (3); the
     # policy of a team's mode is checked when the graph is built (1). Arguments are checked where a
     # graph and a conversation are made (13). Models and the tools that each voice is offered stand
-    # apart from the wiring (19): imports. What a fork copied counts once (3).
-    "graph": 3_715,
+    # apart from the wiring (19): imports.
+    "graph": 3_714,
     # One settings file for all programs; a server's routes; a notebook's conversation has the
     # file's defaults (20); an MCP client gets pages of rows, a structured answer, progress and a
     # new conversation (25). A team: its table, its voices in a chat (59). Answers for browsers link

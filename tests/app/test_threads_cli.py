@@ -39,11 +39,16 @@ def ids(home: Home, *args: str) -> list[str]:
     return [line["thread_id"] for line in home.events("threads", *args)]
 
 
+def test_usage_by_the_same_thing_twice_has_one_column_of_it(home: Home) -> None:
+    once, twice = (home.run("usage", *["--by", "model"] * times).stdout for times in (1, 2))
+    assert twice == once
+
+
 def test_a_store_that_is_named_and_not_there_is_told_and_not_made(home: Home) -> None:
     missing = home.folder / "nowhere" / "threads.db"
     done = home.run("threads", "list", "--json", "--store", f"sqlite:///{missing}")
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == f"Note: There is no store {missing} yet; none was made.\n"
+    assert done.stderr == f"Note: There is no store at {missing}; nothing was created.\n"
     assert not missing.parent.exists()
     # Without a name it is where the threads will be.
     assert home.run("usage", LONGTABLE_STORE=f"sqlite:///{missing}").stderr == ""

@@ -32,7 +32,6 @@ from longtable.graph import (
     build_graph,
     list_threads,
     open_persistence,
-    usage_of_threads,
 )
 from longtable.graph.thread_state import NODES, reader
 from longtable.graph.threads import (
@@ -169,19 +168,6 @@ def test_a_fork_has_the_transcript_up_to_its_turn_and_goes_on_by_itself(
         "t": 80,
         fork.thread_id: 2 * turn + 2,
     }
-
-
-def test_what_a_fork_copied_counts_once(kept_forty: Persistence) -> None:
-    (before,) = usage_of_threads(kept_forty, by=[])
-    fork = on(kept_forty).fork(33)
-    assert usage_of_threads(kept_forty, by=[]) == [before]
-    fork.ask("another way")
-    (after,) = usage_of_threads(kept_forty, by=[])
-    calls = sum(row.calls for row in fork.usage())
-    assert after.calls == before.calls + calls
-    assert 1 <= calls <= 3
-    delete_thread(kept_forty, fork.thread_id)
-    assert usage_of_threads(kept_forty, by=[]) == [after]
 
 
 def test_a_fork_has_the_memory_the_thread_had_after_that_turn(kept: Persistence) -> None:

@@ -232,8 +232,8 @@ def _place(
 def column_hint(
     unknown: str, *, sql: str, dialect: str, catalog: Catalog, tables: tuple[str, ...]
 ) -> tuple[str, tuple[str, ...]]:
-    """Name the columns most like `wanted`: first in the tables of the query, then elsewhere; else
-    list what there is.
+    """Name the columns most like `unknown`, first from the query's tables, then from others; if
+    none is near, list the columns there are.
     """
     used = [table for name in tables if (table := catalog.find(name)) is not None]
     here = [column.name for table in used for column in table.columns]
