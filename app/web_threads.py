@@ -33,7 +33,7 @@ from longtable.base.errors import (
     TurnPendingError,
 )
 from longtable.base.events import Event
-from longtable.base.store_keys import THREADS
+from longtable.base.stored import THREADS
 from longtable.graph.thread_runner import CompactionEvent, compaction_of
 from longtable.graph.thread_state import StoredThreads, is_pending, leftover_update
 from longtable.graph.transcripts import find_thread

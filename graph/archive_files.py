@@ -24,7 +24,7 @@ from pathlib import Path
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from longtable.base.errors import ConfigError, PersistenceError, StoreKeyError, UnknownArchiveError
-from longtable.base.store_keys import NODE
+from longtable.base.stored import NODE
 from longtable.graph.encryption import (
     check_key,
     decrypted,

@@ -27,7 +27,7 @@ from longtable.base.concurrency import ASYNC, SYNC, a_from, complete, in_thread
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, PersistenceError, check_type
 from longtable.base.events import ActionRequest, Event
-from longtable.base.store_keys import NODE
+from longtable.base.stored import NODE
 from longtable.graph import changes, threads, turns
 from longtable.graph.archive_files import ArchiveFile, ArchiveFiles, archive_from
 from longtable.graph.changes import CompactionPreview, TopicHistory, ViewMessages

@@ -28,7 +28,7 @@ from typing_extensions import TypedDict
 from longtable.base.concurrency import ASYNC, SYNC, Execution, complete
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, InputError, ProviderError, WrongRoleError
-from longtable.base.store_keys import NODE
+from longtable.base.stored import NODE
 from longtable.graph.build import ConversationGraph
 from longtable.graph.thread_state import is_failed
 from longtable.memory.stamps import COLLEAGUE, STAMP, marked, marks_of, turn_number

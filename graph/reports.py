@@ -14,7 +14,7 @@ from langgraph.store.base import Item, SearchOp
 
 from longtable.base.concurrency import a_from
 from longtable.base.errors import ConfigError
-from longtable.base.store_keys import USAGE, thread_namespace
+from longtable.base.stored import USAGE, thread_namespace
 from longtable.graph.loading import Report, log_damaged, readable, skip_unreadable
 from longtable.graph.persistence import Persistence, storage_errors
 from longtable.graph.thread_state import StoredThreads, threads_in

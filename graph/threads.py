@@ -14,7 +14,7 @@ from langgraph.store.base import Item, ListNamespacesOp, MatchCondition, PutOp, 
 from longtable.base.concurrency import a_from
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, DamagedThreadError, ThreadNotFoundError
-from longtable.base.store_keys import (
+from longtable.base.stored import (
     BELLS,
     KINDS,
     NODE,

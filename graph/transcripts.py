@@ -18,7 +18,7 @@ from longtable.base.errors import (
     TurnPendingError,
     UnknownTurnError,
 )
-from longtable.base.store_keys import THREADS
+from longtable.base.stored import THREADS
 from longtable.graph.loading import readable
 from longtable.graph.persistence import storage_errors
 from longtable.graph.thread_state import StoredThreads, is_pending, is_stored, state_owner

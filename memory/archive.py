@@ -16,7 +16,7 @@ from langchain_core import messages as kinds
 from langchain_core.messages import BaseMessage
 
 from longtable.base.errors import ArchiveFormatError, ArchiveGapError
-from longtable.base.store_keys import Namespace, thread_namespace
+from longtable.base.stored import Namespace, thread_namespace
 from longtable.memory.artifacts import runs
 from longtable.memory.search import Original, text_of
 from longtable.memory.stamps import marks_of

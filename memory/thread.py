@@ -115,6 +115,8 @@ class Compaction(TypedDict):
     """Id of the compaction that it continues."""
     strategy: NotRequired[str]
     """Absent: written before there was more than "rolling"."""
+    kind: NotRequired[Literal["results"]]
+    """Present in a record that wrote no memory: results of tools shrink to their heads up to it."""
     from_id: str | None
     to_id: str | None
     """First and last message covered."""

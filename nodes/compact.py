@@ -31,7 +31,7 @@ from longtable.base.errors import (
 )
 from longtable.base.events import ContextCompactionSkipped, ContextCompressed
 from longtable.base.redaction import redacted
-from longtable.base.store_keys import Namespace, thread_namespace
+from longtable.base.stored import Namespace, thread_namespace
 from longtable.memory.answers import split_reasoning
 from longtable.memory.archive import DAMAGED, page
 from longtable.memory.call_config import CallConfig

@@ -16,7 +16,7 @@ from longtable.base.concurrency import Execution, in_thread
 from longtable.base.context import Context
 from longtable.base.errors import Reason
 from longtable.base.events import ContextCompactionSkipped, MessagesRetired
-from longtable.base.store_keys import thread_namespace
+from longtable.base.stored import thread_namespace
 from longtable.memory.archive import key_of, to_item
 from longtable.memory.compaction import Outcome
 from longtable.memory.merging import Merge, merge_of

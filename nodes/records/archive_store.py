@@ -12,7 +12,7 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 from langgraph.store.memory import InMemoryStore
 
 from longtable.base.errors import ArchiveGapError, LongtableError, Reason
-from longtable.base.store_keys import Namespace, thread_namespace
+from longtable.base.stored import Namespace, thread_namespace
 from longtable.memory.archive import BATCH, key_of, key_of_id, put_all, to_item
 from longtable.memory.compaction import Job, Outcome
 from longtable.memory.merging import Merge

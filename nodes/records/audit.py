@@ -31,7 +31,7 @@ from longtable.base.errors import (
     WorkerLostError,
 )
 from longtable.base.events import AuditFailed
-from longtable.base.store_keys import thread_namespace
+from longtable.base.stored import thread_namespace
 from longtable.memory.archive import DAMAGED
 from longtable.memory.rounds import all_calls
 from longtable.memory.stamps import mark_of

@@ -14,7 +14,7 @@ from langgraph.store.base import BaseStore
 from longtable.base.concurrency import BoundedCache
 from longtable.base.context import Context
 from longtable.base.events import Recall
-from longtable.base.store_keys import Kind, thread_namespace
+from longtable.base.stored import Kind, thread_namespace
 from longtable.memory.archive import readable_page
 from longtable.memory.search import Index, Original, in_turns, text_of
 from longtable.memory.stamps import marks_of, speaker_of

@@ -7,7 +7,7 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
 from longtable.base.context import Context
-from longtable.base.store_keys import NODE, THREADS
+from longtable.base.stored import NODE, THREADS
 from longtable.memory.archive import DAMAGED
 
 TITLE_CHARS = 80

@@ -15,7 +15,7 @@ from langgraph.store.base import BaseStore, PutOp
 
 from longtable.base.context import Context
 from longtable.base.events import Steered
-from longtable.base.store_keys import BELLS, Namespace, thread_namespace
+from longtable.base.stored import BELLS, Namespace, thread_namespace
 from longtable.memory.archive import decode_message, encode_message
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.state import Turn, without_key

@@ -12,7 +12,7 @@ from langgraph.store.memory import InMemoryStore
 
 from longtable.base.context import MOST_SECONDS, MOST_TURNS
 from longtable.base.errors import ConfigError, RateLimitedError
-from longtable.base.store_keys import TURNS
+from longtable.base.stored import TURNS
 
 _log = logging.getLogger("longtable.rate_limit")
 

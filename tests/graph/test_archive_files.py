@@ -21,7 +21,7 @@ from longtable.base.errors import (
     ThreadNotFoundError,
     UnknownArchiveError,
 )
-from longtable.base.store_keys import NODE
+from longtable.base.stored import NODE
 from longtable.graph import (
     ArchiveFiles,
     CompactionPolicy,

@@ -22,7 +22,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.base.concurrency import ASYNC
 from longtable.base.errors import ConfigError, LongtableError, PersistenceError, ThreadBusyError
-from longtable.base.store_keys import USAGE
+from longtable.base.stored import USAGE
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
 from longtable.graph.locks import Lease, SqliteLease, ThreadLocks, locks_of, process_name
 from longtable.graph.thread_state import Graph

@@ -32,7 +32,7 @@ from longtable.base.errors import (
     TooManyMessagesError,
     WrongRoleError,
 )
-from longtable.base.store_keys import USAGE
+from longtable.base.stored import USAGE
 from longtable.graph import (
     CompactionPolicy,
     ConfigError,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from langgraph.store.base import PutOp
 
-from longtable.base.store_keys import THREADS
+from longtable.base.stored import THREADS
 from longtable.graph import (
     ConfigError,
     Context,

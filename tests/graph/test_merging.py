@@ -14,7 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from longtable.base.errors import ArchiveGapError, UndoTooFarError
-from longtable.base.store_keys import USAGE
+from longtable.base.stored import USAGE
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, next_view
 from longtable.graph.changes import topic_histories
 from longtable.graph.persistence import Persistence

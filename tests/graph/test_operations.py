@@ -22,7 +22,7 @@ from longtable.base.errors import (
     TurnPendingError,
     UnknownTurnError,
 )
-from longtable.base.store_keys import THREADS
+from longtable.base.stored import THREADS
 from longtable.graph import (
     CompactionPolicy,
     ConfigError,

@@ -12,7 +12,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from longtable.base.errors import ConfigError, ThreadNotFoundError
-from longtable.base.store_keys import THREADS
+from longtable.base.stored import THREADS
 from longtable.graph import (
     Context,
     Conversation,

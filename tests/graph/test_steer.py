@@ -25,7 +25,7 @@ from longtable.base.errors import (
     NotPrivateError,
     ThreadNotFoundError,
 )
-from longtable.base.store_keys import USAGE
+from longtable.base.stored import USAGE
 from longtable.graph import Context, Conversation, build_graph, open_persistence
 from longtable.graph.threads import delete_thread
 from longtable.memory.stamps import kind_of, turn_number

@@ -32,7 +32,7 @@ from langgraph.store.sqlite import AsyncSqliteStore, SqliteStore
 
 from longtable.base.concurrency import in_thread
 from longtable.base.errors import ArchiveFormatError, ArchiveGapError
-from longtable.base.store_keys import thread_namespace
+from longtable.base.stored import thread_namespace
 from longtable.graph.persistence import open_persistence
 from longtable.memory.archive import BATCH, from_item, page, put_all, to_item
 from longtable.memory.search import Original, tokens_of

@@ -1,0 +1,120 @@
+"""Every name under which threads, stores and files keep data, since 0.1.0.
+
+They are a contract, whatever Python calls the things: LangGraph drops a channel that it does not
+know without an error, and a store answers an unknown key with nothing. What must change is read in
+both forms, and the version of the store goes up. tests/base/test_stored.py compares the lists with
+the code: a name that disappears from either is an error.
+"""
+
+from typing import Literal, get_args
+
+Namespace = tuple[str, ...]
+
+THREADS: Namespace = ("longtable", "threads")
+"""The thread index: one item a thread, by its id."""
+BELLS, USAGE = ("longtable", "bells"), ("longtable", "usage")
+"""One item a thread whose inbox is not empty; one a deleted thread, with the tokens that it
+took.
+"""
+TURNS: Namespace = ("longtable", "turns")
+"""One item an owner: when the last turns began, for the rate limit."""
+
+Kind = Literal["archive", "archived", "compactions", "records", "inbox", "audit", "recall"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""What a store keeps of one thread.
+
+`archive` holds retired messages by number, `archived` their numbers by message id, `recall` the
+texts of live messages that were made searchable by meaning.
+"""
+NODE = "\x1f"
+"""Separates a thread's id from the node of a parent graph whose memory it is."""
+
+
+def thread_namespace(kind: Kind, thread_id: str) -> Namespace:
+    """Return the namespace of one kind of data of a thread; that of a node in another graph's
+    thread is below the thread's.
+    """
+    return ("longtable", kind, *(label(part) for part in thread_id.split(NODE)))
+
+
+def label(thread_id: str) -> str:
+    """Return a thread's id as a store accepts it in a namespace: without dots, never empty."""
+    return thread_id.replace("%", "%25").replace(".", "%2E") or "%"
+
+
+# -- names that the code uses at their own places ---------------------------------------------------
+
+CHANNELS = (
+    "messages",
+    "compactions",
+    "edits",
+    "archive",
+    "learned",
+    "brief",
+    "usage",
+    "turn",
+    "ahead",
+)
+"""Of the state. `brief` is the call config."""
+NODES = ("ingest", "estimate", "compact", "respond", "run_tools", "approve", "settle", "prepare")
+"""A checkpoint that waits names the node that comes next."""
+MARKS = (
+    "turn",
+    "time",
+    "kind",
+    "tables",
+    "described",
+    "listing",
+    "schema_changed",
+    "given",
+    "reasoning",
+    "footer",
+    "voice",
+    "mode",
+    "model",
+    "instead_of",
+    "passed",
+    "sent",
+    "node",
+    "sources",
+)
+"""Of messages, in `additional_kwargs["longtable"]`."""
+KINDS_OF_MESSAGES = ("recalled", "steered", "colleague", "excluded", "summary")
+"""Values of the mark `kind`."""
+KEYS = {
+    "Compaction": (
+        "id previous strategy kind from_id to_id count length folded summary pins ended ledger"
+        " excluded rebuilt language method writer why_by_code coverage coverage_note"
+        " summary_tokens folded_tokens tokens_before tokens_after policy_version turn time spent"
+        " ledger_budget kept earlier folds merged replaces"
+    ),
+    "Edit": "id op turn time pin pins quote message number record why",
+    "Pin": "id text message_id turn by speaker",
+    "PinEnd": "pin quote message turn",
+    "Turn": (
+        "number status calls recalls searched overflows ceiling breaker skipped last run owner"
+        " channel private schema bell joined approval footers one_by_one without refusal failure"
+        " prepare unsupported_numbers voice mentioned reason calls_left alone"
+    ),
+    "StoredConfig": (
+        "system schema tool_tokens model dialect limit window encoding policy pin_tools choice"
+        " voices"
+    ),
+    "StoredVoice": (
+        "name words system has_data tool_tokens model own_model limit encoding pin_tools rounds"
+        " apart"
+    ),
+    "Schema": "hash budget card shown tables note",
+    "Learned": "ratio samples limit recent",
+    "Approval": "asked decided passed_over",
+    "ArchiveCount": "count",
+}
+"""Of the records in the state, by the Python type that has them."""
+TABLES = ("longtable_meta", "longtable_leases", "longtable_writers")
+"""In a store's database, beside LangGraph's own."""
+METADATA = ("longtable_owner", "reducing")
+"""Keys in the metadata of a checkpoint."""
+RESULT_FILES = ("data.parquet", "meta.json")
+"""Of one result, in `folder/<hash of the thread id>/<handle>/`."""
+EXPORT_FORMAT = "longtable-thread"
+"""First value of an exported thread."""
