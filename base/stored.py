@@ -42,7 +42,7 @@ def label(thread_id: str) -> str:
     return thread_id.replace("%", "%25").replace(".", "%2E") or "%"
 
 
-# -- names that the code uses at their own places ---------------------------------------------------
+# -- names that the code uses at their own places --------------------------------------------------
 
 CHANNELS = (
     "messages",
