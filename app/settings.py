@@ -147,6 +147,7 @@ def load_settings(
     ):
         file = read_settings(path)
         file_values = file.values
+        notes += file.notes
         if path == here != own and not config:
             file_values, untrusted = _trusted(file_values, values)
             notes += [

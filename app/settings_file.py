@@ -27,6 +27,7 @@ from longtable.app.settings_tables import (
 from longtable.base.context import shown
 from longtable.base.errors import ConfigError
 from longtable.base.redaction import redacted
+from longtable.memory.policy import CompactionPolicy
 
 FILE = "longtable.toml"
 MOST_BYTES = 65_536
@@ -73,6 +74,8 @@ class SettingsFile:
     path: Path
     values: Values
     lines: Mapping[Place, int]
+    notes: tuple[str, ...] = ()
+    """Settings of earlier versions that were left out."""
 
     def where(self, place: Place) -> str:
         """Return file and line of a place, or of the table around it."""
@@ -122,8 +125,23 @@ def read_settings(path: Path) -> SettingsFile:
 
     for place, value in entries:
         _refuse_secret(place, value, where)
-    return dataclasses.replace(
-        file, values=check(values, where, strict=True, folder=path.absolute().parent)
+    notes = _without_idle(values, where)
+    checked = check(values, where, strict=True, folder=path.absolute().parent)
+    return dataclasses.replace(file, values=checked, notes=notes)
+
+
+def _without_idle(values: dict[str, Any], where: Callable[[Place], str]) -> tuple[str, ...]:
+    """Take out settings of earlier versions that have no effect any more; return a note on each."""
+    table = values.get("compaction")
+    if not isinstance(table, dict):
+        return ()
+    idle = [name for name in CompactionPolicy.WITHOUT_EFFECT if name in table]
+    for name in idle:
+        del table[name]
+    return tuple(
+        f"{where(('compaction', name))} has no effect any more:"
+        f" {CompactionPolicy.WITHOUT_EFFECT[name]}"
+        for name in idle
     )
 
 

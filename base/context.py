@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -45,6 +46,10 @@ MOST_OWNER = 200
 OWNER_RULE = f"1 to {MOST_OWNER} printable characters without blanks at the ends"
 
 
+class SettingWarning(UserWarning):
+    """A setting of an earlier version was read and has no effect any more."""
+
+
 class _Signature:
     """The parameters of a class's `__init__`; `inspect` would take those of `__new__`."""
 
@@ -60,17 +65,24 @@ class _Kind(type):
 
 
 def _current(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values without fields of earlier versions. Raises `ConfigError` for one that would
-    have changed something.
+    """Return the values without fields of earlier versions. Warns of one that has no effect any
+    more; raises `ConfigError` for one that needs another setting instead.
     """
     for name, value in values.items():
+        if name in kind.WITHOUT_EFFECT and value is not None:
+            warnings.warn(
+                f"{kind.__name__}.{name} has no effect any more: {kind.WITHOUT_EFFECT[name]}",
+                SettingWarning,
+                stacklevel=3,
+            )
         if name in kind.REPLACED and value not in (None, "", kind.OLD_DEFAULTS.get(name)):
             raise ConfigError(
                 f"{kind.__name__} has no field {name!r} any more: {kind.REPLACED[name]}"
             )
         if isinstance(value, str) and (advice := kind.GONE.get((name, value))):
             raise ConfigError(f"{kind.__name__}.{name}: {value} is gone: {advice}")
-    return {name: value for name, value in values.items() if name not in kind.REPLACED}
+    gone = {*kind.REPLACED, *kind.WITHOUT_EFFECT}
+    return {name: value for name, value in values.items() if name not in gone}
 
 
 class Settings(metaclass=_Kind):
@@ -83,6 +95,8 @@ class Settings(metaclass=_Kind):
 
     REPLACED: ClassVar[Mapping[str, str]] = {}
     """Fields of earlier versions, with what replaced each."""
+    WITHOUT_EFFECT: ClassVar[Mapping[str, str]] = {}
+    """Fields of earlier versions that are read and left out, with the reason: a warning says so."""
     OLD_DEFAULTS: ClassVar[Mapping[str, Any]] = {}
     """Their defaults, of those that had another than None."""
     GONE: ClassVar[Mapping[tuple[str, str], str]] = {}

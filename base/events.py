@@ -80,6 +80,8 @@ class ContextCompressed(TypedDict):
     that was not written.
     """
     ms: int
+    kind: NotRequired[Literal["results"]]
+    """Only results of tools shrank to their heads; `messages` counts them. No summary was made."""
     topics: NotRequired[dict[str, str]]
     """Titles, by id, of the topics that it filed messages into, or took excluded ones out of."""
     archive: NotRequired[str]

@@ -30,7 +30,7 @@ from longtable.graph.archive_files import archive_from
 from longtable.graph.changes import edited, writes_messages
 from longtable.graph.configure_call import call_configs
 from longtable.memory.archive import ids_in_archive
-from longtable.memory.compaction import Strategy
+from longtable.memory.compaction.compaction import Strategy
 from longtable.memory.policy import WINDOW, CompactionPolicy
 from longtable.memory.rolling import Rolling
 from longtable.memory.topic_strategy import Topics

@@ -23,9 +23,9 @@ from longtable.base.errors import (
 )
 from longtable.graph.thread_state import Update, Values
 from longtable.memory.call_config import BLOCK_TOKENS, CallConfig
-from longtable.memory.compaction import Job, needs_originals
-from longtable.memory.compaction_plan import plan_compaction
-from longtable.memory.merging import unmerged
+from longtable.memory.compaction.compaction import Job, needs_originals
+from longtable.memory.compaction.compaction_plan import plan_compaction
+from longtable.memory.compaction.merging import unmerged
 from longtable.memory.pins import Pin, holds_secret, make_pin
 from longtable.memory.rolling import split_input
 from longtable.memory.rounds import all_calls
@@ -91,7 +91,7 @@ def transcript(
 def undo(values: Values, context: Context) -> tuple[str | None, Update]:
     """Drop the newest compaction. Raises `UndoTooFarError`."""
     call_plan = call_plan_of(values, context)
-    record = call_plan.thread.live[0]
+    record = call_plan.thread.newest
     if record is None:
         return None, {}
     if "merged" in record:  # what stood before it is in the store

@@ -20,7 +20,7 @@ from longtable.base.errors import ConfigError, LongtableError, ThreadFormatError
 from longtable.graph.loading import is_sound
 from longtable.graph.transcripts import CHANNELS, REDUCING, ThreadRecord
 from longtable.memory.archive import decode_message, encode_message
-from longtable.memory.merging import merged_count
+from longtable.memory.compaction.merging import merged_count
 from longtable.memory.summary import language_of
 from longtable.memory.transcript_text import Draw, Drawing, to_html, to_markdown
 from longtable.nodes.model.call_plans import next_view

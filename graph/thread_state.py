@@ -21,7 +21,7 @@ from longtable.graph.guard import GuardedSaver
 from longtable.graph.loading import check_values, readable
 from longtable.graph.locks import locks_of
 from longtable.graph.persistence import Persistence, storage_errors
-from longtable.memory.merging import merged_count
+from longtable.memory.compaction.merging import merged_count
 from longtable.memory.thread import Compaction, Thread
 from longtable.nodes.approve import decisions_of
 from longtable.nodes.records.archive_store import read_compactions

@@ -23,7 +23,7 @@ from longtable.graph.loading import readable
 from longtable.graph.persistence import storage_errors
 from longtable.graph.thread_state import StoredThreads, is_pending, is_stored, state_owner
 from longtable.memory.archive import page
-from longtable.memory.merging import unmerged
+from longtable.memory.compaction.merging import unmerged
 from longtable.memory.search import Original
 from longtable.memory.spent import Spent, spent_of, spent_on
 from longtable.memory.stamps import EXCLUDED, marked, turn_number

@@ -86,7 +86,7 @@ class CallConfig:
     @property
     def summary_tokens(self) -> int:
         """Return the most tokens the lossy text of a memory may take."""
-        tokens = max(SUMMARY_FLOOR, self.share(self.policy.summary_share))
+        tokens = max(SUMMARY_FLOOR, self._memory_share(self.policy.summary_share))
         return tokens if self.window is None else min(tokens, int(self.window * WINDOW_SHARE))
 
     @property
@@ -104,32 +104,22 @@ class CallConfig:
     @property
     def ledger_tokens(self) -> int:
         """Return the most tokens the query ledger may take."""
-        return self.share(self.policy.ledger_share)
+        return self._memory_share(self.policy.ledger_share)
 
     @property
     def least_memory(self) -> int:
         """Return the tokens that summary and ledger may always have together."""
-        least, trigger = self.share(MEMORY_SHARE), self.policy.trigger_tokens
-        return max(
-            SUMMARY_FLOOR,
-            (
-                least
-                if trigger is None
-                else min(least, int(trigger * MEMORY_SHARE / self.policy.threshold))
-            ),
-        )
+        return max(SUMMARY_FLOOR, self._memory_share(MEMORY_SHARE))
 
-    def memory_tokens(self, beside: int) -> int:
-        """Return the most tokens of summary and ledger beside so many tokens of pins and kept
-        rounds: what is left under the target.
+    def _memory_share(self, share: float) -> int:
+        """Return the tokens of a share of the limit; if the policy's own trigger in tokens is
+        lower, of the limit whose threshold that would be.
         """
-        room, trigger = (
-            self.share(self.policy.target) - self.around_tokens,
-            self.policy.trigger_tokens,
-        )
-        if trigger is not None:
-            room = min(room, int(trigger * self.policy.target / self.policy.threshold))
-        return max(self.least_memory, room - beside - BLOCK_TOKENS)
+        tokens = self.share(share)
+        trigger = self.policy.trigger_tokens
+        if trigger is None:
+            return tokens
+        return min(tokens, int(trigger * share / self.policy.threshold))
 
     @cached_property
     def around_tokens(self) -> int:

@@ -24,21 +24,17 @@ AtLeastOne = Annotated[int, Field(ge=1, le=MOST)]
 
 @dataclass(frozen=True, kw_only=True)
 class CompactionPolicy(Settings):
-    """When to compact, what to keep, how small to get. Shares are of the model's limit, sizes in
-    tokens unless said.
+    """When to compact, what to keep, what a memory may take. Shares are of the model's limit, sizes
+    in tokens unless said.
     """
 
     threshold: Share = 0.6
     """Share of the limit at which compaction is due."""
-    target: Share = 0.3
-    """Share of the limit the view should have after compaction: memory shrinks to what the kept
-    rounds leave below it, at least to 5 %.
-    """
     reserve: Share = 0.15
     """Share of the limit kept free for the model's answer."""
     keep_rounds: AtLeastOne = 6
-    """Most of the newest rounds kept word for word: as many as leave room for three more like
-    them.
+    """Most of the newest rounds kept word for word: as many as leave room for three more, of the
+    mean size of the newest three with whole results.
     """
     keep_messages: Count = 0
     """Newest messages kept word for word at least, besides `keep_rounds`."""
@@ -77,6 +73,9 @@ class CompactionPolicy(Settings):
     holds more than this; None: never.
     """
 
+    WITHOUT_EFFECT: ClassVar = {
+        "target": "a memory has its shares of the limit (summary_share, pin_share, ledger_share)",
+    }
     REPLACED: ClassVar = {
         "min_new_messages": "a compaction always waits for 4 new messages",
         "clip_tool_chars": "the summariser always reads 800 characters of a tool result",
@@ -95,11 +94,6 @@ class CompactionPolicy(Settings):
     def __post_init__(self) -> None:
         """Check each field, and those that depend on one another."""
         super().__post_init__()
-        if self.target >= self.threshold:
-            raise ConfigError(
-                f"CompactionPolicy.target ({self.target}) must be under CompactionPolicy.threshold"
-                f" ({self.threshold})"
-            )
         if self.threshold + self.reserve > 1:
             raise ConfigError(
                 f"CompactionPolicy.threshold ({self.threshold}) and reserve ({self.reserve})"

@@ -11,7 +11,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from longtable.base.errors import ModelContextOverflowError
 from longtable.memory import summary as text
-from longtable.memory.compaction import ROLLING, Attempts, Draft, Job, Request
+from longtable.memory.compaction.compaction import ROLLING, Attempts, Draft, Job, Request
 from longtable.memory.model_summary import (
     Sources,
     checked,

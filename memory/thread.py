@@ -171,6 +171,11 @@ class Compaction(TypedDict):
 BY_CODE = "code"
 
 
+def is_results(record: Compaction) -> bool:
+    """Return whether a compaction wrote no memory: it only shrinks results of tools."""
+    return record.get("kind") == "results"
+
+
 def writer_of(record: Compaction) -> str:
     """Return who wrote a compaction: the name of a model, or "code"."""
     if record["method"] == "fallback":
@@ -303,23 +308,60 @@ class Thread:
 
     @cached_property
     def live(self) -> tuple[Compaction | None, int]:
-        """Return the newest compaction that applies, and the place of the first live message after
-        it.
+        """Return the newest compaction whose memory applies, and the place of the first live
+        message after it.
 
         One that was undone does not apply, nor one whose last message is neither live nor retired:
         an older does, or none.
         """
-        places = (
-            {message.id: i for i, message in enumerate(self.messages)} if self.compactions else {}
-        )
         for record in reversed(self.compactions):
-            if record["id"] in self.undone:
+            if is_results(record):
                 continue
-            if record["to_id"] in places:
-                return record, places[record["to_id"]] + 1
-            if record["count"] <= self.archived:
-                return record, 0
+            end = self._end_of(record)
+            if end is not None:
+                return record, end
         return None, 0
+
+    @cached_property
+    def live_results(self) -> tuple[Compaction | None, int]:
+        """Return the newest compaction of results that applies, and the place of the first live
+        message whose result it leaves whole.
+        """
+        for record in reversed(self.compactions):
+            if is_results(record):
+                end = self._end_of(record)
+                if end is not None:
+                    return record, end
+        return None, 0
+
+    @property
+    def newest(self) -> Compaction | None:
+        """Return the newest compaction that changes what a call is shown, None if there is none."""
+        memory, start = self.live
+        results, end = self.live_results
+        if results is None or end <= start:
+            return memory
+        order = [record["id"] for record in self.compactions]
+        if memory is None or order.index(results["id"]) > order.index(memory["id"]):
+            return results
+        return memory
+
+    def _end_of(self, record: Compaction) -> int | None:
+        """Return the place after the last message that a compaction covers, None if it does not
+        apply.
+        """
+        if record["id"] in self.undone:
+            return None
+        if record["to_id"] in self._places:
+            return self._places[record["to_id"]] + 1
+        return 0 if record["count"] <= self.archived else None
+
+    @cached_property
+    def _places(self) -> dict[str | None, int]:
+        """Return the places of the live messages by id; empty if nothing was compacted."""
+        if not self.compactions:
+            return {}
+        return {message.id: place for place, message in enumerate(self.messages)}
 
     @cached_property
     def chain(self) -> list[Compaction]:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from longtable.memory.artifacts import Count, Section, fit_artifact, join, merge_sections, sections
-from longtable.memory.compaction import Attempts, Draft, Job
+from longtable.memory.compaction.compaction import Attempts, Draft, Job
 from longtable.memory.pins import pins_in, without_pins
 from longtable.memory.policy import TOPICS
 from longtable.memory.search import fold
@@ -347,7 +347,7 @@ class Topics:
     name: str = TOPICS
 
     def attempts(self, job: Job) -> Attempts:
-        """See `longtable.memory.compaction.Strategy`."""
+        """See `longtable.memory.compaction.compaction.Strategy`."""
         call_config, count, before = (
             job.call_config,
             job.call_config.counter.text,

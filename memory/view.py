@@ -18,6 +18,7 @@ from longtable.memory.call_config import (
     CallConfig,
     Parts,
 )
+from longtable.memory.compaction.result_heads import shrunk
 from longtable.memory.policy import WINDOW
 from longtable.memory.rounds import is_users, pair_calls, split_groups, split_rounds, without_stale
 from longtable.memory.stamps import SUMMARY, marked
@@ -55,6 +56,10 @@ class CallPlan:
     call_config: CallConfig
     recalled: str = ""
     """Originals brought back for this call."""
+    results_end: int | None = None
+    """Place of the first live message whose result stays whole; None: as the thread's compactions
+    say. Another one asks what the view would be.
+    """
 
     @cached_property
     def memory(self) -> Memory:
@@ -68,10 +73,20 @@ class CallPlan:
         recent = without_stale(self.thread.messages[self.thread.live[1] :], self.thread.shown)
         if self.call_config.voice is not None:
             recent = as_heard(recent, self.call_config.voice)
+        recent = shrunk(recent, self.shrunk_numbers)
         paired = pair_calls(
             newest(recent, policy.keep_messages) if policy.strategy == WINDOW else recent
         )
         return with_reasoning(paired, self.call_config.reasoning)
+
+    @cached_property
+    def shrunk_numbers(self) -> dict[str | None, int]:
+        """Return the numbers, by id, of the live messages whose results a compaction shrank."""
+        start = self.thread.live[1]
+        end = self.thread.live_results[1] if self.results_end is None else self.results_end
+        first = self.thread.archived + start + 1
+        covered = self.thread.messages[start:end]
+        return {message.id: number for number, message in enumerate(covered, first)}
 
     @cached_property
     def parts(self) -> Parts:

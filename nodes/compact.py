@@ -35,7 +35,7 @@ from longtable.base.stored import Namespace, thread_namespace
 from longtable.memory.answers import split_reasoning
 from longtable.memory.archive import DAMAGED, page
 from longtable.memory.call_config import CallConfig
-from longtable.memory.compaction import (
+from longtable.memory.compaction.compaction import (
     ROLLING,
     TOO_LITTLE,
     Job,
@@ -46,11 +46,12 @@ from longtable.memory.compaction import (
     must_be_remade,
     needs_originals,
 )
-from longtable.memory.compaction_plan import CompactionPlan, When, plan_compaction
+from longtable.memory.compaction.compaction_plan import CompactionPlan, When, plan_compaction
+from longtable.memory.compaction.due import DueCompaction, due_compaction
 from longtable.memory.rolling import PIN_ROOM
 from longtable.memory.spent import SummaryCall, call_usage
 from longtable.memory.summary import Numbered
-from longtable.memory.thread import Compaction, writer_of
+from longtable.memory.thread import Compaction, is_results, writer_of
 from longtable.memory.view import CallPlan
 from longtable.nodes.estimate import CallPlans
 from longtable.nodes.model.caller import LOCKED_OUT, bounded, summary_settings
@@ -72,6 +73,7 @@ reach it, and two tags say so to LangGraph and to agent-chat-ui.
 """
 OTHER_ANSWERS = 4_096
 """Least that may be answered to a strategy other than "rolling", in tokens."""
+NOTHING = Reason(code="nothing_to_fold", message="there is nothing to compact")
 RECENT = 256
 """Records a process keeps, so that a compaction is made once also where there is no store."""
 
@@ -90,6 +92,8 @@ class Task:
     writer: Writer
     call_plan: CallPlan
     plan: CompactionPlan
+    results: Compaction | None
+    """The compaction of results that goes first."""
     turn: int
     thread_id: str
     from_originals: bool
@@ -136,8 +140,8 @@ class Compactor:
     ) -> Outcome | None:
         """Return the compaction's outcome, None when there was nothing to do."""
         task = await how.call(partial(self._task, state, runtime, when))
-        if task is None:
-            return None
+        if task is None or isinstance(task, Outcome):
+            return task
         store, key = runtime.store, ""
         try:  # without originals or store no memory is made: it might be made twice
             originals = await how.call(
@@ -154,8 +158,9 @@ class Compactor:
                 code="store_failed",
                 message=f"what was compacted before cannot be read: {type(error).__name__}",
             )
-            return Outcome(None, [reason], task.plan.tokens_before)
+            return Outcome(None, [reason], task.plan.tokens_before, results=task.results)
         outcome = Outcome(known, []) if known else await self._write(job, task, how)
+        outcome = replace(outcome, results=task.results)
         if outcome.record and not known:
             if store:
                 op = PutOp(task.namespace, key, cast("dict[str, Any]", outcome.record), False)
@@ -172,30 +177,43 @@ class Compactor:
 
     # -- inside ------------------------------------------------------------------------------------
 
-    def _task(self, state: State, runtime: Runtime[Context], when: When) -> Task | None:
+    def _task(self, state: State, runtime: Runtime[Context], when: When) -> Task | Outcome | None:
+        """Return what a summary is to be made of; the outcome itself if only results shrink."""
         call_plan = self.plans.of(state, runtime, shared=True)
-        plan = (
-            plan_ahead(call_plan, failed_at(turn_of(state)))
-            if when == "ahead"
-            else plan_compaction(call_plan, when)
-        )
-        if plan is None and when == "due":
+        results: Compaction | None = None
+        plan: CompactionPlan | None = None
+        if when == "due":
             # A voice may hear more than all have room for: its colleagues' names, and their
             # queries.
-            call_plan = self.plans.of(state, runtime)
-            plan = plan_compaction(call_plan)
+            due = self._due(state, call_plan) or self._due(state, self.plans.of(state, runtime))
+            if due is None:
+                return None
+            results = due.results
+            plan = due.plan
+            call_plan = due.call_plan
+        elif when == "ahead":
+            plan = plan_ahead(call_plan, failed_at(turn_of(state)))
+        else:
+            plan = plan_compaction(call_plan, when)
         if plan is None:
-            return None
+            return Outcome(None, [], results=results) if results else None
         choice = (state.get("brief") or {}).get("choice", "")
         return Task(
             writer=self.writers.get(choice, self.writers[""]),
             call_plan=call_plan,
             plan=plan,
+            results=results,
             turn=turn_of(state).get("number", 0),
             thread_id=thread_id_of(runtime) or NO_THREAD,
             from_originals=needs_originals(call_plan.thread, call_plan.call_config),
             context=runtime.context or Context(),
         )
+
+    def _due(self, state: State, call_plan: CallPlan) -> DueCompaction | None:
+        turn = turn_of(state)
+        now = self.clock().isoformat(timespec="seconds")
+        number = turn.get("number", 0)
+        return due_compaction(call_plan, failed_at(turn), turn=number, time=now)
 
     def _job(self, task: Task, originals: Sequence[Numbered] | None) -> Job:
         call_config = task.call_plan.call_config
@@ -309,31 +327,30 @@ def compaction_update(
 ) -> Update:
     """Tell what became of a compaction and return the update it makes."""
     turn = turn_of(state)
-    nothing = Reason(code="nothing_to_fold", message="there is nothing to compact")
-    outcome = outcome or Outcome(None, [nothing])
-    # A voice may be shown more than the view that serves all: counted from there, the same would be
-    # tried for ever.
-    whole = (
-        state.get("usage", {}).get("total", 0)
-        if turn.get("voice") and turn.get("status") in UNDER_WAY
-        else 0
-    )
-    tokens = max(outcome.tokens, whole)
-    record = outcome.record
-    if record is None:
-        skipped = ContextCompactionSkipped(
-            type="context_compaction_skipped", reasons=outcome.reasons
+    outcome = outcome or Outcome(None, [NOTHING])
+    made = [record for record in (outcome.results, outcome.record) if record]
+    for record in made:
+        own = outcome if record is outcome.record else Outcome(record, [])
+        runtime.stream_writer(_compressed(own, record, started, ahead=ahead))
+    if outcome.record is None and (outcome.reasons or not made):
+        runtime.stream_writer(_skipped(outcome))
+        waits = _waits(state, outcome)
+        return (
+            {"compactions": made, "turn": {**turn, **waits}}
+            if made
+            else {"turn": {**turn, **waits}}
         )
-        if outcome.calls:
-            skipped |= {
-                "input": sum(call["input"] for call in outcome.calls),
-                "output": sum(call["output"] for call in outcome.calls),
-            }
-        runtime.stream_writer(skipped)
-        waits: Turn = {"skipped": tokens}
-        if not any(reason["code"] in (TOO_LITTLE, nothing["code"]) for reason in outcome.reasons):
-            waits = {"breaker": tokens or turn.get("breaker")}
-        return {"turn": {**turn, **waits}}
+    record = made[-1]
+    if record["pins"] or record.get("ended"):
+        runtime.stream_writer(pins_changed(record["pins"], record.get("ended", ())))
+    return {"compactions": made, "turn": {**turn, "breaker": None}}
+
+
+def _compressed(
+    outcome: Outcome, record: Compaction, started: float, *, ahead: bool
+) -> ContextCompressed:
+    """Return the event of a compaction."""
+    spent = record.get("spent", ())
     event = ContextCompressed(
         type="context_compressed",
         id=record["id"],
@@ -344,20 +361,44 @@ def compaction_update(
         method=record["method"],
         writer=writer_of(record),
         why_by_code=record.get("why_by_code", ""),
-        input=sum(call["input"] for call in record.get("spent", ())),
-        output=sum(call["output"] for call in record.get("spent", ())),
+        input=sum(call["input"] for call in spent),
+        output=sum(call["output"] for call in spent),
         coverage=record["coverage"],
         rebuilt=record["rebuilt"],
         ahead=ahead,
         reasons=outcome.reasons,
         ms=round((time.perf_counter() - started) * 1000),
     )
+    if is_results(record):
+        event["kind"] = "results"
     if topics := (record.get("kept") or {}).get("topics"):
         event["topics"] = {topic["id"]: topic["title"] for topic in topics}
-    runtime.stream_writer({**event, "archive": outcome.archive} if outcome.archive else event)
-    if record["pins"] or record.get("ended"):
-        runtime.stream_writer(pins_changed(record["pins"], record.get("ended", ())))
-    return {"compactions": [record], "turn": {**turn, "breaker": None}}
+    if outcome.archive:
+        event["archive"] = outcome.archive
+    return event
+
+
+def _skipped(outcome: Outcome) -> ContextCompactionSkipped:
+    """Return the event of a compaction that was due and did not happen."""
+    event = ContextCompactionSkipped(type="context_compaction_skipped", reasons=outcome.reasons)
+    if outcome.calls:
+        event["input"] = sum(call["input"] for call in outcome.calls)
+        event["output"] = sum(call["output"] for call in outcome.calls)
+    return event
+
+
+def _waits(state: State, outcome: Outcome) -> Turn:
+    """Return the fields of a turn that say from which size on a compaction is tried again."""
+    turn = turn_of(state)
+    # A voice may be shown more than the view that serves all: counted from there, the same would be
+    # tried for ever.
+    of_voice = turn.get("voice") and turn.get("status") in UNDER_WAY
+    whole = state.get("usage", {}).get("total", 0) if of_voice else 0
+    tokens = max(outcome.tokens, whole)
+    waits: Turn = {"skipped": tokens}
+    if not any(reason["code"] in (TOO_LITTLE, NOTHING["code"]) for reason in outcome.reasons):
+        waits = {"breaker": tokens or turn.get("breaker")}
+    return waits
 
 
 def _why_by_code(has_model: bool, reasons: Sequence[Reason]) -> str:

@@ -14,7 +14,7 @@ from longtable.base.concurrency import BoundedCache
 from longtable.base.context import Context
 from longtable.base.events import ContextUsage, TeamTurn, UsageFigures, UsageParts
 from longtable.memory.call_config import CallConfig
-from longtable.memory.compaction_plan import plan_compaction
+from longtable.memory.compaction.due import due_compaction
 from longtable.memory.stamps import STEERED
 from longtable.memory.view import CallPlan, View
 from longtable.nodes.ingest import stamp
@@ -154,8 +154,7 @@ class Estimate:
         """Count the next call."""
         turn, call_plan = turn_of(state), self.plans.of(state, runtime)
         call_config = call_plan.call_config
-        plan = plan_compaction(call_plan)
-        due = plan is not None and not plan.waits(failed_at(turn))
+        due = due_compaction(call_plan, failed_at(turn)) is not None
         figures = usage_figures(
             View(call_plan.messages, call_plan.parts) if due else call_plan.view, call_config
         )

@@ -18,8 +18,8 @@ from longtable.base.errors import Reason
 from longtable.base.events import ContextCompactionSkipped, MessagesRetired
 from longtable.base.stored import thread_namespace
 from longtable.memory.archive import key_of, to_item
-from longtable.memory.compaction import Outcome
-from longtable.memory.merging import Merge, merge_of
+from longtable.memory.compaction.compaction import Outcome
+from longtable.memory.compaction.merging import Merge, merge_of
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.search import Original
 from longtable.memory.thread import Thread

@@ -29,7 +29,7 @@ class Ceilings:
 
 CEILINGS = {
     "base": Ceilings(34.3, 0.0, 0, 1, 0, 14),
-    "memory": Ceilings(22.0, 28.9, 2, 11, 2, 30),
+    "memory": Ceilings(18.9, 26.9, 2, 11, 1, 27),
     "tools": Ceilings(18.1, 16.1, 20, 25, 13, 14),
     "analyst": Ceilings(10.5, 17.2, 0, 7, 13, None),
     "nodes": Ceilings(23.0, 6.6, 0, 8, 4, 14),

@@ -11,13 +11,14 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from typing_extensions import TypedDict
 
 from benchmarks.memories.models import ENCODING, Answerer, Character, Summariser, look_up_tool
 from benchmarks.memories.talks import Said, answer
-from longtable.graph import Context, Database, build_graph
+from longtable.graph import CompactionPolicy, Context, Database, build_graph
 from longtable.graph.persistence import Persistence
 from longtable.memory.thread import Compaction
 from longtable.memory.tokens import counter
@@ -48,6 +49,8 @@ class Setting:
     language: str = "en"
     database: Database | None = None
     """longtable's alone: its own tool then answers the questions over tables."""
+    fakes: "Fakes | None" = None
+    """The models and the tool, None: those of the talks."""
 
     @property
     def threshold(self) -> int:
@@ -64,14 +67,19 @@ class Setting:
 class Fakes:
     """The two models of one thread."""
 
-    answerer: Answerer
-    summariser: Summariser
+    answerer: Any
+    """A chat model that keeps the messages of each call in `sent`."""
+    summariser: Any
+    """A chat model that keeps the tokens of each call's input in `inputs`."""
     log: list[str]
     """Their calls, in order."""
+    tool: BaseTool
 
     @classmethod
     def of(cls, setting: Setting) -> "Fakes":
-        """Return fresh ones."""
+        """Return the setting's own, or fresh ones."""
+        if setting.fakes is not None:
+            return setting.fakes
         log: list[str] = []
         answerer = Answerer(log=log, tool="run_sql" if setting.database else "look_up")
         summariser = Summariser(
@@ -82,7 +90,7 @@ class Fakes:
             language=setting.language,
             log=log,
         )
-        return cls(answerer, summariser, log)
+        return cls(answerer, summariser, log, look_up_tool())
 
 
 class System(Protocol):
@@ -112,7 +120,12 @@ class Longtable:
     """longtable through its graph, with its default policy; `by_code`: without a summariser."""
 
     def __init__(
-        self, setting: Setting, persistence: Persistence, *, by_code: bool = False
+        self,
+        setting: Setting,
+        persistence: Persistence,
+        *,
+        by_code: bool = False,
+        ahead: bool = True,
     ) -> None:
         self.fakes = Fakes.of(setting)
         self.context = Context(
@@ -124,8 +137,9 @@ class Longtable:
             graph = build_graph(
                 model=self.fakes.answerer,
                 database=setting.database,
-                tools=[] if setting.database else [look_up_tool()],
+                tools=[] if setting.database else [self.fakes.tool],
                 summarizer=False if by_code else self.fakes.summariser,
+                policy=CompactionPolicy(ahead=ahead),
             )
             self.app = graph.compile(checkpointer=persistence.checkpointer, store=persistence.store)
 
@@ -145,8 +159,9 @@ class Longtable:
         return len(self.records())
 
     def records(self) -> list[Compaction]:
-        """Return what the thread keeps of each compaction."""
-        return self._values().get("compactions") or []
+        """Return what the thread keeps of each compaction that made a memory."""
+        records = self._values().get("compactions") or []
+        return [record for record in records if record.get("kind") != "results"]
 
     def kept_rounds(self) -> list[BaseMessage]:
         """Return the messages that the newest compaction left word for word."""
@@ -181,7 +196,7 @@ class LangChain:
         )
         self.app: Any = create_agent(
             self.fakes.answerer,
-            [look_up_tool()],
+            [self.fakes.tool],
             system_prompt=SYSTEM,
             middleware=[self.middleware],
             checkpointer=persistence.checkpointer,
@@ -235,7 +250,7 @@ class LangMem:
         graph = StateGraph(LangMemState)
         graph.add_node("summarize", self.node)
         graph.add_node("respond", self._respond)
-        graph.add_node("tools", ToolNode([look_up_tool()]))
+        graph.add_node("tools", ToolNode([self.fakes.tool]))
         graph.add_edge(START, "summarize")
         graph.add_edge("summarize", "respond")
         graph.add_conditional_edges("respond", tools_condition)

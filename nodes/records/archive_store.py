@@ -14,8 +14,8 @@ from langgraph.store.memory import InMemoryStore
 from longtable.base.errors import ArchiveGapError, LongtableError, Reason
 from longtable.base.stored import Namespace, thread_namespace
 from longtable.memory.archive import BATCH, key_of, key_of_id, put_all, to_item
-from longtable.memory.compaction import Job, Outcome
-from longtable.memory.merging import Merge
+from longtable.memory.compaction.compaction import Job, Outcome
+from longtable.memory.compaction.merging import Merge
 from longtable.memory.search import Original
 from longtable.memory.thread import Compaction
 

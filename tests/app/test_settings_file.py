@@ -209,7 +209,7 @@ BAD: list[tuple[str | bytes, str]] = [
         "line 3: this is not TOML .*the file has it twice, keep one",
     ),
     (
-        "[compaction]\ntarget = 0.2\n[compaction]\nkeep_rounds = 2\n",
+        "[compaction]\nthreshold = 0.5\n[compaction]\nkeep_rounds = 2\n",
         "line 3: this is not TOML .*the file has it twice, keep one",
     ),
     (
@@ -220,8 +220,8 @@ BAD: list[tuple[str | bytes, str]] = [
         ),
     ),
     (
-        "# x\n[compaction]\ntarget = 0.7\n",
-        "line 2: compaction: CompactionPolicy.target .* must be under",
+        "# x\n[compaction]\nreserve = 0.7\n",
+        "line 2: compaction: CompactionPolicy.threshold .* and reserve .* together must not pass 1",
     ),
     (
         "[limits]\nmax_model_calls = 0\n",
@@ -506,15 +506,25 @@ def test_a_limit_that_you_set_is_raised_by_no_file_that_is_only_found(
         assert len(settings.notes) == (not lower)
 
 
+def test_a_setting_without_effect_is_read_with_a_note(home: Path) -> None:
+    file = write(home / "here/longtable.toml", "[compaction]\nkeep_rounds = 3\ntarget = 0.2\n")
+    settings = load(file)
+    assert settings.notes == (
+        "longtable.toml, line 3: compaction.target has no effect any more: a memory has its shares"
+        " of the limit (summary_share, pin_share, ledger_share)",
+    )
+    assert settings.compaction.policy() == CompactionPolicy(keep_rounds=3)
+
+
 def test_a_mistake_that_two_files_make_together_names_both(home: Path) -> None:
     own = write(
         home / "me/.config/longtable/longtable.toml",
-        "[compaction]\nthreshold = 0.25\ntarget = 0.2\n",
+        "[compaction]\nthreshold = 0.8\nreserve = 0.1\n",
     )
-    write(home / "here/longtable.toml", "\n[compaction]\ntarget = 0.3\n")
+    write(home / "here/longtable.toml", "\n[compaction]\nreserve = 0.3\n")
     with pytest.raises(
         ConfigError,
-        match=f"^{own}, line 2 and longtable.toml, line 3: compaction: CompactionPolicy.target",
+        match=f"^{own}, line 2 and longtable.toml, line 3: compaction: CompactionPolicy.threshold",
     ):
         load_settings(environment={})
 

@@ -324,10 +324,10 @@ def test_compacting_now_compacts_under_the_threshold_and_changes_no_turn() -> No
     fold = conversation.compact()
     assert fold is not None
     assert fold["type"] == "context_compressed"
-    assert fold["messages"] == 8
+    assert fold["messages"] == 12
     assert conversation.history() == history
     assert not conversation.pending()
-    assert len(conversation.view()) == 1 + 10
+    assert len(conversation.view()) == 1 + 6
     assert conversation.compact() is None
     assert conversation.ask("and on").turn == 10
 
@@ -339,7 +339,7 @@ def test_compacting_now_works_async() -> None:
             await conversation.aask(f"q{n} " + "w " * 82)
         fold = await conversation.acompact()
         assert fold is not None
-        assert len(await conversation.aview()) == 1 + 10
+        assert len(await conversation.aview()) == 1 + 6
         assert not await conversation.apending()
 
     asyncio.run(run())
@@ -372,9 +372,7 @@ def test_next_view_is_pure_and_public() -> None:
 
 def test_the_policy_is_the_callers() -> None:
     conversation = thread(
-        policy=CompactionPolicy(
-            keep_rounds=2, min_messages=4, threshold=0.4, target=0.2, ahead=False
-        )
+        policy=CompactionPolicy(keep_rounds=2, min_messages=4, threshold=0.4, ahead=False)
     )
     events = talk(conversation, 12)
     folds = of_type(events, "context_compressed")

@@ -61,7 +61,11 @@ FAULTS: dict[str, tuple[Say, str, set[str]]] = {
         {"summariser_failed"},
     ),
     "returns nothing": (lambda _: AIMessage(""), "fallback", {"empty"}),
-    "returns its input": (lambda sent: AIMessage(sent[-1].text), "fallback", {"empty"}),
+    "returns the messages": (
+        lambda sent: AIMessage(sent[-1].text.partition("<messages>")[2]),
+        "fallback",
+        {"empty"},
+    ),
     "returns more": (
         lambda _: AIMessage("## Constraints\n" + "- nothing of weight\n" * 3_000),
         "model",

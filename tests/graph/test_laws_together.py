@@ -27,8 +27,8 @@ from longtable.graph import (
     build_graph,
     next_view,
 )
-from longtable.memory import merging
-from longtable.memory.merging import merged_count, unmerged
+from longtable.memory.compaction import merging
+from longtable.memory.compaction.merging import merged_count, unmerged
 from longtable.memory.summary import harmless
 from longtable.memory.tokens import counter
 from longtable.memory.view import PASSED_ID

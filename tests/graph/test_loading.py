@@ -177,7 +177,7 @@ def test_every_channel_of_a_long_thread_was_stored_whole_not_long_ago(tmp_path: 
     turns = 2 * REFRESH_TURNS + 6
     model = script(*(f"answer {n}" for n in range(turns)))
     with open_persistence(f"sqlite:///{tmp_path / 'chat.db'}") as kept:
-        app = build_graph(model=model, policy=CompactionPolicy(threshold=0.4, target=0.2)).compile(
+        app = build_graph(model=model, policy=CompactionPolicy(threshold=0.4)).compile(
             checkpointer=kept.checkpointer, store=kept.store
         )
         conversation = Conversation(app, "long", context=Context(model_limit=4_000))
@@ -236,7 +236,7 @@ def test_the_history_of_a_thread_is_what_langgraph_reads_and_few_checkpoints_are
 ) -> None:
     channels, path = ["messages", "brief", "compactions", "learned", "edits"], tmp_path / "chat.db"
     with open_persistence(f"sqlite:///{path}") as kept:
-        policy = CompactionPolicy(threshold=0.4, target=0.2)
+        policy = CompactionPolicy(threshold=0.4)
         app = build_graph(model=script(*(f"answer {n}" for n in range(90))), policy=policy).compile(
             checkpointer=kept.checkpointer, store=kept.store
         )

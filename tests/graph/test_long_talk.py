@@ -19,7 +19,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from longtable.analyst.model import BuiltInAnalyst
 from longtable.app.demo import ensure_demo
 from longtable.graph import Context, Conversation, Database, build_graph, open_persistence
-from longtable.memory.merging import merged_count
+from longtable.memory.compaction.merging import merged_count
 from tests.memory.test_rounds import assert_paired
 from tests.support.flights_talk import TALK, answers, figures
 

@@ -21,7 +21,7 @@ from longtable.graph.persistence import Persistence
 from longtable.graph.thread_state import StoredThreads
 from longtable.graph.threads import delete_thread, import_thread
 from longtable.graph.transcripts import load_thread
-from longtable.memory.merging import KEEP, MERGE_AT, merge_of, merged_count, unmerged
+from longtable.memory.compaction.merging import KEEP, MERGE_AT, merge_of, merged_count, unmerged
 from longtable.memory.thread import Compaction
 from longtable.nodes.model.call_plans import call_config_of
 from longtable.nodes.records.archive_store import read_compactions, retire_compactions

@@ -10,7 +10,7 @@ from langgraph.store.memory import InMemoryStore
 
 from longtable.base.errors import ContextTooLargeError, EmptyMessageError
 from longtable.graph import CompactionPolicy, Conversation
-from longtable.memory.compaction import Attempts, Job
+from longtable.memory.compaction.compaction import Attempts, Job
 from longtable.memory.summary import findings_in
 from longtable.memory.tokens import counter
 from tests.support.models import ScriptedModel

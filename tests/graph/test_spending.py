@@ -22,7 +22,7 @@ from longtable.graph import (
     open_persistence,
 )
 from longtable.graph.reports import ausage_of_threads, usage_of_threads
-from longtable.memory.merging import MERGE_AT
+from longtable.memory.compaction.merging import MERGE_AT
 from longtable.memory.spent import Spent, added, reported, spent_of
 from longtable.memory.stamps import marked
 from longtable.memory.tokens import counter

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from longtable.memory.gate import Candidate, objections, pairs_valid
+from longtable.memory.compaction.gate import Candidate, objections, pairs_valid
 
 GOOD = Candidate(
     summary="## Facts and findings\n- x",

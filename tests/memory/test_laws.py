@@ -15,8 +15,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from longtable.base.errors import ModelContextOverflowError
 from longtable.memory import policy as presets
 from longtable.memory.call_config import CallConfig
-from longtable.memory.compaction import Request
-from longtable.memory.gate import pairs_valid
+from longtable.memory.compaction.compaction import Request
+from longtable.memory.compaction.gate import pairs_valid
 from longtable.memory.pins import current_pins, make_pin
 from longtable.memory.stamps import is_recalled, marked
 from longtable.memory.summary import CLIP_TOOL_CHARS, HEADINGS, cited_numbers

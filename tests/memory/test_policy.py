@@ -5,6 +5,7 @@ import inspect
 
 import pytest
 
+from longtable.base.context import SettingWarning
 from longtable.base.errors import ConfigError
 from longtable.memory import policy as presets
 from longtable.memory.policy import CompactionPolicy
@@ -12,9 +13,8 @@ from longtable.memory.policy import CompactionPolicy
 
 def test_the_defaults_are_those_of_the_design() -> None:
     policy = CompactionPolicy()
-    assert (policy.threshold, policy.target, policy.keep_rounds, policy.min_messages) == (
+    assert (policy.threshold, policy.keep_rounds, policy.min_messages) == (
         0.6,
-        0.3,
         6,
         10,
     )
@@ -29,7 +29,6 @@ def test_the_defaults_are_those_of_the_design() -> None:
         ("threshold", 0, "must be a number between 0 and 1, found 0"),
         ("threshold", 1.2, "must be a number between 0 and 1, found 1.2"),
         ("threshold", float("nan"), "must be a number between 0 and 1, found nan"),
-        ("target", 0.7, r"\(0.7\) must be under CompactionPolicy.threshold \(0.6\)"),
         ("keep_rounds", 0, "must be a whole number from 1 to 1,000,000,000, found 0"),
         ("keep_rounds", 2.5, "must be a whole number from 1 to 1,000,000,000, found 2.5"),
         ("keep_rounds", True, "must be a whole number from 1 to 1,000,000,000, found True"),
@@ -56,6 +55,13 @@ def test_threshold_and_reserve_leave_room_for_each_other() -> None:
         CompactionPolicy(reserve=0.5)
 
 
+@pytest.mark.parametrize("field", CompactionPolicy.WITHOUT_EFFECT)
+def test_a_field_without_effect_is_read_with_a_note(field: str) -> None:
+    with pytest.warns(SettingWarning, match=f"CompactionPolicy.{field} has no effect any more"):
+        policy = CompactionPolicy(**{field: 0.2})  # type: ignore[arg-type]  # of an earlier version
+    assert policy == CompactionPolicy()
+
+
 @pytest.mark.parametrize("field", CompactionPolicy.REPLACED)
 def test_a_field_of_an_earlier_version_is_refused_with_what_replaced_it(field: str) -> None:
     with pytest.raises(
@@ -71,7 +77,7 @@ def test_a_stored_policy_is_read_whatever_fields_its_version_had() -> None:
     policy = CompactionPolicy(keep_rounds=3)
     assert (
         CompactionPolicy.from_json(
-            {**policy.as_json(), "of_a_later_version": 1, "min_new_messages": 4}
+            {**policy.as_json(), "of_a_later_version": 1, "target": 0.2, "min_new_messages": 4}
         )
         == policy
     )

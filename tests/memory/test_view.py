@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from longtable.memory.call_config import CallConfig, Parts
-from longtable.memory.compaction_plan import CompactionPlan, When
-from longtable.memory.compaction_plan import plan_compaction as fold_of
+from longtable.memory.compaction.compaction_plan import CompactionPlan, When
+from longtable.memory.compaction.compaction_plan import plan_compaction as fold_of
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.rounds import split_rounds
 from longtable.memory.thread import REFUSED, Compaction, Edit, Thread
@@ -314,6 +314,6 @@ def test_a_ceiling_lowers_what_a_view_may_have(ceiling: int) -> None:
         system="s", tool_tokens=0, limit=10_000, encoding="o200k_base", ceiling=ceiling
     )
     assert limits.threshold_tokens == ceiling
-    assert limits.share(limits.policy.target) == ceiling // 2
+    assert limits.share(limits.policy.threshold / 2) == ceiling // 2
     view = build_view(talk(30, words=60), [], limits)
     assert view.parts.total <= limits.threshold_tokens

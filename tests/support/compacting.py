@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
 from longtable.base.context import Context
 from longtable.base.errors import InputError
 from longtable.memory.call_config import CallConfig
-from longtable.memory.compaction import (
+from longtable.memory.compaction.compaction import (
     Job,
     Outcome,
     Request,
@@ -19,12 +19,13 @@ from longtable.memory.compaction import (
     compaction_steps,
     needs_originals,
 )
-from longtable.memory.compaction_plan import When, plan_compaction
+from longtable.memory.compaction.compaction_plan import CompactionPlan, When, plan_compaction
+from longtable.memory.compaction.due import due_compaction
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.rolling import Rolling
 from longtable.memory.rounds import split_rounds
 from longtable.memory.stamps import turn_number
-from longtable.memory.thread import Thread
+from longtable.memory.thread import Compaction, Thread
 from longtable.memory.topic_strategy import Topics
 from longtable.memory.view import CallPlan, View, build_view
 from longtable.nodes.turns.input_checks import check_input
@@ -76,6 +77,8 @@ class Talk:
     outcomes: list[Outcome] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
     asked: list[list[Request]] = field(default_factory=list)
+    shrunk: int = 0
+    """Compactions of results alone."""
 
     def hear(self, history: Sequence[BaseMessage]) -> Iterator[Call]:
         """Add a history round by round and yield each model call; a round whose question ingest
@@ -109,7 +112,7 @@ class Talk:
         return Call(
             self.thread,
             build_view(CallPlan(self.thread, self.call_config)),
-            compacted=bool(outcome and outcome.record),
+            compacted=bool(outcome and (outcome.record or outcome.results)),
         )
 
     def compact(self, when: When) -> Outcome | None:
@@ -117,9 +120,21 @@ class Talk:
         call_plan = CallPlan(self.thread, self.call_config)
         if when == "ahead" and not self.call_config.policy.ahead:
             return None
-        plan = plan_compaction(call_plan, when)
-        if plan is None or (when != "asked" and plan.waits(self.breaker)):
-            return None
+        plan: CompactionPlan | None
+        if when == "due":
+            due = due_compaction(call_plan, self.breaker)
+            if due is None:
+                return None
+            plan = due.plan
+            if due.results:
+                self._append(due.results)
+            if plan is None:
+                self.shrunk += 1
+                return Outcome(None, [], results=due.results)
+        else:
+            plan = plan_compaction(call_plan, when)
+            if plan is None or (when == "ahead" and plan.waits(self.breaker)):
+                return None
         job = Job(
             strategy=self.call_config.policy.strategy,
             thread=self.thread,
@@ -133,14 +148,15 @@ class Talk:
         self.jobs.append(job)
         self.outcomes.append(outcome)
         if outcome.record:
-            self.thread = replace(
-                self.thread, compactions=[*self.thread.compactions, outcome.record]
-            )
+            self._append(outcome.record)
             self.breaker = None
         else:
             waits = all(reason["code"] != "too_little" for reason in outcome.reasons)
             self.breaker = (outcome.tokens if waits else 0) or self.breaker
         return outcome
+
+    def _append(self, record: Compaction) -> None:
+        self.thread = replace(self.thread, compactions=[*self.thread.compactions, record])
 
     def _drive(self, job: Job) -> Outcome:
         steps = compaction_steps(job, self.strategies[job.strategy])

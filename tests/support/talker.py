@@ -18,9 +18,8 @@ from longtable.graph import (
 )
 from tests.support.flights_talk import TALK
 
-# Sixty questions with their figures in memory: more than the default target leaves beside six
-# rounds.
-ROOMY = CompactionPolicy(target=0.59)
+# Sixty questions with their figures in memory: more than the default shares hold.
+ROOMY = CompactionPolicy(summary_share=0.3)
 
 
 def main(store: str, database: str, limit: int, first: int, last: int) -> None:

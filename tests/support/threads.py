@@ -13,7 +13,7 @@ from langgraph.store.memory import InMemoryStore
 from longtable.base.concurrency import SYNC, complete
 from longtable.graph import Context, Conversation, build_graph
 from longtable.graph.locks import locks_of
-from longtable.memory.compaction import Attempts, Draft, Job
+from longtable.memory.compaction.compaction import Attempts, Draft, Job
 from longtable.memory.rolling import Rolling
 from longtable.nodes.state import State
 from tests.support.models import ScriptedModel
@@ -47,7 +47,7 @@ class Hopeless(Rolling):
     name: str = "hopeless"
 
     def attempts(self, job: Job) -> Attempts:
-        """See `longtable.memory.compaction.Strategy`."""
+        """See `longtable.memory.compaction.compaction.Strategy`."""
         inner = super().attempts(job)
         with suppress(StopIteration):
             step = next(inner)

@@ -14,7 +14,7 @@ from longtable.memory.block import LEAST_LINE
 from longtable.memory.call_config import CallConfig
 from longtable.memory.pins import Pin, PinEnd
 from longtable.memory.policy import TOPICS
-from longtable.memory.thread import Compaction, Thread
+from longtable.memory.thread import Compaction, Thread, is_results
 from longtable.memory.topics import current, topics_of
 
 MERGE_AT = 24
@@ -46,28 +46,43 @@ def merge_of(thread: Thread, call_config: CallConfig) -> Merge | None:
     """
     if call_config.policy.retire_after is None or len(thread.compactions) < MERGE_AT:
         return None
-    if len(chain := thread.chain) <= KEEP:
+    return _merge_of_memories(thread, call_config) or _merge_of_results(thread)
+
+
+def _merge_of_memories(thread: Thread, call_config: CallConfig) -> Merge | None:
+    chain = thread.chain
+    if len(chain) <= KEEP:
         return None
     last = chain[-KEEP - 1]
-    old = thread.compactions[
-        : next(i for i, record in enumerate(thread.compactions) if record["id"] == last["id"]) + 1
-    ]
+    order = [record["id"] for record in thread.compactions]
+    old = thread.compactions[: order.index(last["id"]) + 1]
+    # Results that shrank stay so: what says up to where is merged by itself.
+    old = [record for record in old if not is_results(record)]
     retired = [record for record in old if "merged" not in record]
     # What a strategy of the user's own keeps in its records is not known here.
     if not retired or any(record.get("kept") and record["strategy"] != TOPICS for record in old):
         return None
-    first = 1 + sum(int(record.get("merged", 0)) for record in old)
-    return Merge(
-        first,
-        retired,
-        _merged(
-            thread,
-            chain[:-KEEP],
-            [record["id"] for record in old],
-            first - 1 + len(retired),
-            call_config,
-        ),
-    )
+    ids = [record["id"] for record in old]
+    count = merged_count(old) + len(retired)
+    record = _merged(thread, chain[:-KEEP], ids, count, call_config)
+    return Merge(1 + merged_count(thread.compactions), retired, record)
+
+
+def _merge_of_results(thread: Thread) -> Merge | None:
+    """Return the merge of the older compactions of results: of these the newest says all."""
+    old = [record for record in thread.compactions if is_results(record)][:-KEEP]
+    retired = [record for record in old if "merged" not in record]
+    if len(retired) < KEEP:
+        return None
+    newest: Compaction = {
+        **old[-1],
+        "previous": None,
+        "folded": sum(record["folded"] for record in old),
+        "folded_tokens": sum(record["folded_tokens"] for record in old),
+        "merged": merged_count(old) + len(retired),
+        "replaces": [record["id"] for record in old],
+    }
+    return Merge(1 + merged_count(thread.compactions), retired, newest)
 
 
 def _merged(

@@ -18,8 +18,8 @@ from langchain_core.messages import BaseMessage
 from longtable.base.errors import Reason
 from longtable.memory.block import pins_that_fit
 from longtable.memory.call_config import BLOCK_TOKENS, SUMMARY_FLOOR, CallConfig
-from longtable.memory.compaction_plan import CompactionPlan
-from longtable.memory.gate import Candidate, objections, pairs_valid
+from longtable.memory.compaction.compaction_plan import CompactionPlan
+from longtable.memory.compaction.gate import Candidate, objections, pairs_valid
 from longtable.memory.ledger import ledger_lines
 from longtable.memory.pins import (
     IN_PASSING,
@@ -86,6 +86,8 @@ class Outcome:
     """Key of the file that what was compacted was written to."""
     calls: Sequence[SummaryCall] = ()
     """What the summariser's calls took, also where their text was refused."""
+    results: Compaction | None = None
+    """The compaction of results that came before, or alone."""
 
 
 Attempts = Generator["Request | Draft", "str | Exception | list[Reason] | None", None]
