@@ -35,6 +35,7 @@ LASTING = (
     "(?:keep|bear) in mind(?! (?:when|how|what|why))",
     "remember (?:that|to|this)",
     "(?:don'?t|do not|never) ever",
+    r"by (?:\S+ ){1,4}(?:i|we) mean",
 )
 """Said in any sentence that asks nothing."""
 LASTING_CHINESE = (
@@ -57,6 +58,7 @@ LASTING_CHINESE = (
     "(?:无论|不管|不论).{1,20}都",
     "(?:整个|本次)(?:会话|对话|项目|分析)",
     "[绝永]不|千万不",
+    "我们?说的.{1,15}指",
 )
 ALL_ANSWERS = (
     "(?:^|[,;:] |(?:you|please|must|should|shall|and|but|or|to|also) )(?:always|never)"
@@ -149,7 +151,7 @@ _WHATEVER = re.compile("(?:无论|不管|不论)[^，,。]*")
 _QUOTED = re.compile(r"[\"“][^\"”]*[\"”]|[「『][^」』]*[」』]|(?<!\w)'[^']*'(?!\w)")
 _CLAUSE = re.compile(r"[,;，；]")
 _END = re.compile(
-    r"[。！？；]+[”’」』\"')）]*|(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)[.!?;]+[\"'”’)\]]*(?=\s|$)|\n+(?!\s*[a-z])"
+    r"[。！？；]+[”’」』\"')）]*|(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)[.!?;…]+[\"'”’)\]]*(?=\s|$)|\n+(?!\s*[a-z])"
 )
 _FENCE = re.compile(r"```.*?(?:```|\Z)|^>.*$", re.DOTALL | re.MULTILINE)
 _LEAD = re.compile(r"\s*(?:[-*•·]+\s+|\(?\d{1,2}[.)、]\s*|#+\s+)?\s*")
