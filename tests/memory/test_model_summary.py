@@ -322,7 +322,7 @@ def test_two_hundred_facts_over_the_budget_lose_only_as_many_as_must_go() -> Non
 
 
 def test_room_is_filled_with_the_rounds_that_no_line_cites() -> None:
-    sections = [["- Canada has 1,204 orders [m4]"], [], [], [], []]
+    sections = [["- Canada has 1,204 orders, some 1.2k [m4]"], [], [], [], []]
     text = filled(sections, SOURCES, "en", 400, count)
     assert [finding.ids for finding in findings_in(text)] == ["m9", "m5-m6"]
     wide = filled(
