@@ -484,7 +484,7 @@ def _claim_of_round(round_: Sequence[Numbered]) -> _Claim:
     return replace(claim, cited=frozenset(number for number, _ in round_))
 
 
-def _held(claim: _Claim, others: Iterable[_Claim]) -> bool:
+def _held(claim: _Claim, others: Sequence[_Claim]) -> bool:
     """Return whether lines hold half of the figures of a claim, of one without figures half of its
     words, or say the same with one figure changed.
 
@@ -494,11 +494,13 @@ def _held(claim: _Claim, others: Iterable[_Claim]) -> bool:
         other for other in others if not other.cited or not claim.cited or other.cited & claim.cited
     ]
     if not claim.figures:
-        return any(2 * len(claim.words & other.words) >= len(claim.words) for other in near)
+        # Words alone that a line repeats, whatever it cites, say nothing about a message.
+        same = any(claim.words <= other.words for other in others)
+        return same or any(2 * len(claim.words & other.words) >= len(claim.words) for other in near)
     if any(_corrects(claim, other) for other in others):
         return True
-    same = [other.figures for other in near if claim.words & other.words or not claim.words]
-    return 2 * len(claim.figures.intersection(*[frozenset().union(*same)])) >= len(claim.figures)
+    known = [other.figures for other in near if claim.words & other.words or not claim.words]
+    return 2 * len(claim.figures.intersection(*[frozenset().union(*known)])) >= len(claim.figures)
 
 
 def _corrects(claim: _Claim, other: _Claim) -> bool:
@@ -508,11 +510,11 @@ def _corrects(claim: _Claim, other: _Claim) -> bool:
 
 
 def _is_worth(line: str) -> bool:
-    """Return whether a fact is carried on: it has a figure or a source, and is no note on what was
-    left out.
+    """Return whether a fact is carried on: it has a figure or cites a few messages, and is no note
+    on what was left out.
     """
     claim = _claim(line)
-    return not left_out_in(line) and bool(claim.figures or claim.cited)
+    return not left_out_in(line) and bool(claim.figures or 0 < len(claim.cited) <= MOST_CITED)
 
 
 # -- rules -----------------------------------------------------------------------------------------

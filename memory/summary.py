@@ -380,19 +380,8 @@ def _give_way(
             findings[i] = shrink(finding)
             total += cost(findings[i].line(language)) - costs[i]
             costs[i] = cost(findings[i].line(language))
-    # What a user states is in no database, so questions do not push it out: the kind with more
-    # tokens gives way.
-    stated = [_only_states(finding.question) for finding in findings]
-    kinds = [
-        [place for place, is_stated in enumerate(stated) if not is_stated],
-        [place for place, is_stated in enumerate(stated) if is_stated],
-    ]
-    while any(kinds) and total > budget:
-        oldest = max(kinds, key=lambda places: sum(costs[i] for i in places)).pop(0)
-        total -= costs[oldest]
-        costs[oldest] = 0
-    findings[:] = [finding for finding, tokens in zip(findings, costs, strict=True) if tokens]
-    dropped = costs.count(0)
+    dropped = _drop_oldest(findings, costs, total - budget)
+    total = sum(costs) + sum(cost(line) for section in lines for line in section)
     for section in lines:
         while section and total > budget:
             total -= cost(section.pop(0))
@@ -400,8 +389,30 @@ def _give_way(
     return dropped
 
 
+def _drop_oldest(findings: list[Finding], costs: list[int], excess: int) -> int:
+    """Drop the oldest findings in place until `excess` tokens are gone; return how many went.
+
+    What a user states is in no database, so questions do not push it out: the kind with more tokens
+    gives way.
+    """
+    places: dict[bool, list[int]] = {False: [], True: []}
+    for place, finding in enumerate(findings):
+        places[_only_states(finding.question)].append(place)
+    tokens = {kind: sum(costs[place] for place in places[kind]) for kind in places}
+    while excess > 0 and any(places.values()):
+        kind = tokens[True] > tokens[False]
+        oldest = places[kind].pop(0)
+        tokens[kind] -= costs[oldest]
+        excess -= costs[oldest]
+        costs[oldest] = 0
+    dropped = costs.count(0)
+    findings[:] = [finding for finding, left in zip(findings, costs, strict=True) if left]
+    return dropped
+
+
 STATED_CHARS = 160
 """Characters that what a user states has at least, however little room there is."""
+_FIGURE = re.compile(r"\d{2}")
 _LEAST_WORDS = re.compile(r"(?:\w+\W+){3}\w|(?:[\u3400-\u9fff]\W*){6}")
 
 
@@ -427,11 +438,27 @@ def _clip_message(message: str, chars: int) -> str:
     return f"{_clip(stated, max(chars, STATED_CHARS))} … {_clip(rest, chars)}"
 
 
+def _clip_answer(answer: str, chars: int) -> str:
+    """Return an answer clipped; of a long one the sentences with figures come first."""
+    parts = list(sentences_of(answer)) if len(answer) > chars else []
+    told = " ".join(part for part in parts if _FIGURE.search(part))
+    return _clip(told or answer, chars)
+
+
+def _without_thanks(finding: Finding) -> Finding:
+    """Return a finding without the answer if the user only stated something, and the answer holds
+    no figure.
+    """
+    if not _only_states(finding.question) or _FIGURE.search(finding.answer):
+        return finding
+    return Finding(finding.question, "", "", finding.ids)
+
+
 def _shrink_to(chars: int, *, sql: bool) -> Callable[[Finding], Finding]:
     def shrink(finding: Finding) -> Finding:
         return Finding(
             _clip_message(finding.question, chars),
-            _clip(finding.answer, chars),
+            _clip_answer(finding.answer, chars),
             finding.sql if sql else "",
             finding.ids,
         )
@@ -439,7 +466,12 @@ def _shrink_to(chars: int, *, sql: bool) -> Callable[[Finding], Finding]:
     return shrink
 
 
-_SHRINKS = (_shrink_to(300, sql=True), _shrink_to(120, sql=False), _shrink_to(60, sql=False))
+_SHRINKS = (
+    _shrink_to(300, sql=True),
+    _shrink_to(120, sql=False),
+    _without_thanks,
+    _shrink_to(60, sql=False),
+)
 
 
 _NOTES = [

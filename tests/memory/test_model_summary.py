@@ -449,7 +449,9 @@ def test_prose_that_cites_nothing_is_used_at_once_and_filled_up_with_the_lines_o
         facts = read_sections(outcome.record["summary"])[0]
         assert [line for line in facts if line in said] == said
         assert len(findings_in(outcome.record["summary"])) > 5
-    assert survival(0, lambda _: PROSE[language], 80, 5_000) >= survival(0, None, 80, 5_000)
+    by_code = survival(0, None, 80, 5_000)
+    one_fact = 1 / 80  # three sentences take its room
+    assert survival(0, lambda _: PROSE[language], 80, 5_000) >= by_code - one_fact - 1e-9
 
 
 def test_prose_about_nothing_that_was_said_is_asked_for_once_more_and_then_code_writes() -> None:
