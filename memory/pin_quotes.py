@@ -64,15 +64,15 @@ def find_quote(quote: str, messages: Sequence[BaseMessage]) -> tuple[BaseMessage
 
     Case, punctuation, marks and articles are set aside, and no word is cut in two. Whole sentences,
     for a quote that begins behind a "not" would say the contrary; of a very long one only the
-    quote. A single word must be the whole message.
+    quote. A single character is no quote.
     """
     words = words_of(quote)
     wanted = f" {' '.join(words)} "
-    for message in reversed(messages) if words else ():
+    for message in reversed(messages) if len("".join(words)) > 1 else ():
         text = str(message.text)
         spoken = words_of(text)
         at = f" {' '.join(spoken)} ".find(wanted)
-        if at >= 0 and (len(words) > 1 or spoken == words):
+        if at >= 0:
             before = len(f" {' '.join(spoken)} "[:at].split())
             return message, _whole_sentences(text, before, before + len(words))
     return None, ""
@@ -200,7 +200,8 @@ def _head(text: str) -> tuple[Kind | None, str]:
         return None, text
     rest = bare[match.end() :].strip(" *_#>】")
     name = re.sub(r"[(（].*", "", match[1]).casefold() or match[1].casefold()
-    kind = next((kind for kind, words in _HEADS if words.search(match[1].casefold())), None)
+    lowered = match[1].casefold()
+    kind: Kind | None = next((kind for kind, words in _HEADS if words.search(lowered)), None)
     marked = bool(_MARKED.match(text)) or bare[match.end(1) :].lstrip("*_】 ")[:1] in (":", "：")
     if text.lstrip().startswith("#"):
         return kind or "", rest
@@ -247,7 +248,8 @@ def _sources(
     found: list[tuple[BaseMessage, str]] = []
     for span in spans:
         source, quote = find_quote(span, messages)
-        if source is not None and all(quote not in other for _, other in found):
+        is_word = len(words_of(span)) == 1 < len(words_of(quote))
+        if source is not None and not is_word and all(quote not in other for _, other in found):
             found.append((source, quote))
     if found or line.kind not in ("pins", "rules"):
         return found
