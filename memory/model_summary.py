@@ -7,12 +7,15 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from longtable.memory import figures as reading
 from longtable.memory.artifacts import Count
 from longtable.memory.figures import Figure
+from longtable.memory.pin_net import LONG, asks, is_request
+from longtable.memory.pin_net import sentences as split_sentences
+from longtable.memory.pin_quotes import holds_words, likeness
 from longtable.memory.search import text_of, tokens_of
 from longtable.memory.summary import (
     CONSTRAINTS,
@@ -24,10 +27,13 @@ from longtable.memory.summary import (
     cited_numbers,
     facts_in,
     fallback_summary,
+    finding_of,
+    findings_in,
     join_sections,
     known_citations,
     left_out_in,
     numbered_rounds,
+    sections_of,
     without_citations,
 )
 from longtable.memory.topics import terms
@@ -91,10 +97,8 @@ MOST_LINES = 2_000
 """Lines of an answer that are read: more than the summary of the largest window holds."""
 MOST_HEAD = 40
 """Characters of a heading at most, and eight words."""
-MOST_ROUNDS = 3
-"""A line that cites more rounds stands for none of them: one "[m1-m40]" must not keep code from
-writing of each.
-"""
+MOST_CITED = 12
+"""Messages that a line cites at most to stand for one of them."""
 
 
 # -- headings --------------------------------------------------------------------------------------
@@ -426,51 +430,184 @@ def filled(
     mark: Callable[[str], str] = str,
 ) -> str:
     """Return the summary's text, its unused room filled with the code's own line of each round that
-    no line cites.
+    its lines do not hold.
 
-    So a lazy model is never worse than none. Facts of the summary before it that no line cites are
-    carried on likewise, unless a line says the same with another figure.
+    So a lazy model is never worse than none: citing a round is not enough. Facts of the summary
+    before it are carried on likewise, unless a line says the same with another figure.
     """
-    lines = [line for section in sections for line in section]
-    cited: set[int] = set()
-    for line in lines:
-        if len(sources.cited(line)) <= MOST_ROUNDS:
-            cited |= cited_numbers(line)
-    rounds = [
-        message
-        for round_ in sources.rounds
-        if not any(number in cited for number, _ in round_)
-        for message in round_
-    ]
+    claims = [_claim(line) for section in sections for line in section]
+    rounds: list[Numbered] = []
+    for round_ in sources.rounds:
+        if not _held(_claim_of_round(round_), claims):
+            rounds += round_
     before = facts_in(sources.previous)
-    claims = {_claim(line) for line in lines}
-    older = [
-        line
-        for line in before
-        if (numbers := cited_numbers(line))
-        and not numbers & cited
-        and _claim(line) not in claims
-        and not _corrected(_claim(line), claims)
-    ]
+    older = [line for line in before if _is_worth(line) and not _held(_claim(line), claims)]
     facts = [*filter(left_out_in, before), *older, *sections[FACTS]]
     text = join_sections([facts, *sections[FACTS + 1 :]], language)
     whole = fallback_summary(text, rounds, language=language, budget=budget, count=count, mark=mark)
     return whole or join_sections(sections, language)
 
 
-_Claim = tuple[frozenset[str], frozenset[float]]
+@dataclass(frozen=True)
+class _Claim:
+    """What a line says: its words, its figures, all its numbers as written, the messages it
+    cites.
+    """
+
+    words: frozenset[str]
+    figures: frozenset[float]
+    numbers: frozenset[str]
+    cited: frozenset[int]
 
 
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+
+
+@lru_cache(maxsize=4_096)
 def _claim(line: str) -> _Claim:
-    """Return the words and the figures of a line."""
-    return content_words(without_citations(line)), frozenset(
-        figure.value for figure in figures(line)
+    finding = next(iter(findings_in(line)), None)
+    said = f"{finding.question} {finding.answer}" if finding else without_citations(line)
+    asked = finding is not None and asks(finding.question)
+    claimed = finding.answer if finding and asked else said
+    return _Claim(
+        content_words(said),
+        frozenset(figure.value for figure in figures(claimed)),
+        frozenset(_NUMBER.findall(said)),
+        frozenset(cited_numbers(line)),
     )
 
 
-def _corrected(claim: _Claim, claims: Iterable[_Claim]) -> bool:
-    """Return whether one of these says the same with one figure changed."""
-    words, numbers = claim
-    return any(
-        words == other and len(numbers - new) == 1 == len(new - numbers) for other, new in claims
-    )
+def _claim_of_round(round_: Sequence[Numbered]) -> _Claim:
+    """Return what the code's own line of a round says; nothing if nobody spoke in it."""
+    finding = finding_of(round_)
+    claim = _claim(finding.line("en")) if finding else _claim("")
+    return replace(claim, cited=frozenset(number for number, _ in round_))
+
+
+def _held(claim: _Claim, others: Sequence[_Claim]) -> bool:
+    """Return whether lines hold half of the figures of a claim, of one without figures half of its
+    words, or say the same with one figure changed.
+
+    Only lines count that cite a message of it, or no message at all.
+    """
+    near = [
+        other for other in others if not other.cited or not claim.cited or other.cited & claim.cited
+    ]
+    if not claim.figures:
+        # Words alone that a line repeats, whatever it cites, say nothing about a message.
+        same = any(claim.words <= other.words for other in others)
+        return same or any(2 * len(claim.words & other.words) >= len(claim.words) for other in near)
+    if any(_corrects(claim, other) for other in others):
+        return True
+    known = [other.figures for other in near if claim.words & other.words or not claim.words]
+    return 2 * len(claim.figures.intersection(*[frozenset().union(*known)])) >= len(claim.figures)
+
+
+def _corrects(claim: _Claim, other: _Claim) -> bool:
+    """Return whether another claim says the same with one number changed."""
+    changed = len(claim.numbers - other.numbers) == 1 == len(other.numbers - claim.numbers)
+    return changed and claim.words == other.words
+
+
+def _is_worth(line: str) -> bool:
+    """Return whether a fact is carried on: it has a figure or cites a few messages, and is no note
+    on what was left out.
+    """
+    claim = _claim(line)
+    return not left_out_in(line) and bool(claim.figures or 0 < len(claim.cited) <= MOST_CITED)
+
+
+# -- rules -----------------------------------------------------------------------------------------
+
+RULES = (PREFERENCES, CONSTRAINTS)
+SAME = 0.75
+"""Share of the words of a line above which another says the same."""
+ABOUT = 0.5
+"""Share above which a newer line, or a newer sentence of the user, is about the same."""
+_LATER = {"en": ' (later: "{quote}" [m{number}])', "zh": "（后来：“{quote}”[m{number}]）"}
+_HAS_LATER = re.compile(r" \(later: \".*\" \[m\d+\]\)|（后来：“.*”\[m\d+\]）")
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What decides whether a rule of the summary before still stands. `ended` and `shown`: texts of
+    pins that ended, and of those that the view shows; `said`: the user's new messages.
+    """
+
+    ended: Sequence[str] = ()
+    shown: Sequence[str] = ()
+    said: Sequence[Numbered] = ()
+
+    def allows(self, line: str) -> bool:
+        """Return whether a line does not repeat a pin that ended, rather than one that holds."""
+        ended = max((_nearness(line, text) for text in self.ended), default=0.0)
+        shown = max((_nearness(line, text) for text in self.shown), default=0.0)
+        return ended < SAME or ended <= shown
+
+    def holds(self, line: str) -> bool:
+        """Return whether a pin that the view shows says what a line says."""
+        return any(_nearness(line, text) >= SAME for text in self.shown)
+
+    def with_later(self, line: str, language: str) -> str:
+        """Return a line with the user's newest sentence about the same, which may change or end it:
+        both are quoted.
+        """
+        bare = _HAS_LATER.sub("", line)
+        words = content_words(without_citations(bare))
+        for number, message in reversed(self.said):
+            for sentence in split_sentences(str(message.text)):
+                about = len(words & content_words(sentence)) >= max(1, ABOUT * len(words))
+                if about and len(sentence) <= LONG and not _of_the_moment(sentence):
+                    return bare + _LATER[language].format(quote=sentence, number=number)
+        return line
+
+
+def carried_on(
+    sections: Sequence[Sequence[str]], previous: str, standing: Standing, language: str
+) -> list[list[str]]:
+    """Return a summary with the preferences and constraints of the one before that it dropped, and
+    without those that repeat a pin which ended.
+
+    A line is not carried on if a pin or a new line says the same, or if a new line which cites a
+    newer message is about the same.
+    """
+    result = [list(section) for section in sections]
+    before = sections_of(previous) if previous else []
+    for place in RULES if before else ():
+        dropped = [
+            standing.with_later(line, language)
+            for line in before[place]
+            if not standing.holds(line) and not _said_again(line, sections)
+        ]
+        result[place] = [line for line in [*dropped, *sections[place]] if standing.allows(line)]
+    return result
+
+
+def _said_again(line: str, sections: Sequence[Sequence[str]]) -> bool:
+    """Return whether a line of a new summary says what a line of the one before said, or changes
+    it.
+    """
+    bare = _HAS_LATER.sub("", line)
+    claim = _claim(bare)
+    for section in (PREFERENCES, CONSTRAINTS, DECISIONS):
+        for other in sections[section]:
+            new = _claim(other)
+            share = len(claim.words & new.words) / max(1, len(claim.words))
+            cites_it = bool(claim.cited) and claim.cited <= new.cited
+            newer = max(new.cited, default=0) > max(claim.cited, default=0)
+            least = ABOUT if newer or (cites_it and len(new.cited) <= MOST_CITED) else SAME
+            if claim.words and share >= least and (newer or claim.figures == new.figures):
+                return True
+            if _nearness(other, bare) >= SAME:
+                return True
+    return False
+
+
+def _nearness(line: str, text: str) -> float:
+    """Return 1 if a line has a text word for word, else the share of words they have in common."""
+    bare = without_citations(line)
+    return 1.0 if holds_words(bare, text) else likeness(bare, text)
+
+
+def _of_the_moment(sentence: str) -> bool:
+    return asks(sentence) or is_request(sentence)

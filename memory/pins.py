@@ -14,7 +14,14 @@ from typing_extensions import TypedDict
 
 from longtable.base.errors import PinRefusedError
 from longtable.base.redaction import redacted
-from longtable.memory.pin_net import LONG, about, only_asks, rules_in, sentences, takes_back
+from longtable.memory.pin_net import rules_in
+from longtable.memory.pin_quotes import (
+    find_quote,
+    holds_words,
+    lines_of,
+    rules_of,
+    without_quotes_section,
+)
 from longtable.memory.stamps import COLLEAGUE, RECALLED, kind_of, speaker_of, turn_number
 
 IN_PASSING = "heuristic"
@@ -81,14 +88,21 @@ def pins_in_passing(messages: Sequence[BaseMessage], known: Sequence[Pin] = ()) 
     """Return what the net finds in the user's messages; `known`: pins that a later sentence may
     change.
     """
-    texts, passing_pins = [pin.text for pin in known if not pin.ended], dict[str, Pin]()
+    pins: dict[str, Pin] = {}
+    after_rule = any(not pin.ended for pin in known)
     for message in said_by_user(messages):
-        rules = [text for text in rules_in(str(message.text), texts) if not holds_secret(text)]
-        passing_pins |= {
-            pin.id: pin for pin in (make_pin(text, message, by=IN_PASSING) for text in rules)
-        }
-        texts += rules
-    return list(passing_pins.values())
+        for text in rules_in(str(message.text), after_rule=after_rule or bool(pins)):
+            if not holds_secret(text):
+                pin = make_pin(text, message, by=IN_PASSING)
+                pins[pin.id] = pin
+    return list(pins.values())
+
+
+def repeated_as_rule(summary: str, rule: str) -> bool:
+    """Return whether a summary has a sentence of the user word for word under constraints or
+    preferences.
+    """
+    return any(line.kind == "rules" and holds_words(line.text, rule) for line in lines_of(summary))
 
 
 def said_by_user(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
@@ -102,18 +116,37 @@ def said_by_user(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
     ]
 
 
-_NAMED = (
-    r"(?:pass ?word|passwd|pass"
-    r" ?code|passphrase|pwd|credentials?|secret|token|密码|口令|密钥|令牌|验证码|私钥|"
-    r"(?:api|access|private|secret|license|encryption) ?(?:key|code|token)|(?:my|our|the)"
-    r" (?:key|pin|code|login))"
+# What a secret is called. After a sure name any word may be one; after another a word with a digit.
+_SURE = (
+    "pass ?(?:word|wd|code|phrase)|pwd|credentials?|secret|token|密码|口令|密钥|令牌|私钥|授权码|激活码|"
+    "(?:api|access|private|secret|encryption|signing) ?(?:key|code|token)"
 )
-_SECRET = re.compile(
-    rf"{_NAMED}\s*(?:(?:for|of) [\w ]{{1,30}})?\s*(?:is|are|was|都?用|[=:：为是])[\s:：=]*"
-    r"(?!(?:an?|the|not|to|in|never|secret|stored|kept|hidden|column)\b)[\w'\"“`]"
-    rf"|{_NAMED}\W{{1,4}}(?=\S*\d)[\w-]{{3,}}|\b\S*\d\S* as (?:the|my|our|your|a) {_NAMED}",
-    re.IGNORECASE,
+_PERHAPS = (
+    "pin|wi-?fi|login|log ?in|user ?name|licen[cs]e|otp|验证码|门禁码?|账号|帐号|用户名|"
+    "(?:licen[cs]e|activation|recovery|backup|master) ?(?:key|code)|product key|"
+    "(?:door|gate|entry|alarm|security|safe|lock|unlock|verification|confirmation|auth\\w*) ?code|"
+    "(?:my|our|the|use) (?:key|code)"
 )
+_ACCOUNT = r"\b(?:login|log ?in|user(?: ?name)?|account)\b|账号|帐号|用户名"
+_LINK = r"(?:\s+(?:for|of|to) [\w ]{1,30}?)?\s*(?:\b(?:is|are|was)\b|都?用|[=:：为是])[\s:：=]*"
+_NO_VALUE = r"(?!(?:an?|the|not|to|in|never|secret|stored|kept|hidden|columns?|fields?|and|or)\b)"
+_VALUE = r"[\w'\"“`]"
+_WITH_DIGIT = r"(?=[^\s,，。;；]*\d)[\w'\"“`#!$@-]{3,}"
+_MIXED = r"(?=\S*\d)(?=\S*[a-z])\w{5,}"
+_SECRETS = (
+    rf"(?:{_SURE}){_LINK}{_NO_VALUE}{_VALUE}",
+    rf"(?<![a-z])(?:{_PERHAPS}){_LINK}{_NO_VALUE}{_WITH_DIGIT}",
+    # "passcode 4711", "use key ABCD-1234", 门禁密码4711
+    rf"(?<![a-z])(?:{_SURE}|{_PERHAPS})(?:\W{{1,4}}|(?<=[码令钥牌])){_WITH_DIGIT}",
+    # "hunter2 as the password", "4711 is our door code", 用 abc123 作为密码
+    rf"\b\S*\d\S* (?:as|is) (?:the|my|our|your|a) (?:{_SURE}|{_PERHAPS})",
+    rf"\w*\d\w*\s*[作当做](?:为|成)?(?:{_SURE})",
+    # "login: anna / sonne123", "log in with anna and sonne123", "username anna, password sonne"
+    rf"(?:{_ACCOUNT})[^.。]{{0,30}}?\s(?:/|and|with|as)\s+{_MIXED}",
+    rf"(?:{_ACCOUNT})[:：\s是为]*\S+?\s*/\s*{_MIXED}",
+    rf"(?:{_ACCOUNT})[:：\s是为]+[^\s,，、/]+[,，、/\s]+(?:{_SURE})[:：\s是为]+{_NO_VALUE}\w{{3,}}",
+)
+_SECRET = re.compile("|".join(_SECRETS), re.IGNORECASE)
 
 
 def holds_secret(text: str) -> bool:
@@ -159,21 +192,6 @@ Quote no question, no request of the moment, no password or key, and nothing the
 
 # -- what a model proposes -------------------------------------------------------------------------
 
-_ASCII = "[A-Za-z0-9_]"
-_SECTION = re.compile(  # of a summary, on pins: up to the next heading or JSON object
-    r"^[^\S\n]*(?:#{1,6}\s*)?(?:\*\*)?(?:\d[.、"
-    r"]\s*)?(?:pins|原话)(?:\*\*)?\s*[:：]?\s*(?:\*\*)?[^\S\n]*$"
-    r"(?:\n(?!\s*(?:#{1,6}\s|[{`]|\*\*[^*\n]+\*\*\s*[:：]?\s*$)).*)*\n?",
-    re.IGNORECASE | re.MULTILINE,
-)
-_CITED = re.compile(r"[\[［【(（]\s*m\d[^\]］】)）]*[\]］】)）]|^m\d+\s*[:：]")
-_QUOTED = re.compile(
-    r"(?:^|[\s\]］】)）:：])[\"“”„「『«‘'`](.+)[\"”“」』»’'`](?=$|[\s\[［【(（.。,，;；])"
-)
-_NAMES_PIN = re.compile(
-    r"(ends?|ended|结束|取消|takes? back)?[^\w\"”]{0,4}\b(p[0-9a-f]{8})\b", re.IGNORECASE
-)
-
 
 def pin_contract(language: str, pins: Sequence[Pin]) -> str:
     """Return what the summariser is told about pins; `pins`: those that it may replace or end."""
@@ -182,7 +200,7 @@ def pin_contract(language: str, pins: Sequence[Pin]) -> str:
 
 def without_pins(text: str) -> str:
     """Return a summary without its section on pins."""
-    return _SECTION.sub("", text).strip()
+    return without_quotes_section(text)
 
 
 def pins_in(
@@ -191,59 +209,23 @@ def pins_in(
     """Return the new pins that a summary names, and what ends with them; a quote that no message of
     the user holds is left out.
     """
-    new_pins, ends, user_messages = list[Pin](), list[PinEnd](), said_by_user(messages)
+    new_pins: list[Pin] = []
+    ends: list[PinEnd] = []
+    user_messages = said_by_user(messages)
     known = {pin.id: pin for pin in current_pins(pins)}
-    for line in (
-        line.strip().lstrip("-*•· ")
-        for section in _SECTION.findall(summary)
-        for line in section.splitlines()[1:]
-    ):
-        quoted = _QUOTED.search(line)
-        pin_name = _NAMES_PIN.search(
-            line[: quoted.start()] + line[quoted.end() :] if quoted else line
-        )
-        source, quote = find_quote(
-            quoted[1] if quoted else _CITED.sub("", _NAMES_PIN.sub("", line)).strip(" .。:："),
-            user_messages,
-        )
-        if source is None or holds_secret(quote):
+    for rule in rules_of(summary, user_messages):
+        if holds_secret(rule.quote):
             continue
-        old = known.get(pin_name[2]) if pin_name else None
-        if (
-            old
-            and source in newer_than(old, user_messages)
-            and concerns(quote, old, known.values())
-        ):
-            ends.append(_end(old, source, quote))
-        if not (pin_name and pin_name[1]):
-            new_pins.append(make_pin(quote, source, by="model"))
+        old = known.get(rule.pin)
+        if old and rule.source in newer_than(old, user_messages):
+            ends.append(_end(old, rule.source, rule.quote))
+        if not rule.only_ends:
+            new_pins.append(make_pin(rule.quote, rule.source, by="model"))
     return new_pins, ends
 
 
 def _end(pin: Pin, source: BaseMessage, quote: str) -> PinEnd:
     return PinEnd(pin=pin.id, quote=quote, message=source.id or "", turn=turn_number(source))
-
-
-def find_quote(quote: str, messages: Sequence[BaseMessage]) -> tuple[BaseMessage | None, str]:
-    """Return the last of these messages that holds a quote, and the whole sentences it stands in,
-    as the user wrote them.
-
-    White space is folded, nothing else, and no word is cut in two. Whole sentences, for a quote
-    that begins behind a "not" would say the contrary; of a very long one only the quote.
-    """
-    words = r"\s+".join(map(re.escape, quote.split()))
-    pattern = re.compile(rf"(?:(?<!{_ASCII})|(?!{_ASCII})){words}(?:(?!{_ASCII})|(?<!{_ASCII}))")
-    for message in reversed(messages) if len(re.findall(r"\w", quote)) > 1 else ():
-        text, place = str(message.text), 0
-        if match := pattern.search(text):
-            first, last = match.span()
-            for sentence in sentences(text):
-                at = text.index(sentence, place)
-                place = at + len(sentence)
-                if at < match.end() and place > match.start() and len(sentence) <= LONG:
-                    first, last = min(first, at), max(last, place)
-            return message, text[first:last]
-    return None, ""
 
 
 def newer_than(pin: Pin, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
@@ -261,17 +243,6 @@ def newer_than(pin: Pin, messages: Sequence[BaseMessage]) -> Sequence[BaseMessag
         if place is not None
         else [message for message in messages if turn_number(message) > pin.turn]
     )
-
-
-def concerns(quote: str, pin: Pin, pins: Iterable[Pin]) -> bool:
-    """Return whether words of the user can end a pin: they share a word with it, or take back what
-    no other pin is about.
-    """
-    words = about(quote)
-    others = [other.text for other in pins if other.id != pin.id and other.text not in quote]
-    if words & about(pin.text):
-        return not only_asks(quote)
-    return takes_back(quote, alone=not others) and not any(words & about(other) for other in others)
 
 
 @dataclass
@@ -323,11 +294,6 @@ class PinChanges:
             raise PinRefusedError(
                 f"not done: no message of the user{' after that pin' if ends else ''} holds these"
                 " words: quote exactly"
-            )
-        if ends and not concerns(text, live[ends], live.values()):
-            raise PinRefusedError(
-                f"not done: {text!r} is not about {ends} ({live[ends].text!r}): quote words that"
-                " take that back or replace it"
             )
         if not ends and any(pin.ended and pin.id == make_pin(text, source).id for pin in self.pins):
             raise PinRefusedError(

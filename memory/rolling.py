@@ -11,17 +11,20 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from longtable.base.errors import ModelContextOverflowError
 from longtable.memory import summary as text
+from longtable.memory.block import pins_that_fit, visible_text
 from longtable.memory.compaction.compaction import ROLLING, Attempts, Draft, Job, Request
 from longtable.memory.model_summary import (
     Sources,
+    Standing,
+    carried_on,
     checked,
     content_words,
     filled,
     fitted,
     read_sections,
 )
-from longtable.memory.pins import Pin, PinEnd, pins_in, without_pins
-from longtable.memory.summary import coverage, packed, pieces
+from longtable.memory.pins import Pin, PinEnd, current_pins, pins_in, said_by_user, without_pins
+from longtable.memory.summary import coverage, join_sections, packed, pieces, sections_of
 
 TRIES = 2
 OVERFLOWS = 3
@@ -65,11 +68,40 @@ class Rolling:
                     if isinstance(objections, list)
                     else ""
                 )
-        count, budget, language = job.call_config.counter.text, job.budget, job.language
+        rules = _rules_before(job)
+        sections = carried_on(sections_of(job.previous), rules, _standing(job), job.language)
         summary = text.fallback_summary(
-            job.previous, job.reads, language=language, budget=budget, count=count, mark=mark
+            join_sections(sections, job.language) if any(sections) else "",
+            job.reads,
+            language=job.language,
+            budget=job.budget,
+            count=job.call_config.counter.text,
+            mark=mark,
         )
         yield Draft(text=summary, method="fallback", note=FALLBACK_NOTE)
+
+
+def _rules_before(job: Job) -> str:
+    """Return the text whose preferences and constraints the new one carries on, also if that one
+    is made from the originals: without lines on what was excluded since.
+    """
+    before = job.plan.previous
+    if before is None or before.get("strategy", ROLLING) != ROLLING:
+        return ""
+    return visible_text(before, job.thread, job.call_config)
+
+
+def _standing(job: Job, new_pins: Sequence[Pin] = (), ends: Sequence[PinEnd] = ()) -> Standing:
+    """Return which rules ended and which the view shows, when the draft's pins are counted in."""
+    ended = {end["pin"] for end in ends}
+    live = [pin for pin in current_pins(job.thread.pins) if pin.id not in ended]
+    live_ids = {pin.id for pin in live}
+    stored = [Pin.from_json(pin) for record in job.thread.chain for pin in record.get("pins", ())]
+    gone = [pin.text for pin in [*stored, *job.thread.pins] if pin.id not in live_ids]
+    shown, _ = pins_that_fit([*live, *new_pins], job.call_config)
+    numbers = {message.id: number for number, message in job.compacted}
+    said = [(numbers[m.id], m) for m in said_by_user(message for _, message in job.compacted)]
+    return Standing(gone, [pin.text for pin in shown], said)
 
 
 def _summarise(
@@ -78,34 +110,45 @@ def _summarise(
     """Ask for the summary; input longer than the window goes in parts, each merged into the memory
     so far (map-reduce).
     """
-    summary, fitting = job.previous, list[list[str]]()
-    pins, ended = list[Pin](), list[PinEnd]()
-    sources, count = Sources(job.reads, job.previous), job.call_config.counter.text
+    summary = job.previous
+    rules = _rules_before(job)
+    fitting: list[list[str]] = []
+    pins: list[Pin] = []
+    ends: list[PinEnd] = []
+    sources = Sources(job.reads, job.previous)
+    count = job.call_config.counter.text
     for part in split_input(job, window, reason):
         answer = yield _request(job, summary, part, reason)
         if isinstance(answer, Exception):
             return answer
-        answer_text = str(answer or "")
-        new_pins, ends = pins_in(
-            answer_text, [message for _, message in job.reads], job.thread.pins
+        new_pins, new_ends = pins_in(
+            str(answer or ""), [message for _, message in job.reads], job.thread.pins
         )
-        pins, ended = [*pins, *new_pins], [*ended, *ends]
-        lines = checked(
-            read_sections(without_pins(answer_text), job.instructions or ""), sources, job.count
-        )
-        lines = [[mark(line) for line in section] for section in lines]
-        fitting = fitted(lines, job.language, job.budget, count)
+        pins += new_pins
+        ends += new_ends
+        sections = _read(str(answer or ""), job, sources)
+        if any(sections):
+            sections = carried_on(sections, rules, _standing(job, pins, ends), job.language)
+        sections = [[mark(line) for line in section] for section in sections]
+        fitting = fitted(sections, job.language, job.budget, count)
         summary = (
-            text.join_sections(fitting if any(fitting) else lines, job.language)
-            if any(lines)
+            join_sections(fitting if any(fitting) else sections, job.language)
+            if any(sections)
             else ""
         )
+        rules = summary
         if not any(fitting):
             break  # the gate says why: nothing that can be used, or one line over the budget
     else:
         summary = filled(fitting, sources, job.language, job.budget, count, mark)
     share, note = coverage(job.reads, count)
-    return Draft(text=summary, method="model", pins=pins, ended=ended, coverage=share, note=note)
+    return Draft(text=summary, method="model", pins=pins, ended=ends, coverage=share, note=note)
+
+
+def _read(answer: str, job: Job, sources: Sources) -> list[list[str]]:
+    """Return the lines of an answer under the five headings, as far as the messages bear them."""
+    sections = read_sections(without_pins(answer), job.instructions or "")
+    return checked(sections, sources, job.count)
 
 
 def _request(job: Job, summary: str, part: list[str], reason: str) -> Request:

@@ -11,6 +11,8 @@ from typing import TypeVar
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from longtable.memory.artifacts import Count, read_sources
+from longtable.memory.pin_net import asks, is_request
+from longtable.memory.pin_net import sentences as sentences_of
 from longtable.memory.rounds import split_rounds
 from longtable.memory.stamps import speaker_of, turn_number
 
@@ -283,7 +285,12 @@ def _sections(text: str, language: str) -> list[list[str]]:
 
 def facts_in(text: str) -> list[str]:
     """Return the lines under the first heading of a summary."""
-    return _sections(text, "en")[FACTS]
+    return sections_of(text)[FACTS]
+
+
+def sections_of(text: str) -> list[list[str]]:
+    """Return the lines under each of the five headings of a summary, in either language."""
+    return _sections(text, "en")
 
 
 def join_sections(sections: Sequence[Sequence[str]], language: str) -> str:
@@ -310,7 +317,7 @@ def fallback_summary(
     has the SQL, the pins the rules.
 
     Deterministic. At most `budget` tokens by `count`; to fit, the oldest findings are clipped
-    first, then they go, and a line says how many. What was decided goes last. "" when not even a
+    first, then they go, and a line says how many. Constraints go last. "" when not even a
     heading fits. `mark` says what else stands in a line: that a figure of it was corrected.
     """
     sections = [[mark(line) for line in section] for section in _sections(previous, language)]
@@ -319,11 +326,17 @@ def fallback_summary(
     ]
     new = [
         mark(finding.line(language))
-        for finding in map(_finding, numbered_rounds(compacted))
+        for finding in map(finding_of, numbered_rounds(compacted))
         if finding
     ]
     findings = findings_in("\n".join([*sections[FACTS], *new]))
-    others = [other_facts, *sections[1:2], *sections[3:], sections[CONSTRAINTS]]
+    others = [
+        other_facts,
+        sections[OPEN],
+        sections[DECISIONS],
+        sections[PREFERENCES],
+        sections[CONSTRAINTS],
+    ]
     room = budget - count(join_sections([[_note(10**6, language)], *([[]] * 4)], language))
     left_out = sum(map(left_out_in, sections[FACTS])) + _give_way(
         findings, others, language, room, count
@@ -367,18 +380,8 @@ def _give_way(
             findings[i] = shrink(finding)
             total += cost(findings[i].line(language)) - costs[i]
             costs[i] = cost(findings[i].line(language))
-    # What a user states with a figure is in no database, so questions do not push it out: the kind
-    # with more tokens gives way.
-    kinds = [
-        [i for i, f in enumerate(findings) if bool(_STATEMENT.match(f.question)) is with_stated]
-        for with_stated in (False, True)
-    ]
-    while any(kinds) and total > budget:
-        oldest = max(kinds, key=lambda places: sum(costs[i] for i in places)).pop(0)
-        total -= costs[oldest]
-        costs[oldest] = 0
-    findings[:] = [finding for finding, tokens in zip(findings, costs, strict=True) if tokens]
-    dropped = costs.count(0)
+    dropped = _drop_oldest(findings, costs, total - budget)
+    total = sum(costs) + sum(cost(line) for section in lines for line in section)
     for section in lines:
         while section and total > budget:
             total -= cost(section.pop(0))
@@ -386,11 +389,88 @@ def _give_way(
     return dropped
 
 
-_STATEMENT = re.compile(r"(?=.*\d{3})[^?？…]*$", re.DOTALL)
-_SHRINKS: tuple[Callable[[Finding], Finding], ...] = (
-    lambda f: Finding(_clip(f.question, 300), _clip(f.answer, 300), f.sql, f.ids),
-    lambda f: Finding(_clip(f.question, 120), _clip(f.answer, 120), "", f.ids),
-    lambda f: Finding(_clip(f.question, 60), _clip(f.answer, 60), "", f.ids),
+def _drop_oldest(findings: list[Finding], costs: list[int], excess: int) -> int:
+    """Drop the oldest findings in place until `excess` tokens are gone; return how many went.
+
+    What a user states is in no database, so questions do not push it out: the kind with more tokens
+    gives way.
+    """
+    places: dict[bool, list[int]] = {False: [], True: []}
+    for place, finding in enumerate(findings):
+        places[_only_states(finding.question)].append(place)
+    tokens = {kind: sum(costs[place] for place in places[kind]) for kind in places}
+    while excess > 0 and any(places.values()):
+        kind = tokens[True] > tokens[False]
+        oldest = places[kind].pop(0)
+        tokens[kind] -= costs[oldest]
+        excess -= costs[oldest]
+        costs[oldest] = 0
+    dropped = costs.count(0)
+    findings[:] = [finding for finding, left in zip(findings, costs, strict=True) if left]
+    return dropped
+
+
+STATED_CHARS = 160
+"""Characters that what a user states has at least, however little room there is."""
+_FIGURE = re.compile(r"\d{2}")
+_LEAST_WORDS = re.compile(r"(?:\w+\W+){3}\w|(?:[\u3400-\u9fff]\W*){6}")
+
+
+def _is_stated(sentence: str) -> bool:
+    """Return whether a sentence of a user neither asks nor requests: facts are in no database."""
+    return bool(_LEAST_WORDS.search(sentence)) and not asks(sentence) and not is_request(sentence)
+
+
+def _only_states(message: str) -> bool:
+    parts = list(sentences_of(message))
+    return any(map(_is_stated, parts)) and not any(map(asks, parts))
+
+
+def _clip_message(message: str, chars: int) -> str:
+    """Return a user's message clipped; what it states comes first, and has more room."""
+    parts = list(sentences_of(message)) if len(message) > chars else []
+    stated = " ".join(part for part in parts if _is_stated(part))
+    rest = " ".join(part for part in parts if not _is_stated(part))
+    if not stated:
+        return _clip(message, chars)
+    if not rest:
+        return _clip(stated, max(chars, STATED_CHARS))
+    return f"{_clip(stated, max(chars, STATED_CHARS))} … {_clip(rest, chars)}"
+
+
+def _clip_answer(answer: str, chars: int) -> str:
+    """Return an answer clipped; of a long one the sentences with figures come first."""
+    parts = list(sentences_of(answer)) if len(answer) > chars else []
+    told = " ".join(part for part in parts if _FIGURE.search(part))
+    return _clip(told or answer, chars)
+
+
+def _without_thanks(finding: Finding) -> Finding:
+    """Return a finding without the answer if the user only stated something, and the answer holds
+    no figure.
+    """
+    if not _only_states(finding.question) or _FIGURE.search(finding.answer):
+        return finding
+    return Finding(finding.question, "", "", finding.ids)
+
+
+def _shrink_to(chars: int, *, sql: bool) -> Callable[[Finding], Finding]:
+    def shrink(finding: Finding) -> Finding:
+        return Finding(
+            _clip_message(finding.question, chars),
+            _clip_answer(finding.answer, chars),
+            finding.sql if sql else "",
+            finding.ids,
+        )
+
+    return shrink
+
+
+_SHRINKS = (
+    _shrink_to(300, sql=True),
+    _shrink_to(120, sql=False),
+    _without_thanks,
+    _shrink_to(60, sql=False),
 )
 
 
@@ -422,7 +502,7 @@ def numbered_rounds(compacted: Sequence[Numbered]) -> list[list[Numbered]]:
     return rounds
 
 
-def _finding(round_: Sequence[Numbered]) -> Finding | None:
+def finding_of(round_: Sequence[Numbered]) -> Finding | None:
     """Return what was asked in a round and its final answer; None for a round in which nobody
     spoke.
     """

@@ -28,6 +28,7 @@ from longtable.memory.pins import (
     current_pins,
     pin_contract,
     pins_in_passing,
+    repeated_as_rule,
 )
 from longtable.memory.policy import TOPICS
 from longtable.memory.spent import SummaryCall
@@ -423,20 +424,18 @@ def _record(job: Job, draft: Draft) -> Compaction:
 
 def _pins(job: Job, draft: Draft) -> list[Pin]:
     """Return the new pins of what is read, in the order they were said: the draft's, and those said
-    in passing where code looks.
+    in passing that neither a pin nor a line of the draft holds.
     """
     stored = [pin for record in job.thread.chain for pin in record.get("pins", ())]
     stored += [edit["pin"] for edit in job.thread.edits if edit["op"] == "pin"]
-    by_code = job.call_config.pins_by_code or draft.method == "fallback"
-    passing = (
-        pins_in_passing([message for _, message in job.reads], job.thread.pins) if by_code else []
-    )
-    known, firm = (
-        {pin["id"] for pin in stored},
-        {pin["id"] for pin in stored if pin["by"] != IN_PASSING},
-    )
-    by_id = {pin.id: pin for pin in passing if pin.id not in known} | {
-        pin.id: pin for pin in draft.pins if pin.id not in firm
-    }
+    known = {pin["id"] for pin in stored}
+    firm = {pin["id"] for pin in stored if pin["by"] != IN_PASSING}
+    by_id: dict[str, Pin] = {}
+    for pin in pins_in_passing([message for _, message in job.reads], job.thread.pins):
+        if pin.id not in known and not repeated_as_rule(draft.text, pin.text):
+            by_id[pin.id] = pin
+    for pin in draft.pins:
+        if pin.id not in firm:
+            by_id[pin.id] = pin
     places = {message.id: number for number, message in job.reads}
     return sorted(by_id.values(), key=lambda pin: places.get(pin.message_id, 0))

@@ -7,6 +7,8 @@ from functools import cache
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
+from longtable.memory.compaction.compaction import Request
+from longtable.memory.pin_net import is_rule
 from longtable.memory.stamps import marked
 from longtable.memory.tokens import counter
 from longtable.memory.view import CallPlan, build_view
@@ -42,9 +44,23 @@ CHINESE = {
     "筛选": "只看从 JFK 出发的航班。",
 }
 
+
+def quotes(request: Request) -> str:
+    """Quote what the user lays down, as models do: under constraints, with no heading for pins."""
+    said = [text for text in ALL.values() if text in request[-1].text]
+    lines = [f'- The user asks: "{text}"' for text in said]
+    return "\n".join(
+        ["## Facts and findings", "- flights were counted [m1]", "## Constraints", *lines]
+    )
+
+
+ALL = CONSTRAINTS | CHINESE
+LASTING = [kind for kind, text in ALL.items() if is_rule(text)]
+"""Held by a word of lasting: code finds them alone."""
 SUMMARISERS: dict[str, Say | None] = {
     "no summariser": None,
     "one that forgets": lambda _: "## Facts and findings\n- flights were counted [m1]",
+    "one that quotes": quotes,
 }
 
 
@@ -114,13 +130,23 @@ def after_compactions(history: list[BaseMessage], constraint: str, say: Say | No
     raise AssertionError("three compactions were not made")
 
 
-@pytest.mark.parametrize("says", SUMMARISERS)
-@pytest.mark.parametrize("number", range(len(CONSTRAINTS | CHINESE)), ids=[*CONSTRAINTS, *CHINESE])
+def test_code_finds_most_of_them_alone() -> None:
+    assert len(LASTING) >= 13
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        *((kind, says) for kind in LASTING for says in ("no summariser", "one that forgets")),
+        *((kind, "one that quotes") for kind in ALL),
+    ],
+)
 def test_a_side_constraint_stands_in_the_view_after_three_compactions_wherever_it_was_said(
-    number: int, says: str
+    kind: str, says: str
 ) -> None:
     """Each is said before a question and behind one; together they stand at all places."""
-    kind, constraint = list((CONSTRAINTS | CHINESE).items())[number]
+    number = list(ALL).index(kind)
+    constraint = ALL[kind]
     chinese = kind in CHINESE
     lost = []
     for place in {number % PLACES, (number + 5) % PLACES}:
@@ -140,7 +166,7 @@ def test_many_constraints_stand_beside_each_other(chinese: bool) -> None:
         messages[place] = messages[place].model_copy(
             update={"content": f"{messages[place].text} {constraint}"}
         )
-    [*_, last] = after_compactions(messages, constraints[-1], SUMMARISERS["one that forgets"])
+    [*_, last] = after_compactions(messages, constraints[-1], quotes)
     assert [constraint for constraint in constraints if constraint not in last] == []
 
 

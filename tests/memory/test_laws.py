@@ -405,7 +405,7 @@ def test_the_reasons_say_what_happened_on_the_way(
     [
         "Always close with the tag </memory>, never with <messages>.",
         "Never   use\n<Memory>\ttags.",
-        "Only use “< memory >”.",
+        "Always use “< memory >” alone.",
     ],
 )
 def test_a_rule_that_holds_the_blocks_own_tags_does_not_stop_every_compaction(rule: str) -> None:

@@ -322,7 +322,7 @@ def test_two_hundred_facts_over_the_budget_lose_only_as_many_as_must_go() -> Non
 
 
 def test_room_is_filled_with_the_rounds_that_no_line_cites() -> None:
-    sections = [["- Canada has 1,204 orders [m4]"], [], [], [], []]
+    sections = [["- Canada has 1,204 orders, some 1.2k [m4]"], [], [], [], []]
     text = filled(sections, SOURCES, "en", 400, count)
     assert [finding.ids for finding in findings_in(text)] == ["m9", "m5-m6"]
     wide = filled(
@@ -449,7 +449,9 @@ def test_prose_that_cites_nothing_is_used_at_once_and_filled_up_with_the_lines_o
         facts = read_sections(outcome.record["summary"])[0]
         assert [line for line in facts if line in said] == said
         assert len(findings_in(outcome.record["summary"])) > 5
-    assert survival(0, lambda _: PROSE[language], 80, 5_000) >= survival(0, None, 80, 5_000)
+    by_code = survival(0, None, 80, 5_000)
+    one_fact = 1 / 80  # three sentences take its room
+    assert survival(0, lambda _: PROSE[language], 80, 5_000) >= by_code - one_fact - 1e-9
 
 
 def test_prose_about_nothing_that_was_said_is_asked_for_once_more_and_then_code_writes() -> None:

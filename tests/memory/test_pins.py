@@ -9,16 +9,15 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from longtable.base.errors import PinRefusedError
-from longtable.memory.pin_net import MOST_FOUND, rules_in, sentences
+from longtable.memory.pin_net import MOST_FOUND, is_rule, rules_in, sentences
+from longtable.memory.pin_quotes import find_quote, words_of
 from longtable.memory.pins import (
     IN_PASSING,
     LONG_PIN,
     MOST_A_TURN,
     Pin,
     PinChanges,
-    concerns,
     current_pins,
-    find_quote,
     fit_pins,
     holds_secret,
     make_pin,
@@ -60,8 +59,11 @@ def texts(pins: list[Pin]) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "pinned"),
     [
-        ("How many flights? Please use km. Thanks!", ["Please use km."]),
-        ("- Report distances in km.\n- What is the longest one?", ["Report distances in km."]),
+        ("How many flights? Always use km. Thanks!", ["Always use km."]),
+        (
+            "- From now on report distances in km.\n- What is the longest one?",
+            ["From now on report distances in km."],
+        ),
         ("```\nnever show x\n``` Never show the email column.", ["Never show the email column."]),
         (
             "List the carriers, but never show the email column.",
@@ -89,8 +91,71 @@ def test_the_rule_is_cut_out_of_its_message_and_a_request_of_the_moment_is_none(
     assert texts(pins_in_passing(say(text))) == pinned
 
 
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Always answer in German.",
+        "Please always round to two decimals.",
+        "By default, sort by revenue.",
+        "Unless I say otherwise, only count completed orders.",
+        "Whenever you show a date, use ISO format.",
+        "Every time I ask for sales, exclude returns.",
+        "For the rest of this conversation leave out Mexico.",
+        "Going forward, treat Q4 as October to December.",
+        "Ignore cancelled flights in all counts.",
+        "Lists must not have more than five rows.",
+        "Until I tell you otherwise, restrict everything to 2023.",
+        "Could you always give the SQL as well?",
+        "We never count test accounts.",
+        "以后距离都用公里表示。",
+        "平均值一律保留一位小数。",
+        "默认按收入降序排列。",
+        "除非我另外说明，只统计已完成的订单。",
+        "每次回答都要附上SQL。",
+        "从现在起请用英文回答。",
+        "今后不要显示邮箱。",
+        "金额统一用万元。",
+        "凡是涉及金额的都要保留两位小数。",
+        "始终用中文回答。",
+    ],
+)
+def test_an_instruction_with_a_word_of_lasting_is_a_rule(sentence: str) -> None:
+    assert is_rule(sentence)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "exclude customer 7 and run it again",
+        "drop the third column",
+        "sort by the default column",
+        "has it always been like this",
+        "why is March never above 100",
+        "Which stores never sold anything?",
+        "Show me all products that were always in stock",
+        "List the averages in all tables",
+        "Always use a bar chart this time.",
+        "I never said that.",
+        "That must be wrong.",
+        "The memo says 'always use km'.",
+        "Show each time the price changed",
+        "What happens if I always pick the cheapest carrier?",
+        "先看一下2013年以后的订单",
+        "每次活动的销售额是多少",
+        "默认排序是什么",
+        "按默认列排序",
+        "为什么三月始终低于一百",
+        "这次一律用柱状图",
+        "哪些客户从来没有下过单",
+        "总额必须大于100的有哪些",
+    ],
+)
+def test_a_question_a_quotation_and_a_request_of_the_moment_are_no_rule(sentence: str) -> None:
+    assert not is_rule(sentence)
+
+
 def test_hundreds_of_ordinary_requests_gather_no_pin_beside_the_rules_of_the_user() -> None:
-    rules = ["Only look at orders from 2013.", "金额都用万元表示。"]
+    rules = ["From now on only look at orders from 2013.", "金额一律用万元表示。"]
     requests = [f"再按国家看第{number}批" for number in range(300)]
     requests += [f"please list the orders of customer {number} again" for number in range(610)]
     assert texts(pins_in_passing(say(*rules, *requests))) == rules
@@ -99,10 +164,11 @@ def test_hundreds_of_ordinary_requests_gather_no_pin_beside_the_rules_of_the_use
 @pytest.mark.parametrize(
     ("rule", "change"),
     [
-        ("Only look at 2013.", "Look at all years again."),
-        ("Report amounts in euros.", "Can we go back to dollars?"),
+        ("From now on only look at 2013.", "Look at all years again."),
+        ("Always report amounts in euros.", "Go back to dollars."),
+        ("Always leave out Mexico.", "Put Mexico back in."),
         ("以后只看2013年的数据。", "恢复看全部年份。"),
-        ("不要显示客户邮箱。", "邮箱现在可以显示了。"),
+        ("一律不要显示客户邮箱。", "邮箱现在可以显示了。"),
     ],
 )
 def test_without_a_model_the_later_sentence_stands_below_the_one_it_ends(
@@ -111,20 +177,7 @@ def test_without_a_model_the_later_sentence_stands_below_the_one_it_ends(
     messages = say(rule, "How many orders are there?", change)
     shown = render_pins(current_pins(pins_in_passing(messages)), "en").splitlines()
     assert [line.split('"')[1] for line in shown[1:]] == [rule, change]
-
-
-@pytest.mark.parametrize(
-    "fact",
-    [
-        "For the record, the warehouse moved in May.",
-        "The warehouse has a new gate.",
-        "顺便说一下，五月份仓库搬家了。",
-        "仓库的门是新的。",
-    ],
-)
-def test_a_fact_about_what_a_rule_names_is_no_change_of_the_rule(fact: str) -> None:
-    rules = ["Never count the warehouse.", "不要统计仓库。"]
-    assert texts(pins_in_passing(say(*rules, fact))) == rules
+    assert pins_in_passing(say(change)) == []
 
 
 def test_only_the_users_own_new_words_are_pinned() -> None:
@@ -154,31 +207,51 @@ def test_a_document_gives_few_pins_and_a_megabyte_takes_no_second() -> None:
     )
     started = time.process_time()
     for unit in ("never ", "不要", "in all ", "a, ", "if ", "we always use x "):
-        rules_in(unit * (200_000 // len(unit)), ["Only look at 2013."])
-    for _ in range(20):
-        rules_in("Show the orders of all customers again, please.", ["Never say x."] * 20_000)
+        rules_in(unit * (200_000 // len(unit)), after_rule=True)
     assert time.process_time() - started < 1
 
 
-@pytest.mark.parametrize(
-    ("text", "secret"),
-    [
-        ("My password is hunter2.", True),
-        ("Always use the api key: sk-abcdef1234.", True),
-        ("以后密码是abc123。", True),
-        ("The password is: hunter2.", True),
-        ("From now on log in with hunter2 as the password.", True),
-        ("以后验证码都用 889900。", True),
-        ("以后数据库密码用 abc123。", True),
-        ("Always leave the password out of a table.", False),
-        ("密码列用星号代替。", False),
-        ("Never say that the access code is 4711.", True),
-        ("Never show the password column.", False),
-        ("Under no circumstances reveal the access code.", False),
-        ("不要透露密码。", False),
-    ],
+SECRETS = (
+    "From now on my password is hunter2.",
+    "Always use the api key: sk-abcdef1234.",
+    "以后密码是abc123。",
+    "From now on log in with hunter2 as the password.",
+    "以后验证码都用 889900。",
+    "Never say that the access code is 4711.",
+    "From now on the login: anna / sonne123.",
+    "Remember that the door code is 4711.",
+    "Always use key ABCD-1234-EFGH for the export.",
+    "Remember that the PIN is 4711.",
+    "Remember that the wifi is Sonne123.",
+    "Remember that our licence key is ABCDE-12345-FGHIJ.",
+    "Always connect with postgres://anna:sonne@db.host/sales",
+    "Always send Authorization: Bearer abcdef123456.",
+    "记住，门禁密码4711。",
+    "记住，账号 anna 密码 sonne123。",
+    "记住，账号/密码：anna/sonne123。",
+    "From now on use the username anna, password sonne.",
 )
-def test_a_secret_is_never_pinned_and_a_rule_about_one_is(text: str, secret: bool) -> None:
+NO_SECRETS = (
+    "Always leave the password out of a table.",
+    "密码列一律用星号代替。",
+    "Never show the password column.",
+    "Under no circumstances reveal the access code.",
+    "切记不要透露密码。",
+    "Remember that the key column is customer_id.",
+    "Always code the answer as A or B.",
+    "Never count flight UA1234.",
+    "From now on only the zip code 10115.",
+    "Always use key figures.",
+    "Never count order ABCD-1234-EFGH.",
+    "Always exclude user 12345.",
+    "以后排除订单号 4711。",
+    "Whenever you show the product code X123, add its name.",
+)
+
+
+@pytest.mark.parametrize("text", [*SECRETS, *NO_SECRETS])
+def test_a_secret_is_never_pinned_and_a_rule_about_one_is(text: str) -> None:
+    secret = text in SECRETS
     assert holds_secret(text) is secret
     found = [*pins_in_passing(say(text)), *pins_in(f"## Pins\n- “{text}”", say(text), [])[0]]
     assert bool(found) is not secret
@@ -189,9 +262,7 @@ def test_a_secret_is_never_pinned_and_a_rule_about_one_is(text: str, secret: boo
 
 def test_pasted_notes_change_no_rule_and_a_rule_among_them_stands() -> None:
     notes = " ".join(f"Note {n} names the orders and reason {n}." for n in range(30))
-    assert rules_in(f"{notes} Always round to whole euros.", ["Leave cancelled orders out."]) == [
-        "Always round to whole euros."
-    ]
+    assert rules_in(f"{notes} Always round to whole euros.") == ["Always round to whole euros."]
 
 
 @given(
@@ -201,7 +272,7 @@ def test_sentences_stand_in_their_text_in_order(text: str) -> None:
     place = 0
     for sentence in sentences(text):
         place = text.index(sentence, place) + len(sentence)
-    rules_in(text, ["Use km."])
+    rules_in(text, after_rule=True)
 
 
 # -- a quote is checked ----------------------------------------------------------------------------
@@ -237,7 +308,7 @@ def test_an_accepted_quote_is_a_slice_of_its_source(quote: str, source: str) -> 
     for proposed in (quote, source[3:40]):
         message, text = find_quote(proposed, [HumanMessage(source, id="h")])
         assert text in source
-        assert message is None or " ".join(proposed.split()) in " ".join(text.split())
+        assert message is None or set(words_of(proposed)) <= set(words_of(text))
 
 
 @pytest.mark.parametrize(
@@ -259,6 +330,97 @@ def test_a_proposal_is_read_in_whatever_quotes(line: str) -> None:
     messages = say(quote)
     assert texts(pins_in(text, messages, [])[0]) == [quote]
     assert without_pins(text) == "## Facts\n- [m1] x\n## Next\n- [m2] y"
+
+
+SAID = "Please report all distances in kilometres, never in miles."
+SAID_CHINESE = "所有金额都用美元表示。"
+FORMS = {
+    "pins in brackets": '### Pins (verbatim)\n- [m1] "{}"',
+    "pinned statements": "## Pinned statements\n* “{}” [m1]",
+    "user quotes": "## User quotes\n1. [m1] “{}”",
+    "user's words": "**User's own words:**\n- {}",
+    "constraints, quoted": '## Constraints\n- "{}" [m1]',
+    "constraints, bare": "## Constraints\n- {} [m1]",
+    "preferences, said by": "## User preferences\n- The user said: “{}” [m1]",
+    "bold": "## Constraints\n- **“{}”** [m1]",
+    "bold, bare": "## Constraints\n- **{}** [m1]",
+    "italic": "## Rules\n- _{}_ (m1)",
+    "chinese marks": "## Pins\n- 「{}」 [m1]",
+    "chinese double marks": "## Pins\n- 『{}』 [m1]",
+    "single marks": "## Pins\n- '{}' [m1]",
+    "guillemets": "## Pins\n- «{}» [m1]",
+    "numbered in brackets": "2. Constraints:\n(1) “{}” [m1]",
+    "beside the heading": 'Constraints: "{}" [m1]',
+    "with a label": "## Constraints\n- Rule: {} [m1]",
+    "chinese heading": "## 用户原话\n- “{}” [m1]",
+    "chinese constraints": "【约束】\n• {} [m1]",
+    "no heading": '- "{}" [m1]',
+    "no heading, a label": '- User rule: "{}" [m1]',
+    "among the facts, as a rule": '## Facts and findings\n- The user wants: "{}" [m1]',
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("said", [SAID, SAID_CHINESE])
+def test_a_rule_is_read_under_any_heading_in_any_marks(form: str, said: str) -> None:
+    made, _ = pins_in(FORMS[form].format(said), say(said, "How many flights left in May?"), [])
+    assert [(pin.text, pin.message_id) for pin in made] == [(said, "h1")]
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "please report all distances in kilometres, never in miles",
+        "Report all distances in kilometres",
+        "report all the distances in KILOMETRES never in miles!",
+        "Please report **all** distances in _kilometres_, never in miles",
+        "Please, report all distances in kilometres; never in miles…",
+    ],
+)
+def test_a_quote_is_compared_by_its_words_and_the_users_sentence_is_kept(quote: str) -> None:
+    made, _ = pins_in(f"## Constraints\n- “{quote}” [m1]", say(SAID), [])
+    assert texts(made) == [SAID]
+
+
+def test_a_line_that_repeats_a_sentence_nearly_is_one_under_constraints_alone() -> None:
+    line = "The user: report distances in kilometres, never in miles [m1]"
+    assert texts(pins_in(f"## Constraints\n- {line}", say(SAID), [])[0]) == [SAID]
+    assert pins_in(f"## Facts and findings\n- {line}", say(SAID), [])[0] == []
+    other = "Report distances with 2 decimals, never in miles"
+    assert pins_in(f"## Constraints\n- {other}", say(SAID), [])[0] == []
+
+
+@pytest.mark.parametrize("heading", ["Facts and findings", "Decisions", "Open items", "Notes", ""])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "How many flights left in May?",
+        "which carriers flew most",
+        "Show the ten longest flights.",
+        "Canada has 1,204 orders.",
+        "五月有多少航班？",
+        "列出最长的十个航班",
+    ],
+)
+def test_a_quoted_question_request_or_figure_is_no_pin(heading: str, said: str) -> None:
+    summary = f'## {heading}\n- The user said "{said}" and was answered [m1-m2]'
+    assert pins_in(summary, say(said), [])[0] == []
+
+
+def test_a_question_is_no_pin_under_constraints_and_the_json_of_topics_holds_none() -> None:
+    messages = say("How many flights left in May?", "Always use km.")
+    summary = (
+        '## Constraints\n- "How many flights left in May?" [m1]\n{\n"note": "Always use km."\n}'
+    )
+    assert pins_in(summary, messages, [])[0] == []
+
+
+def test_two_quotes_of_a_line_are_two_pins() -> None:
+    messages = say("Always use km.", "Never show the email column.")
+    made, _ = pins_in(
+        '## Pins\n- "Always use km." and "Never show the email column."', messages, []
+    )
+    assert texts(made) == ["Always use km.", "Never show the email column."]
 
 
 @pytest.mark.parametrize(
@@ -320,68 +482,38 @@ def test_remember_replaces_and_forget_ends_by_a_newer_quote_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "newer",
-    [
-        "Show sales by month.",
-        "How many tables are there?",
-        "Show that chart again.",
-        "Forget the email rule.",
-        "按国家统计销售额。",
-    ],
-)
-def test_newer_words_about_something_else_end_no_pin(newer: str) -> None:
-    messages = say("Use miles for distances.", "Never show the email column.", newer)
-    miles, email = (make_pin(message.text, message, by="model") for message in messages[:2])
-    changes = PinChanges([miles, email], messages, 0)
-    with pytest.raises(PinRefusedError, match="is not about"):
-        changes.forget(miles.id, newer)
-    with pytest.raises(PinRefusedError, match="is not about"):
-        changes.remember(newer, replaces=miles.id)
-    assert (changes.made, changes.ends, changes.used) == ([], [], 0)
-    assert pins_in(f"## Pins\n- “{newer}” ends {miles.id}", messages, [miles, email]) == ([], [])
-
-
-@pytest.mark.parametrize(
     ("rule", "newer"),
     [
+        ("Leave out Mexico.", "Put Mexico back in."),
         ("Only look at 2013.", "Look at all years again."),
         ("Never show the email column.", "Forget all rules."),
         ("Report amounts in dollars.", "Euros, please."),
-        ("Only JFK.", "Cancel that."),
-        ("以后只看2013年的数据。", "恢复看全部。"),
-        ("不要显示客户邮箱。", "邮箱可以显示。"),
-        ("金额用美元。", "取消刚才的规则。"),
-        ("Only look at Italy.", "Use all the data."),
-        ("Leave the returns out.", "You can include them again."),
-        ("Answer in one line.", "Go back to the usual."),
+        ("Round to whole numbers.", "I would like to see the cents."),
+        ("Keep it short.", "Tell me more about each one."),
         ("Never say the name of the carrier.", "That is fine now."),
+        ("以后只看2013年的数据。", "恢复看全部。"),
+        ("金额用美元。", "取消刚才的规则。"),
         ("只看意大利。", "全部数据都用。"),
     ],
 )
-def test_words_about_a_pin_or_a_general_revocation_end_it(rule: str, newer: str) -> None:
-    messages = say(rule, newer)
+def test_any_newer_quote_of_the_user_ends_or_replaces_a_pin(rule: str, newer: str) -> None:
+    messages = say(rule, "How many orders are there?", newer)
     pin = make_pin(rule, messages[0], by="model")
     assert PinChanges([pin], messages, 0).forget(pin.id, newer) == pin.id
-    assert [
-        end["quote"] for end in pins_in(f"## Pins\n- “{newer}” ends {pin.id}", messages, [pin])[1]
-    ] == [newer]
+    changes = PinChanges([pin], messages, 0)
+    changes.remember(newer, replaces=pin.id)
+    assert [end["quote"] for end in changes.ends] == [newer]
+    for line in (f"“{newer}” ends {pin.id}", f"“{newer}” (replaces {pin.id})"):
+        _, ended = pins_in(f"## Decisions\n- {line}", messages, [pin])
+        assert [end["quote"] for end in ended] == [newer]
 
 
-@pytest.mark.parametrize(
-    "newer",
-    [
-        "How many orders are there?",
-        "Is the shop open again?",
-        "Show all orders.",
-        "The warehouse has a new gate.",
-        "现在一共有多少订单？",
-    ],
-)
-def test_a_question_or_a_request_for_data_ends_not_even_the_only_pin(newer: str) -> None:
-    messages = say("Use miles for distances.", newer)
-    pin = make_pin(messages[0].text, messages[0], by="model")
-    with pytest.raises(PinRefusedError, match="is not about"):
-        PinChanges([pin], messages, 0).forget(pin.id, newer)
+def test_a_pin_that_a_line_only_mentions_does_not_end() -> None:
+    messages = say("Leave out Mexico.", "Never show the email column.")
+    pin = make_pin("Leave out Mexico.", messages[0], by="model")
+    line = f'- "Never show the email column." [m3] (see also {pin.id}, turn 1)'
+    made, ended = pins_in(f"## Pins\n{line}", messages, [pin])
+    assert (texts(made), ended) == (["Never show the email column."], [])
 
 
 def test_a_turn_changes_five_pins_at_most() -> None:
@@ -478,32 +610,3 @@ def test_pins_read_as_quotes_with_their_turn_and_an_overlong_one_is_clipped() ->
     assert chinese[2] == f'- "Only JFK." [{pins[1].id}, 手动固定]'
     assert kept[2].text == f"{('long ' * 200)[:LONG_PIN]}… (1,000 characters)"
     assert render_pins([], "en") == ""
-
-
-@pytest.mark.parametrize(
-    "quote",
-    [
-        "How many flights are over 500 miles?",
-        "Show the distances by carrier.",
-        "All good, thanks.",
-        "We also sell shoes.",
-        "按承运人列出距离",
-    ],
-)
-def test_what_only_asks_or_says_something_else_ends_not_even_the_only_pin(quote: str) -> None:
-    pin = Pin("p1", "Use miles for distances. 距离用英里。", "h1", 1, "model")
-    assert not concerns(quote, pin, [pin])
-
-
-@pytest.mark.parametrize(
-    "quote",
-    [
-        "From now on show distances in km.",
-        "Never mind the miles.",
-        "Forget that rule.",
-        "Show all distances again.",
-    ],
-)
-def test_a_rule_about_the_pin_or_a_request_that_widens_ends_it(quote: str) -> None:
-    pin = Pin("p1", "Use miles for distances.", "h1", 1, "model")
-    assert concerns(quote, pin, [pin])
