@@ -54,7 +54,9 @@ def topic_histories(thread: Thread, retired: Sequence[Compaction]) -> list[Topic
 
     `retired`: compactions that retired to the store.
     """
-    all_versions = visible_versions(replace(thread, compactions=unmerged(retired, thread.compactions)))
+    all_versions = visible_versions(
+        replace(thread, compactions=unmerged(retired, thread.compactions))
+    )
     return [
         TopicHistory(
             **{each.name: getattr(topic, each.name) for each in fields(topic)},

@@ -57,7 +57,7 @@ from longtable.nodes.turns.failures import close_refused
 from longtable.nodes.turns.rate_limit import RateLimit
 from longtable.nodes.turns.tool_jobs import spent_tools
 from longtable.nodes.turns.tracing import log_cause, run_fields
-from longtable.tools.memory_tools import answered, recall
+from longtable.tools.memory_tools import NOTE, answered, recall
 
 CAUSED_BY_INPUT = (ProviderRefusedError, ModelContextOverflowError)
 """Failures that the messages themselves may cause: such a turn counts towards the rate limit."""
@@ -149,7 +149,9 @@ class Asking:
             f" {hit['turn']}): {hit['text']}"
             for hit in hits["messages"]
         ]
-        return "\n".join([f"Recalled for “{keyword}”: {hits['note']}", *lines])
+        if following := hits.get("next"):
+            lines.append(f"Not all fit. The next: [NEED_CONTEXT: {following}]")
+        return "\n".join([f"Recalled for “{keyword}”: {NOTE}", *lines])
 
 
 def is_empty(answer: BaseMessage) -> bool:
