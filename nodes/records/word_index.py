@@ -20,18 +20,21 @@ from langgraph.store.base import BaseStore
 from longtable.base.concurrency import BoundedCache
 from longtable.base.store_keys import thread_namespace
 from longtable.memory.archive import Item, key_of, key_of_id, readable
-from longtable.memory.search import Index, Original, Postings, Segment, tokens_of
+from longtable.memory.search import Index, Original, Segment, tokens_of
 from longtable.nodes.records.archive_store import StoreArchive
 
 VERSION = 1
 """Of what is stored and of how texts are cut into terms: another one is built anew."""
 SEGMENT = 128
 """Messages of a segment."""
-SHARDS = 32
+SHARDS = 64
 KEPT_HEADS = 64
 """Threads of which a process keeps the heads: some 2 KB a segment."""
 KEPT_SHARDS = 8_192
-"""Shards that a process keeps: some 3 KB each."""
+"""Shards that a process keeps: some 2 KB each."""
+
+Terms = Mapping[str, Any]
+"""Of a shard: the postings of each of its terms, not checked before they are used."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +69,6 @@ class Head:
             "lengths": list(self.lengths),
         }
 
-    def with_postings(self, postings: Postings) -> Segment:
-        """Return the segment with the postings of some terms."""
-        return Segment(self.numbers, self.turns, self.lengths, postings)
-
 
 @dataclass(frozen=True)
 class WordCache:
@@ -78,7 +77,7 @@ class WordCache:
     heads: BoundedCache[str, tuple[Head, ...]] = field(
         default_factory=lambda: BoundedCache(KEPT_HEADS), repr=False
     )
-    shards: BoundedCache[tuple[str, str, str], Postings] = field(
+    shards: BoundedCache[tuple[str, str, str], Terms] = field(
         default_factory=lambda: BoundedCache(KEPT_SHARDS), repr=False
     )
 
@@ -96,23 +95,16 @@ class WordIndex:
         query's terms. Those that are missing or damaged are built and written.
         """
         heads = self._heads(archived // SEGMENT)
-        shards = sorted({shard_of(term) for term in tokens_of(query)})
-        wanted = [
-            (head, shard_key(place, shard))
-            for (place, head), shard in product(enumerate(heads), shards)
-            if head
-        ]
-        postings = self._shards(wanted)
+        terms = {term: shard_of(term) for term in tokens_of(query)}
+        places = product(enumerate(heads), sorted(set(terms.values())))
+        shards = self._shards(
+            [(head, shard_key(place, shard)) for (place, head), shard in places if head]
+        )
         segments: list[Segment] = []
         for place, head in enumerate(heads):
-            parts = [postings.get(shard_key(place, shard)) for shard in shards]
-            if head is None or None in parts:
-                segments.append(self._built(place))
-                continue
-            merged: dict[str, Sequence[int]] = {}
-            for part in parts:
-                merged |= part or {}
-            segments.append(head.with_postings(merged))
+            mine = {term: shards.get(shard_key(place, shard)) for term, shard in terms.items()}
+            segment = _segment(head, mine) if head else None
+            segments.append(segment or self._built(place))
         return segments
 
     def write(self, first: int, originals: Sequence[Original]) -> None:
@@ -150,9 +142,9 @@ class WordIndex:
         (item,) = StoreArchive(self.store).get(namespace, [key_of_id(head.last)])
         return item is not None and item.get("number") == count * SEGMENT
 
-    def _shards(self, wanted: Sequence[tuple[Head, str]]) -> dict[str, Postings]:
+    def _shards(self, wanted: Sequence[tuple[Head, str]]) -> dict[str, Terms]:
         """Return the shards by key; those that are missing or cannot be read are left out."""
-        shards: dict[str, Postings] = {}
+        shards: dict[str, Terms] = {}
         unknown: list[tuple[Head, str]] = []
         for head, key in wanted:
             known = self.cache.shards.get((self.thread_id, head.last, key))
@@ -162,10 +154,10 @@ class WordIndex:
                 shards[key] = known
         stored = self._get([key for _, key in unknown]) if unknown else []
         for (head, key), value in zip(unknown, stored, strict=True):
-            postings = _postings(value, head)
-            if postings is not None:
-                shards[key] = postings
-                self.cache.shards.put((self.thread_id, head.last, key), postings)
+            terms = _terms(value, head)
+            if terms is not None:
+                shards[key] = terms
+                self.cache.shards.put((self.thread_id, head.last, key), terms)
         return shards
 
     def _built(self, place: int) -> Segment:
@@ -223,17 +215,28 @@ def _are_numbers(value: object) -> TypeGuard[list[int]]:
     return isinstance(value, list) and all(type(each) is int for each in value)
 
 
-def _postings(value: Mapping[str, Any] | None, head: Head) -> Postings | None:
+def _terms(value: Mapping[str, Any] | None, head: Head) -> Terms | None:
     """Return what a stored shard holds, None if it is not a shard of this segment."""
     if value is None or value.get("version") != VERSION or value.get("last") != head.last:
         return None
     terms = value.get("terms")
-    if not isinstance(terms, dict):
-        return None
+    return terms if isinstance(terms, dict) else None
+
+
+def _segment(head: Head, shards: Mapping[str, Terms | None]) -> Segment | None:
+    """Return a segment with the postings of some terms, each with its shard; None if any of it
+    cannot be read.
+    """
+    postings: dict[str, Sequence[int]] = {}
     most = len(head.numbers)
-    for postings in terms.values():
-        if not _are_numbers(postings) or len(postings) % 2:
+    for term, terms in shards.items():
+        if terms is None:
             return None
-        if not all(0 <= place < most for place in postings[::2]):
+        counts = terms.get(term, [])
+        if not _are_numbers(counts) or len(counts) % 2:
             return None
-    return terms
+        if not all(0 <= place < most for place in counts[::2]):
+            return None
+        if counts:
+            postings[term] = counts
+    return Segment(head.numbers, head.turns, head.lengths, postings)
