@@ -42,7 +42,7 @@ from longtable.nodes.model.context_providers import ContextProvider, ContextProv
 from longtable.nodes.prepare import Prepare
 from longtable.nodes.records.archive_store import StoreArchive
 from longtable.nodes.records.audit import Audit
-from longtable.nodes.records.recall import KEPT_INDEXES, Indexes
+from longtable.nodes.records.recall import Indexes
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.respond import Respond
 from longtable.nodes.route import (
@@ -168,7 +168,8 @@ def build_graph(
     offered_models = {**(models or {}), "": model}
     writers = {name: summary_writer(each, summarizer) for name, each in offered_models.items()}
     config = call_configs(offered_models, writers, database, offer, policy, team)
-    indexes, plans = Indexes(KEPT_INDEXES), CallPlans(team)
+    indexes = Indexes()
+    plans = CallPlans(team)
     compactor = Compactor(
         {
             name: Writer(prepared(each), model_name(each)) if each else Writer(None)

@@ -33,7 +33,7 @@ from longtable.memory.search import Original
 from longtable.memory.stamps import EXCLUDED, marked, marks_of
 from longtable.memory.thread import Compaction, Edit, Thread
 from longtable.memory.tokens import fingerprint
-from longtable.memory.topics import Topic, current, topics_of, versions
+from longtable.memory.topics import Topic, current, versions, visible_versions
 from longtable.memory.view import CallPlan, View
 from longtable.nodes.model.call_plans import call_plan_of
 from longtable.nodes.records.reducers import read_messages
@@ -50,8 +50,13 @@ class TopicHistory(Topic):
 
 
 def topic_histories(thread: Thread, retired: Sequence[Compaction]) -> list[TopicHistory]:
-    """Return a thread's topics; `retired`: compactions that retired to the store."""
-    all_versions = topics_of(replace(thread, compactions=unmerged(retired, thread.compactions)))
+    """Return a thread's topics without what excluded messages said, older versions too.
+
+    `retired`: compactions that retired to the store.
+    """
+    all_versions = visible_versions(
+        replace(thread, compactions=unmerged(retired, thread.compactions))
+    )
     return [
         TopicHistory(
             **{each.name: getattr(topic, each.name) for each in fields(topic)},

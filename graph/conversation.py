@@ -439,8 +439,8 @@ class Conversation:
     # -- topics ------------------------------------------------------------------------------------
 
     def topics(self) -> list[TopicHistory]:
-        """Return the topics, each as its newest version is and with all its versions; none where
-        another strategy keeps the memory.
+        """Return the topics, each as its newest version is and with all its versions; none if
+        another strategy keeps the memory. Sections that cite an excluded message are left out.
         """
         thread = self._thread()
         with readable(self.thread_id, "its archive"):

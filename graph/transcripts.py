@@ -30,6 +30,7 @@ from longtable.memory.stamps import EXCLUDED, marked, turn_number
 from longtable.memory.thread import Compaction, Edit, Thread
 from longtable.nodes.records.archive_store import StoreArchive, keep_originals, write_compactions
 from longtable.nodes.records.thread_index import entry_of, may_see, owner_of, title_of
+from longtable.nodes.records.word_index import WordIndex
 from longtable.nodes.state import State, Turn, thread_of, turn_of, values_of
 
 PAGE = 1_000
@@ -198,6 +199,10 @@ def save_thread(threads: StoredThreads, whole: ThreadRecord) -> None:
     if is_stored(threads.load(whole.thread_id)) or item is not None:
         raise ThreadExistsError(whole.thread_id)
     archive_messages(threads, whole, 0, whole.archived)
+    if whole.archived:
+        originals = [Original(n, message) for n, message in enumerate(whole.messages, 1)]
+        words = WordIndex(threads.store, whole.thread_id)
+        words.write(1, originals[: whole.archived])
     if whole.retired:
         write_compactions(threads.store, whole.thread_id, 1, whole.retired)
     if whole.values:

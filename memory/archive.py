@@ -236,6 +236,12 @@ def put_all(
         archive.put(namespace, items, embed=indexed)
 
 
+def numbers_in_archive(archive: Archive, thread_id: str, ids: Sequence[str]) -> list[int]:
+    """Return the numbers of the messages with these ids that the archive holds."""
+    items = archive.get(thread_namespace("archived", thread_id), [key_of_id(each) for each in ids])
+    return [item["number"] for item in items if item is not None]
+
+
 def ids_in_archive(archive: Archive, thread_id: str, ids: Sequence[str], count: int) -> list[str]:
     """Return which of these message ids are among the first `count` messages of the archive."""
     items = archive.get(thread_namespace("archived", thread_id), [key_of_id(each) for each in ids])
@@ -256,19 +262,17 @@ def page(archive: Archive, thread_id: str, first: int, last: int) -> list[Origin
     return _whole(first, batches)
 
 
-def readable_page(archive: Archive, thread_id: str, first: int, last: int) -> list[Original]:
-    """Return those originals from number `first` to `last` that are there and can be read, in
-    order.
+def readable(archive: Archive, thread_id: str, numbers: Sequence[int]) -> list[Original]:
+    """Return the originals with these numbers that are there and can be read, in the order
+    asked.
     """
+    namespace = thread_namespace("archive", thread_id)
     originals: list[Original] = []
-    for item in (
-        item
-        for keys in _keys(first, last)
-        for item in archive.get(thread_namespace("archive", thread_id), keys)
-        if item is not None
-    ):
-        with suppress(ArchiveFormatError):
-            originals.append(from_item(item))
+    for start in range(0, len(numbers), BATCH):
+        keys = [key_of(number) for number in numbers[start : start + BATCH]]
+        for item in archive.get(namespace, keys):
+            with suppress(ArchiveFormatError):
+                originals += [from_item(item)] if item is not None else []
     return originals
 
 

@@ -8,9 +8,10 @@ import re
 import unicodedata
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage
 
@@ -57,93 +58,120 @@ class Original:
 
 
 Hits = list[tuple[Original, float]]
+Postings = Mapping[str, Sequence[int]]
+"""For each term the places that hold it and how often: place, times, place, times ..."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """What the search reads of some messages: for each of them number, turn and count of tokens, at
+    the same place; and the postings of at least the terms that are searched.
+    """
+
+    numbers: Sequence[int]
+    turns: Sequence[int]
+    lengths: Sequence[int]
+    postings: Postings = field(repr=False)
+
+
+class Match(NamedTuple):
+    """A message that shares a term with a query, and its score."""
+
+    number: int
+    turn: int
+    score: float
+
+
+def ranked(segments: Sequence[Segment], query: str) -> list[Match]:
+    """Return the messages of all segments that share a term with the query, the best first, the
+    newest first among equals.
+
+    A term weighs what it weighs among all segments together.
+    """
+    count = sum(len(segment.numbers) for segment in segments)
+    tokens = sum(sum(segment.lengths) for segment in segments)
+    average = tokens / max(1, count) or 1.0
+    scores: dict[int, float] = {}
+    turns: dict[int, int] = {}
+    for term in _telling(query, segments):
+        holders = [segment for segment in segments if term in segment.postings]
+        holding = sum(len(segment.postings[term]) // 2 for segment in holders)
+        weight = math.log(1 + (count - holding + 0.5) / (holding + 0.5))
+        for segment in holders:
+            postings = segment.postings[term]
+            for place, times in zip(postings[::2], postings[1::2], strict=True):
+                number = segment.numbers[place]
+                norm = K1 * (1 - B + B * segment.lengths[place] / average)
+                share = times * (K1 + 1) / (times + norm)
+                scores[number] = scores.get(number, 0.0) + weight * share
+                turns[number] = segment.turns[place]
+    best = sorted(scores.items(), key=lambda hit: (-hit[1], -hit[0]))
+    return [Match(number, turns[number], score) for number, score in best]
+
+
+def _telling(query: str, segments: Sequence[Segment]) -> list[str]:
+    """Return the query's terms that are indexed. A Chinese character counts alone only if no pair
+    with it does.
+    """
+    terms = set(tokens_of(query))
+    known = sorted(term for term in terms if any(term in segment.postings for segment in segments))
+    telling = [term for term in known if term not in STOP] or known
+    pairs = [term for term in {*telling, *(terms & STOP)} if re.fullmatch(f"[{_HAN}]{{2}}", term)]
+    paired = set("".join(pairs))
+    return [term for term in telling if term not in paired]
+
+
+def is_searched(message: BaseMessage) -> bool:
+    """Return whether a message has words of its own: one that only brings earlier ones back has
+    none, and one that was excluded is not searched.
+    """
+    return kind_of(message) not in {RECALLED, EXCLUDED}
 
 
 @dataclass(frozen=True)
 class Index:
-    """An inverted index: for each term the messages that hold it, and how often. Build once, search
-    from any thread.
-    """
+    """An inverted index over messages. Build once, search from any thread."""
 
     originals: tuple[Original, ...]
-    postings: "Mapping[str, tuple[array[int], array[int]]]"
-    lengths: "array[int]"
-    """Tokens of each message."""
+    segment: Segment
 
     @classmethod
     def build(cls, originals: Iterable[Original]) -> "Index":
         """Index originals, in one pass. Messages that only bring earlier ones back and excluded
         ones are left out.
         """
-        return cls((), {}, array("l")).extended(originals)
+        return cls((), Segment((), (), (), {})).extended(originals)
 
     def extended(self, originals: Iterable[Original]) -> "Index":
         """Return an index that also holds these originals, which come after its own; this one stays
         as it is.
         """
-        added = (
-            original
-            for original in originals
-            if kind_of(original.message) not in {RECALLED, EXCLUDED}
-        )
+        added = (original for original in originals if is_searched(original.message))
         new = sorted(added, key=lambda original: original.number)
-        postings = {
-            term: (places[:], counts[:]) for term, (places, counts) in self.postings.items()
-        }
-        lengths = self.lengths[:]
+        known = self.segment
+        postings = {term: array("l", places) for term, places in known.postings.items()}
+        lengths = array("l", known.lengths)
         for place, original in enumerate(new, len(self.originals)):
-            terms = Counter(
-                tokens_of(f"{speaker_of(original.message)} {text_of(original.message)}")
-            )
+            speaker = speaker_of(original.message)
+            terms = Counter(tokens_of(f"{speaker} {text_of(original.message)}"))
             lengths.append(terms.total())
             for term, times in terms.items():
-                if term not in postings:
-                    postings[term] = array("l"), array("l")
-                places, counts = postings[term]
-                places.append(place)
-                counts.append(times)
-        return type(self)((*self.originals, *new), postings, lengths)
+                postings.setdefault(term, array("l")).extend((place, times))
+        segment = Segment(
+            array("l", [*known.numbers, *(original.number for original in new)]),
+            array("l", [*known.turns, *(original.turn for original in new)]),
+            lengths,
+            postings,
+        )
+        return type(self)((*self.originals, *new), segment)
 
     def search(self, query: str, limit: int) -> Hits:
         """Return the originals that share a term with the query, the best first, the newest first
         among equals.
         """
-        scores: dict[int, float] = {}
-        average = sum(self.lengths) / max(1, len(self.lengths)) or 1.0
-        for term in self._wanted(query):
-            places, counts = self.postings[term]
-            weight = math.log(1 + (len(self.originals) - len(places) + 0.5) / (len(places) + 0.5))
-            for place, times in zip(places, counts, strict=True):
-                share = (
-                    times * (K1 + 1) / (times + K1 * (1 - B + B * self.lengths[place] / average))
-                )
-                scores[place] = scores.get(place, 0.0) + weight * share
-        best = sorted(scores.items(), key=lambda hit: (-hit[1], -hit[0]))
-        return [(self.originals[place], score) for place, score in best[: max(0, limit)]]
-
-    def _wanted(self, query: str) -> list[str]:
-        """Return the query's terms that are indexed. A Chinese character counts alone only where no
-        pair with it does.
-        """
-        terms = set(tokens_of(query))
-        known = sorted(terms & self.postings.keys())
-        telling = [term for term in known if term not in STOP] or known
-        paired = {
-            character
-            for term in {*telling, *(terms & STOP)}
-            if re.fullmatch(f"[{_HAN}]{{2}}", term)
-            for character in term
-        }
-        return [term for term in telling if term not in paired]
-
-
-def in_turns(
-    originals: Iterable[Original], from_turn: int | None = None, to_turn: int | None = None
-) -> list[Original]:
-    """Return the originals of these turns, both ends included; None leaves an end open."""
-    low = -math.inf if from_turn is None else from_turn
-    high = math.inf if to_turn is None else to_turn
-    return [original for original in originals if low <= original.turn <= high]
+        by_number = {original.number: original for original in self.originals}
+        best = ranked([self.segment], query)[: max(0, limit)]
+        return [(by_number[match.number], match.score) for match in best]
 
 
 def text_of(message: BaseMessage) -> str:

@@ -5,7 +5,7 @@ render for the view.
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from operator import getitem
 from typing import Any
@@ -73,46 +73,63 @@ class SectionHit:
 
 def topics_of(thread: Thread) -> list[Topic]:
     """Return every version of a thread's topics, oldest first."""
-    topics: list[Topic] = []
-    known: dict[str, tuple[str, ...]] = {}
-    for record in thread.chain:
-        if record.get("rebuilt"):
-            topics, known = [], {}  # of an earlier version of this package, which made topics anew
-        for change in (record.get("kept") or {}).get("topics", ()):
-            topic = Topic.from_json(change)
-            known[topic.id] = tuple(dict.fromkeys((*known.get(topic.id, ()), *topic.message_ids)))
-            topics.append(replace(topic, message_ids=known[topic.id]))
-    return topics
+    return [topic for topic, _ in _written_topics(thread)]
 
 
 def visible_topics(thread: Thread) -> list[Topic]:
     """Return the newest version of each topic, without what messages said that were excluded since
     it was written.
     """
-    known = {
-        change["id"]: record.get("excluded", ())
-        for record in thread.chain
-        for change in (record.get("kept") or {}).get("topics", ())
-    }
+    written = _written_topics(thread)
+    before = {(topic.id, topic.version): excluded for topic, excluded in written}
     return [
-        _without(
-            topic,
-            {
-                id_: number
-                for id_, number in thread.excluded.items()
-                if number not in known[topic.id]
-            },
-        )
-        for topic in current(topics_of(thread))
+        _without(topic, _excluded_since(thread, before[topic.id, topic.version]))
+        for topic in current([topic for topic, _ in written])
     ]
+
+
+def visible_versions(thread: Thread) -> list[Topic]:
+    """Return every version of a thread's topics, oldest first, without what messages said that were
+    excluded since it was written; a topic that has nothing left bears its id as its title.
+    """
+    topics: list[Topic] = []
+    for whole, excluded in _written_topics(thread):
+        topic = _without(whole, _excluded_since(thread, excluded))
+        is_empty = not topic.artifact and not thread.excluded.keys().isdisjoint(topic.message_ids)
+        topics.append(replace(topic, title=topic.id) if is_empty else topic)
+    return topics
+
+
+def _written_topics(thread: Thread) -> list[tuple[Topic, Collection[int]]]:
+    """Return every version of a thread's topics, oldest first, each with the numbers of the
+    messages that were excluded when it was written.
+    """
+    topics: list[tuple[Topic, Collection[int]]] = []
+    known: dict[str, tuple[str, ...]] = {}
+    for record in thread.chain:
+        if record.get("rebuilt"):  # by an earlier version of this package, which made topics anew
+            topics = []
+            known = {}
+        for change in (record.get("kept") or {}).get("topics", ()):
+            topic = Topic.from_json(change)
+            known[topic.id] = tuple(dict.fromkeys((*known.get(topic.id, ()), *topic.message_ids)))
+            whole = replace(topic, message_ids=known[topic.id])
+            topics.append((whole, record.get("excluded", ())))
+    return topics
+
+
+def _excluded_since(thread: Thread, before: Collection[int]) -> dict[str, int]:
+    return {id_: number for id_, number in thread.excluded.items() if number not in before}
 
 
 def _without(topic: Topic, excluded: Mapping[str, int]) -> Topic:
     """Return a topic without the sections that cite these messages.
 
-    The summary cites nothing and goes too; the title stays where the sections that are left hold
-    its words, or where there are none: then no call shows it, and the topic is found by it again.
+    The summary cites nothing and goes too. The title stays if the sections that are left hold its
+    words, or if there are none: then no call shows it, and the topic is found by it again.
     """
+    if not excluded:
+        return topic
     numbers = set(excluded.values())
     if numbers.isdisjoint(sources_of(topic.artifact)) and excluded.keys().isdisjoint(
         topic.message_ids

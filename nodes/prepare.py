@@ -6,6 +6,7 @@ Safe to lose: a run that ends before or within it leaves the thread as the answe
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -28,6 +29,7 @@ from longtable.nodes.compact import Compactor, compaction_update, plan_ahead
 from longtable.nodes.estimate import CallPlans
 from longtable.nodes.records.archive_store import StoreArchive, keep_originals, retire_compactions
 from longtable.nodes.records.thread_index import thread_id_of
+from longtable.nodes.records.word_index import WordIndex
 from longtable.nodes.state import State, Update, failed_at, thread_of, turn_of
 
 
@@ -141,6 +143,8 @@ def _retire(archive: StoreArchive, thread_id: str, retired: Sequence[Original]) 
     ):
         return False
     keep_originals(archive, thread_id, retired)
+    with suppress(Exception):  # what is not indexed now is indexed by the next search
+        WordIndex(archive.store, thread_id).write(retired[0].number, retired)
     return True
 
 

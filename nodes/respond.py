@@ -35,7 +35,7 @@ from longtable.nodes.model.context_providers import (
     ProvidedContext,
     context_passed_event,
 )
-from longtable.nodes.model.marker_filter import NEED_CONTEXT, drafts, needed_context
+from longtable.nodes.model.marker_filter import NEED_CONTEXT, needed_context
 from longtable.nodes.model.provider_errors import broke_off, learned_limit, provider_error
 from longtable.nodes.records.recall import Indexes, Originals, originals_of, recall_event
 from longtable.nodes.records.thread_index import thread_id_of
@@ -57,7 +57,7 @@ from longtable.nodes.turns.failures import close_refused
 from longtable.nodes.turns.rate_limit import RateLimit
 from longtable.nodes.turns.tool_jobs import spent_tools
 from longtable.nodes.turns.tracing import log_cause, run_fields
-from longtable.tools.memory_tools import answered, recall
+from longtable.tools.memory_tools import NOTE, answered, recall
 
 CAUSED_BY_INPUT = (ProviderRefusedError, ModelContextOverflowError)
 """Failures that the messages themselves may cause: such a turn counts towards the rate limit."""
@@ -74,6 +74,7 @@ MOST_RECALLS, MOST_KEYWORDS = 3, 3
 """Times that markers are followed in one answer, and how many of them each time."""
 
 
+NOT_FOUND = "Nothing was found for “{}”. Answer with what is here, without a marker, or say what is missing."
 LAST_SEARCH = "That was the last search: answer with what is here, and say what is missing."
 
 
@@ -105,9 +106,12 @@ class Asking:
         view, self.passed = with_materials(view, self.materials, self.call_plan.call_config)
         return view
 
-    def take(self, answer: BaseMessage, drafts: Sequence[str]) -> BaseMessage | None:
+    def take(self, answer: BaseMessage) -> BaseMessage | None:
         """Return the answer to keep, None to ask again. Searches the store: call it off the event
         loop.
+
+        The text around a marker is a draft and never an answer: one that still holds a marker after
+        the last search is empty.
 
         Raises `ProviderUnavailableError` for one that broke off.
         """
@@ -122,17 +126,16 @@ class Asking:
         if self.recalls < MOST_RECALLS:
             self.recalls += 1
             self.searched |= dict.fromkeys(keywords)
-            blocks = [
-                block for keyword in keywords if (block := self._recalled(keyword, len(keywords)))
-            ]
-            if blocks or not drafts[-1].strip():
-                self.blocks += blocks or [f"Nothing was found for “{'”, “'.join(keywords)}”."]
-                self.blocks += [LAST_SEARCH] if self.recalls == MOST_RECALLS else []
-                return None
+            recalled = [self._recalled(keyword, len(keywords)) for keyword in keywords]
+            blocks = list(filter(None, recalled))
+            self.blocks += blocks or [NOT_FOUND.format("”, “".join(keywords))]
+            if self.recalls == MOST_RECALLS:
+                self.blocks.append(LAST_SEARCH)
+            return None
         extra = {
             key: value for key, value in answer.additional_kwargs.items() if key != NEED_CONTEXT
         }
-        return answer.model_copy(update={"content": drafts[-1], "additional_kwargs": extra})
+        return answer.model_copy(update={"additional_kwargs": extra})
 
     def _recalled(self, keyword: str, among: int) -> str:
         """Return the block of originals for one of so many keywords, "" when there are none."""
@@ -149,7 +152,9 @@ class Asking:
             f" {hit['turn']}): {hit['text']}"
             for hit in hits["messages"]
         ]
-        return "\n".join([f"Recalled for “{keyword}”: {hits['note']}", *lines])
+        if following := hits.get("next"):
+            lines.append(f"Not all fit. The next: [NEED_CONTEXT: {following}]")
+        return "\n".join([f"Recalled for “{keyword}”: {NOTE}", *lines])
 
 
 def is_empty(answer: BaseMessage) -> bool:
@@ -206,12 +211,11 @@ class Respond:
         provided = await self.providers.collect(state, runtime, how)
         view, usage = await how.call(partial(_first_view, asking, provided, state, runtime))
         try:
-            with drafts() as texts:
-                while (
-                    answer := await how.call(
-                        partial(asking.take, await caller.call(view.messages, how), texts)
-                    )
-                ) is None:
+            answer = None
+            while answer is None:
+                reply = await caller.call(view.messages, how)
+                answer = await how.call(partial(asking.take, reply))
+                if answer is None:
                     view = await how.call(asking.view)
         except Exception as error:
             if (

@@ -7,9 +7,11 @@ forget a model pins what the user lays down, in the user's own words, and ends w
 import asyncio
 import json
 import re
+import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice, pairwise
 from typing import Annotated, Any, Protocol, runtime_checkable
 
@@ -45,12 +47,26 @@ DESCRIPTION = (
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 """Half of a character, which no request can be sent with."""
-_NUMBER = re.compile(
-    r"(?<!\w)[m#](\d{1,9})(?:\+(\d{1,9})|\s*(?:[-–—~至到]|to)\s*[m#]?(\d{1,9}))?(?!\w)"
+_REFERENCE = re.compile(
+    r"(?<![a-z0-9_])(?P<mark>[m#第]?)\s?(?P<first>\d{1,9})(?:\s?[条号](?:消息)?)?"
+    r"(?:\+(?P<start>\d{1,9})"
+    r"|\s*(?:-+|[–—~〜至到]|\.{2,3}|to|until|thr(?:ough|u))\s*(?:messages?\s*)?[m#第]?\s?(?P<last>\d{1,9}))?"
+    r"(?![a-z0-9_])"
 )
-_BETWEEN = re.compile(r"(?:[\s,;，、；\[\]]|and|和)*")
-MOST_NUMBERS = 1_000
-"""Messages that one range may name."""
+"""A message number or a range of them, in a folded query."""
+_BETWEEN = re.compile(r"\bbetween\s+(\S+)\s+and\s+")
+_NAMES_MESSAGES = re.compile(r"\b(?:messages?|msgs?)\b|消息|讯息|條|条")
+_FILLING = re.compile(
+    r"(?:[\s,;.:、。()\[\]【】「」\"'`*]|\b(?:and|messages?|msgs?|nos?|numbers?|the|from)\b"
+    r"|\b(?:please|read|show|get|recall|me|again|in full)\b|[和与及从第条條号请读看]|消息|讯息)*"
+)
+"""What may stand around the numbers of a query that asks for messages by number."""
+PAGE = 200
+"""Messages that one answer holds at most, and that are read at once."""
+MOST_NUMBERS = 10_000
+"""Numbers that are looked up for one answer; the answer says where to go on."""
+MOST_RUNS = 8
+"""Runs of numbers that an answer names as the next ones."""
 
 
 @dataclass(frozen=True)
@@ -158,65 +174,143 @@ def recall(
         raise RecallRefusedError(
             f"from_turn {from_turn} comes after to_turn {to_turn}: swap them, or leave one out"
         )
-    numbers = _numbers_in(query)
-    hits: list[Place] = (
-        [(hit, numbers[hit.number]) for hit in originals.numbered(list(numbers))] if numbers else []
-    )
-    if hits:
-        limit = MOST_SHOWN
-    elif len(numbers) < 2:  # a word may look like a number
+    budget = max(LEAST_BUDGET, originals.budget_chars // share)
+    spans = spans_in(query)
+    places, unread = _read(originals, spans)
+    if places:
+        return _listing(places, unread, budget)
+    hits: list[Place] = []
+    if len(spans) < 2 and all(span.first == span.last for span in spans):
+        # A word may look like a number.
         hits = [(hit, None) for hit in originals.search(query, from_turn, to_turn, MOST_FOUND)]
-    return _answer(
-        hits,
-        words_of(query),
-        budget=max(LEAST_BUDGET, originals.budget_chars // share),
-        limit=min(max(1, limit), MOST_SHOWN),
-    )
+    return _answer(hits, words_of(query), budget=budget, limit=min(max(1, limit), MOST_SHOWN))
 
 
-def _numbers_in(query: str) -> dict[int, int]:
-    """Return the message numbers a query consists of, each with the character to read from; empty
-    for words.
+@dataclass(frozen=True)
+class Span:
+    """Messages by number, from `first` to `last`; the text of one is read from character
+    `start`.
     """
-    if not _BETWEEN.fullmatch(_NUMBER.sub("", query)):
-        return {}
-    numbers: dict[int, int] = {}
-    for first, start, last in _NUMBER.findall(query):
-        low, high = sorted((int(first), int(last or first)))
-        numbers |= dict.fromkeys(range(low, min(high, low + MOST_NUMBERS) + 1), int(start or 0))
-    return numbers
+
+    first: int
+    last: int
+    start: int = 0
+
+    def __str__(self) -> str:
+        if self.start:
+            return f"m{self.first}+{self.start}"
+        return f"m{self.first}" if self.first == self.last else f"m{self.first}-m{self.last}"
+
+
+def spans_in(query: str) -> list[Span]:
+    """Return the messages that a query asks for by number, none if it holds other words.
+
+    Read are "m9", "[m3, m7-m9]", "m1至m12", "messages 9 to 11", "第9到11条消息" and the like. A
+    number alone is one only beside a word for messages.
+    """
+    folded = unicodedata.normalize("NFKC", query).casefold()
+    folded = _BETWEEN.sub(r"\1-", folded)
+    references = list(_REFERENCE.finditer(folded))
+    is_about_messages = bool(_NAMES_MESSAGES.search(folded))
+    if not all(is_about_messages or reference["mark"] for reference in references):
+        return []
+    if not _FILLING.fullmatch(_REFERENCE.sub(" ", folded)):
+        return []
+    return [_span(reference) for reference in references]
+
+
+def _span(reference: re.Match[str]) -> Span:
+    first = int(reference["first"])
+    last = int(reference["last"] or first)
+    return Span(min(first, last), max(first, last), int(reference["start"] or 0))
+
+
+def _read(originals: Recall, spans: Sequence[Span]) -> tuple[list[Place], list[Span]]:
+    """Return the messages of these spans, in the order asked, as many as a page may take, and the
+    spans that were not read.
+    """
+    places: dict[int, Place] = {}
+    unread = list(spans)
+    count = 0
+    while unread and len(places) < PAGE and count < MOST_NUMBERS:
+        span = unread.pop(0)
+        last = min(span.last, span.first + PAGE - 1)
+        if last < span.last:
+            unread.insert(0, Span(last + 1, span.last))
+        for hit in originals.numbered(range(span.first, last + 1)):
+            places.setdefault(hit.number, (hit, span.start))
+        count += last - span.first + 1
+    return list(places.values()), unread
+
+
+def _listing(places: Sequence[Place], unread: Sequence[Span], budget: int) -> str:
+    """Return as many of these messages as fit the budget, each whole, and how to ask for the next
+    ones; of one that is longer than the budget a part.
+    """
+    whole = max(len(hit.text) for hit, _ in places)
+
+    def write(count: int, size: int) -> str:
+        following = _following(places, unread, count, size)
+        return _written(places, count, (), size, following=following)
+
+    fitting = [count for count in range(1, len(places) + 1) if len(write(count, whole)) <= budget]
+    if fitting:
+        return write(fitting[-1], whole)
+    return _fitted(partial(write, 1), 0, whole, budget)
+
+
+def _following(places: Sequence[Place], unread: Sequence[Span], count: int, size: int) -> str:
+    """Return the query that reads on after the first `count` messages, "" if that was all."""
+    hit, start = places[count - 1]
+    end = (start or 0) + size
+    spans = [Span(hit.number, hit.number, end)] if end < len(hit.text) else []
+    for hit, start in places[count:]:
+        previous = spans[-1] if spans else None
+        if previous and not previous.start and not start and previous.last == hit.number - 1:
+            spans[-1] = Span(previous.first, hit.number)
+        else:
+            spans.append(Span(hit.number, hit.number, start or 0))
+    spans += unread
+    if len(spans) > MOST_RUNS:
+        others = spans[MOST_RUNS - 1 :]
+        first = min(span.first for span in others)
+        last = max(span.last for span in others)
+        spans[MOST_RUNS - 1 :] = [Span(first, last)]
+    return ", ".join(map(str, spans))
 
 
 def _answer(hits: Sequence[Place], words: Sequence[str], *, budget: int, limit: int) -> str:
     for count in range(min(limit, len(hits)), 1, -1):
-        text = _fitted(hits, count, words, budget=budget, least=LEAST_TEXT)
+        most = max([LEAST_TEXT, *(len(hit.text) for hit, _ in hits[:count])])
+        text = _fitted(partial(_written, hits, count, words), LEAST_TEXT, most, budget)
         if len(text) <= budget:
             return text
-    return _fitted(hits, min(1, len(hits)), words, budget=budget, least=0)
+    most = max((len(hit.text) for hit, _ in hits[:1]), default=0)
+    return _fitted(partial(_written, hits, min(1, len(hits)), words), 0, most, budget)
 
 
-def _fitted(
-    hits: Sequence[Place], count: int, words: Sequence[str], *, budget: int, least: int
-) -> str:
+def _fitted(write: Callable[[int], str], least: int, most: int, budget: int) -> str:
     """Return the answer with the most characters of each text that fit the budget, or with the
-    fewest where none do.
+    fewest if none do. `write`: the answer with so many.
     """
-    low, high = least, max([least, *(len(hit.text) for hit, _ in hits[:count])])
-    best = _written(hits, count, words, high)
+    best = write(most)
     if len(best) <= budget:
         return best
-    best = _written(hits, count, words, low)
-    while high - low > 1:
-        middle = (low + high) // 2
-        text = _written(hits, count, words, middle)
+    best = write(least)
+    while most - least > 1:
+        middle = (least + most) // 2
+        text = write(middle)
         if len(text) <= budget:
-            low, best = middle, text
+            least = middle
+            best = text
         else:
-            high = middle
+            most = middle
     return best
 
 
-def _written(hits: Sequence[Place], count: int, words: Sequence[str], size: int) -> str:
+def _written(
+    hits: Sequence[Place], count: int, words: Sequence[str], size: int, *, following: str = ""
+) -> str:
     body: dict[str, Any] = {
         "messages": [
             {
@@ -241,7 +335,11 @@ def _written(hits: Sequence[Place], count: int, words: Sequence[str], size: int)
     }
     if len(hits) >= MOST_FOUND:
         body["more"] = True
-    return dumps({**body, "note": NOTE if hits else NOTHING})
+    note = NOTE if hits else NOTHING
+    if following:
+        body["next"] = following
+        note += f'; not all fit, the next: {NAME}("{following}")'
+    return dumps({**body, "note": note})
 
 
 MOST_SPOTS = 2_000

@@ -1,13 +1,10 @@
-"""A chat model whose markers `[NEED_CONTEXT: keyword]`, and the draft around them, reach nobody who
-watches the run.
+"""A chat model whose markers `[NEED_CONTEXT: keyword]`, and the draft around them, reach nobody.
 
 Whether a marker follows is sure only at the end of an answer: so it comes whole, and does not
 stream.
 """
 
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 from langchain_core.caches import BaseCache
@@ -18,7 +15,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import ConfigDict
 
-from longtable.memory.answers import keywords_in, without
+from longtable.memory.answers import keywords_in
 
 NEED_CONTEXT = "need_context"
 """Key in `additional_kwargs` of an answer that held markers: {"keywords": [...]}."""
@@ -31,21 +28,6 @@ INNER: RunnableConfig = {
 and to agent-chat-ui.
 """
 
-_DRAFTS: ContextVar[list[str] | None] = ContextVar("longtable_drafts", default=None)
-
-
-@contextmanager
-def drafts() -> Iterator[list[str]]:
-    """Collect the texts, without their markers, of the answers of the models called in the block,
-    in order.
-    """
-    texts: list[str] = []
-    token = _DRAFTS.set(texts)
-    try:
-        yield texts
-    finally:
-        _DRAFTS.reset(token)
-
 
 def needed_context(answer: BaseMessage) -> list[str]:
     """Return the keywords of an answer that held markers, none for one that held none."""
@@ -56,8 +38,8 @@ def needed_context(answer: BaseMessage) -> list[str]:
 class MarkerFilter(BaseChatModel):
     """Wraps a model and passes on only answers without markers, sync and async.
 
-    The message of an answer with markers holds no text, only their keywords (`needed_context`);
-    `drafts` has the rest. Ids, usage, metadata and reasoning pass as they are.
+    The message of an answer with markers holds no text, only their keywords (`needed_context`).
+    Ids, usage, metadata and reasoning pass as they are.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -124,10 +106,7 @@ def _as_chunk(result: ChatResult) -> ChatGenerationChunk:
 def _result(message: BaseMessage) -> ChatResult:
     """Return an answer as it is where it holds no marker, else without any of its text."""
     answer = message if isinstance(message, AIMessage) else AIMessage(message.content)
-    text, texts = str(answer.text), _DRAFTS.get()
-    if texts is not None:
-        texts.append(without(text))
-    if keywords := keywords_in(text):
+    if keywords := keywords_in(str(answer.text)):
         parts = answer.content if isinstance(answer.content, list) else []
         content = [
             part

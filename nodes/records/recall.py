@@ -2,6 +2,7 @@
 can, by meaning.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,23 +16,27 @@ from longtable.base.concurrency import BoundedCache
 from longtable.base.context import Context
 from longtable.base.events import Recall
 from longtable.base.stored import Kind, thread_namespace
-from longtable.memory.archive import readable_page
-from longtable.memory.search import Index, Original, in_turns, text_of
+from longtable.memory.archive import numbers_in_archive, readable
+from longtable.memory.search import Index, Original, Segment, is_searched, ranked, text_of
 from longtable.memory.stamps import marks_of, speaker_of
 from longtable.memory.thread import Thread
 from longtable.memory.topics import find_section, visible_topics
 from longtable.memory.view import CallPlan
 from longtable.nodes.records.archive_store import StoreArchive, embeds
 from longtable.nodes.records.thread_index import thread_id_of
+from longtable.nodes.records.word_index import SEGMENT, WordCache, WordIndex
 from longtable.tools.memory_tools import LEAST_BUDGET, NOTE, Hit
 
 KEPT_INDEXES = 8
-"""Indexes a process keeps: one a thread, extended as the thread grows."""
+"""Threads of which a process keeps the newest messages indexed; extended as a thread grows."""
 RANK = 60
 """Constant of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009)."""
 BUDGET_SHARE = 0.1
 """Most a recalled block may take, as a share of the threshold."""
-SAMPLE, SAMPLE_CHARS = 8, 400
+LEAST_PAGE = 10
+"""Originals that are read at once, at least."""
+SAMPLE = 8
+SAMPLE_CHARS = 400
 """First messages of a thread, and characters of each, by which the characters of a token are
 measured.
 """
@@ -39,27 +44,33 @@ measured.
 
 @dataclass(frozen=True)
 class ThreadIndex:
-    """The index of a thread's first `end` messages, of which the first `archived` had retired;
-    `last`: id of the newest.
+    """The index of a thread's messages after number `base`, up to number `end`; `last`: id of the
+    newest.
     """
 
-    archived: int
+    base: int
     end: int
     last: str | None
     index: Index = field(repr=False)
 
-    def continues_in(self, thread: Thread) -> bool:
-        """Return whether a thread begins with the messages that are indexed here: another branch of
-        it does not.
+    def continues_in(self, thread: Thread, base: int) -> bool:
+        """Return whether a thread goes on from what is indexed here: another branch of it does
+        not.
         """
-        place = self.end - self.archived - 1
-        if self.archived != thread.archived or self.end > thread.length:
+        place = self.end - thread.archived - 1
+        if self.base != base or not 0 <= place < len(thread.messages):
             return False
-        return place < 0 or thread.messages[place].id == self.last
+        return thread.messages[place].id == self.last
 
 
-Indexes = BoundedCache[str, ThreadIndex]
-"""The newest index of each thread, shared by a process's runs."""
+@dataclass(frozen=True)
+class Indexes:
+    """What a process keeps of the indexes of threads, shared by its runs."""
+
+    newest: BoundedCache[str, ThreadIndex] = field(
+        default_factory=lambda: BoundedCache(KEPT_INDEXES), repr=False
+    )
+    words: WordCache = field(default_factory=WordCache, repr=False)
 
 
 @dataclass(frozen=True)
@@ -97,61 +108,88 @@ class Originals:
 
         Never a message of another thread, nor an excluded one.
         """
-        hidden = {
-            original.number: original
-            for original in in_turns(self.index.originals, from_turn, to_turn)
-            if self._is_hidden(original)
-        }
-        by_words = [
+        low = -math.inf if from_turn is None else from_turn
+        high = math.inf if to_turn is None else to_turn
+        matches = ranked([*self._segments(query), self.index.segment], query)
+        numbers = [match.number for match in matches if low <= match.turn <= high]
+        by_words = self._hidden(numbers, limit)
+        by_meaning = [
+            original for original in self._by_meaning(query, limit) if low <= original.turn <= high
+        ]
+        sources = [
             original
-            for original, _ in self.index.search(query, len(self.index.originals))
-            if original.number in hidden
+            for original in self._hidden(self._of_section(query))
+            if low <= original.turn <= high
         ]
-        hits = [
-            *self._of_section(query),
-            *_fused([by_words[:limit], self._by_meaning(query, list(hidden.values()), limit)]),
-        ]
-        return [
-            _hit(hidden[number])
-            for number in dict.fromkeys(original.number for original in hits)
-            if number in hidden
-        ][:limit]
+        hits = [*sources, *_fused([by_words, by_meaning])]
+        by_number = {original.number: original for original in hits}
+        return [_hit(original) for original in by_number.values()][:limit]
 
     def numbered(self, numbers: Sequence[int]) -> list[Hit]:
         """Return the messages with these numbers, in the order asked, shown or not; excluded ones
         are left out.
         """
-        by_number = {
-            original.number: original
-            for original in self.index.originals
-            if self._may_show(original)
-        }
-        return [_hit(by_number[number]) for number in numbers if number in by_number]
+        return [_hit(each) for each in self._originals(numbers) if self._may_show(each)]
 
     @cached_property
     def index(self) -> Index:
-        """Return the index over all messages, of which only the new ones are indexed anew."""
-        thread, key = self.thread, self.thread_id or "-"
-        known = self.indexes.get(key)
-        if known is None or not known.continues_in(thread):
-            there = thread.archived and self.store is not None and self.thread_id
-            retired = (
-                readable_page(StoreArchive(self.store), str(self.thread_id), 1, thread.archived)
-                if there and self.store
-                else []
-            )
-            known = ThreadIndex(thread.archived, thread.archived, None, Index.build(retired))
+        """Return the index over the messages that no full segment of the store holds, of which only
+        the new ones are indexed anew.
+        """
+        thread = self.thread
+        key = self.thread_id or "-"
+        known = self.indexes.newest.get(key)
+        if known is None or not known.continues_in(thread, self._base):
+            retired = self._originals(range(self._base + 1, thread.archived + 1))
+            known = ThreadIndex(self._base, thread.archived, None, Index.build(retired))
         if known.end < thread.length:
-            index = known.index.extended(self._live[known.end - thread.archived :])
-            known = ThreadIndex(thread.archived, thread.length, thread.messages[-1].id, index)
-        return self.indexes.put(key, known).index
+            new = self._originals(range(known.end + 1, thread.length + 1))
+            last = thread.messages[-1].id
+            known = ThreadIndex(self._base, thread.length, last, known.index.extended(new))
+        return self.indexes.newest.put(key, known).index
 
     @property
-    def _live(self) -> list[Original]:
-        return [
-            Original(number, message)
-            for number, message in enumerate(self.thread.messages, self.thread.archived + 1)
-        ]
+    def _base(self) -> int:
+        """Return how many messages the full segments of the store hold."""
+        return self.thread.archived // SEGMENT * SEGMENT if self._archive else self.thread.archived
+
+    @property
+    def _archive(self) -> StoreArchive | None:
+        return StoreArchive(self.store) if self.store is not None and self.thread_id else None
+
+    def _segments(self, query: str) -> list[Segment]:
+        if self.store is None or not self.thread_id or not self._base:
+            return []
+        return WordIndex(self.store, self.thread_id, self.indexes.words).segments(self._base, query)
+
+    def _originals(self, numbers: Sequence[int]) -> list[Original]:
+        """Return the messages with these numbers that are there and have words of their own, in the
+        order asked.
+        """
+        thread = self.thread
+        retired = [number for number in numbers if 0 < number <= thread.archived]
+        stored: list[Original] = []
+        if self._archive and retired:
+            stored = readable(self._archive, str(self.thread_id), retired)
+        by_number = {original.number: original for original in stored}
+        for number in numbers:
+            if thread.archived < number <= thread.length:
+                message = thread.messages[number - thread.archived - 1]
+                by_number[number] = Original(number, message)
+        originals = [by_number[number] for number in numbers if number in by_number]
+        return [original for original in originals if is_searched(original.message)]
+
+    def _hidden(self, numbers: Sequence[int], limit: int | None = None) -> list[Original]:
+        """Return the first `limit` of these messages that the next call does not show whole."""
+        excluded = set(self.thread.excluded.values())
+        allowed = [number for number in numbers if number not in excluded]
+        limit = len(allowed) if limit is None else limit
+        hidden: list[Original] = []
+        while allowed and len(hidden) < limit:
+            page = allowed[: max(limit, LEAST_PAGE)]
+            del allowed[: len(page)]
+            hidden += [each for each in self._originals(page) if self._is_hidden(each)]
+        return hidden[:limit]
 
     @cached_property
     def _shown(self) -> dict[str | None, str]:
@@ -173,39 +211,35 @@ class Originals:
             voice is None or voice.hears(original.message)
         )
 
-    def _of_section(self, query: str) -> list[Original]:
-        """Return the source messages of the topic section that answers a query, where the memory is
+    def _of_section(self, query: str) -> list[int]:
+        """Return the source messages of the topic section that answers a query, if the memory is
         kept in topics.
         """
         section = find_section(visible_topics(self.thread), query)
-        sources = set(section.section.sources) if section else set()
-        return [original for original in self.index.originals if original.number in sources]
+        return sorted(section.section.sources) if section else []
 
-    def _by_meaning(self, query: str, hidden: Sequence[Original], limit: int) -> list[Original]:
-        """Return the hidden messages nearest in meaning, the nearest first; none where the store
-        has no embedding index.
+    def _by_meaning(self, query: str, limit: int) -> list[Original]:
+        """Return the hidden messages nearest in meaning, the nearest first; none if the store has
+        no embedding index.
         """
         if self.store is None or self.thread_id is None or not embeds(self.store):
             return []
-        archive, by_id = (
-            StoreArchive(self.store),
-            {original.message.id: original for original in hidden},
-        )
+        archive = StoreArchive(self.store)
+        live = self._hidden(range(self.thread.archived + 1, self.thread.length + 1))
         kinds: tuple[Kind, ...] = ("recall", "archive")
+        scores: dict[str, float] = {}
         try:
-            archive.embed(
-                self.thread_id,
-                [original for original in hidden if original.number > self.thread.archived],
-            )
-            near = [
-                pair
-                for kind in kinds
-                for pair in archive.near(thread_namespace(kind, self.thread_id), query, limit)
-            ]
+            archive.embed(self.thread_id, live)
+            for kind in kinds:
+                scores |= archive.near(thread_namespace(kind, self.thread_id), query, limit)
+            retired = numbers_in_archive(archive, self.thread_id, list(scores))
         except Exception:  # an embedding server that is down: words alone must do
             return []
-        scores = {id_: score for id_, score in near if id_ in by_id}
-        return [by_id[id_] for id_ in sorted(scores, key=scores.__getitem__, reverse=True)]
+        count = self.thread.archived
+        originals = self._hidden([number for number in retired if number <= count])
+        by_id = {str(original.message.id): original for original in [*live, *originals]}
+        near = sorted(by_id.keys() & scores.keys(), key=scores.__getitem__, reverse=True)
+        return [by_id[id_] for id_ in near]
 
 
 def originals_of(call_plan: CallPlan, runtime: Runtime[Context], indexes: Indexes) -> Originals:

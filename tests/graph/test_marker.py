@@ -3,6 +3,7 @@ nobody.
 """
 
 import asyncio
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -106,18 +107,41 @@ def test_the_same_holds_for_async_event_streams() -> None:
     assert tokens == "It was 48,250."
 
 
-def test_nothing_found_takes_the_marker_out_and_keeps_the_answer() -> None:
-    conversation = long_thread(asker("I believe it was high. [NEED_CONTEXT: xylophone]"))
+@pytest.mark.parametrize("draft", ["", "Let me look. "])
+@pytest.mark.parametrize(
+    "marker",
+    [
+        "[NEED_CONTEXT: xylophone]",
+        "NEED_CONTEXT: xylophone",
+        "<NEED_CONTEXT: xylophone>",
+        "【NEED_CONTEXT：xylophone】",
+        "(NEED_CONTEXT: xylophone)",
+        "**NEED_CONTEXT: xylophone**",
+    ],
+)
+def test_a_marker_that_finds_nothing_is_told_so_and_asked_again(draft: str, marker: str) -> None:
+    model = asker(f"{draft}{marker}")
+    conversation = long_thread(model)
+    before = len(model.sent)
     answer = conversation.ask("budget?")
-    assert answer.text.strip() == "I believe it was high."
-    assert answer.recalls == 0
-
-
-def test_a_marker_alone_that_finds_nothing_is_told_so_and_asked_again() -> None:
-    model = asker("[NEED_CONTEXT: xylophone]")
-    answer = long_thread(model).ask("budget?")
     assert answer.text == "unknown"
+    assert len(model.sent) - before == 2
     assert "Nothing was found for “xylophone”" in model.sent[-1][0].text
+    assert "Let me look" not in str(conversation.history())
+
+
+def test_a_draft_is_no_answer_however_often_the_model_asks() -> None:
+    conversation = long_thread(asker(*["Let me look. [NEED_CONTEXT: xylophone]"] * 9))
+    answer = conversation.ask("budget?")
+    assert answer.status == "recall_exhausted"
+    assert "Let me look" not in f"{answer.text}{conversation.history()}"
+
+
+def test_a_range_that_does_not_fit_names_the_marker_that_reads_on() -> None:
+    model = asker("[NEED_CONTEXT: m1-m40]")
+    long_thread(model).ask("budget?")
+    assert FACT in model.sent[-1][0].text
+    assert re.search(r"The next: \[NEED_CONTEXT: m\d+-m40\]", model.sent[-1][0].text)
 
 
 def test_a_model_that_never_stops_asking_is_followed_three_times_and_the_person_reads_what_was_searched() -> (
@@ -143,7 +167,7 @@ def test_two_markers_in_one_answer_load_both() -> None:
     assert "q3 w" in model.sent[-1][0].text
 
 
-def test_other_brackets_are_words_of_the_answer() -> None:
+def test_brackets_of_other_words_are_words_of_the_answer() -> None:
     answer = thread(asker("See [1] and [NEED] and [a link](x)"), recall=True).ask("budget?")
     assert answer.text == "See [1] and [NEED] and [a link](x)"
 

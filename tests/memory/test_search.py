@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from longtable.memory.search import K1, STOP, B, Index, Original, in_turns, stem, text_of, tokens_of
+from longtable.memory.search import K1, STOP, B, Index, Original, stem, text_of, tokens_of
 from longtable.memory.stamps import EXCLUDED, RECALLED, marked
 from tests.support.histories import TEXTS, histories
 
@@ -113,14 +113,6 @@ def test_what_only_repeats_and_what_was_excluded_is_not_found(kind: str) -> None
     said = HumanMessage("the tailnum is N14228", id="a")
     index = Index.build([Original(1, said), Original(2, marked(said, kind=kind))])
     assert found(index, "tailnum") == [1]
-
-
-def test_turns_are_bounded_at_both_ends() -> None:
-    told = [Original(n, marked(HumanMessage("x", id=str(n)), turn=n)) for n in range(1, 6)]
-    assert [o.number for o in in_turns(told, 2, 4)] == [2, 3, 4]
-    assert [o.number for o in in_turns(told, None, 2)] == [1, 2]
-    assert [o.number for o in in_turns(told, 4)] == [4, 5]
-    assert in_turns(told) == told
 
 
 @given(st.lists(TEXTS, max_size=12), TEXTS)

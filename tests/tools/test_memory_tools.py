@@ -22,6 +22,7 @@ from longtable.tools.memory_tools import (
     MOST_FOUND,
     MOST_SHOWN,
     NOTE,
+    PAGE,
     Hit,
     excerpt,
     recall,
@@ -144,6 +145,29 @@ def test_as_many_as_were_asked_for_may_be_more() -> None:
         ("[m1–3]", [1, 2, 3]),
         ("m1 to m3 and m4", [1, 2, 3, 4]),
         ("m1至m3、m4", [1, 2, 3, 4]),
+        ("m1到m3", [1, 2, 3]),
+        ("M3", [3]),
+        ("Ｍ３", [3]),
+        ("the m3", [3]),
+        ("message 3", [3]),
+        ("Message #3", [3]),
+        ("messages 1 to 3", [1, 2, 3]),
+        ("messages 1-3", [1, 2, 3]),
+        ("messages 1, 2 and 4", [1, 2, 4]),
+        ("messages m1 through m3", [1, 2, 3]),
+        ("between m1 and m3", [1, 2, 3]),
+        ("from m3 to m1", [1, 2, 3]),
+        ("m1..m3", [1, 2, 3]),
+        ("m1～m3", [1, 2, 3]),
+        ("[m1, m3-m4]", [1, 3, 4]),
+        ("【m1，m3】", [1, 3]),
+        ("第3条消息", [3]),
+        ("第1到3条消息", [1, 2, 3]),
+        ("第 1 条至第 3 条消息", [1, 2, 3]),
+        ("从m1到m3", [1, 2, 3]),
+        ("消息 3", [3]),
+        ("please read [m1-m3] again", [1, 2, 3]),
+        ("消息1至3", [1, 2, 3]),
     ],
 )
 def test_messages_are_read_by_their_numbers(query: str, numbers: list[int]) -> None:
@@ -151,7 +175,7 @@ def test_messages_are_read_by_their_numbers(query: str, numbers: list[int]) -> N
     assert [
         message["number"] for message in json.loads(recall(originals, query))["messages"]
     ] == numbers
-    assert originals.asked == [tuple(numbers)]
+    assert all(type(number) is int for asked in originals.asked for number in asked)
 
 
 def test_a_range_is_read_whole_as_far_as_it_fits_and_never_searched_as_words() -> None:
@@ -160,10 +184,48 @@ def test_a_range_is_read_whole_as_far_as_it_fits_and_never_searched_as_words() -
     assert json.loads(recall(originals, "m11-m22"))["shown"] == 12
     assert json.loads(recall(originals, "m50-m60"))["messages"] == []
     assert json.loads(recall(originals, "m1-m999999999"))["found"] == 39
-    assert [type(asked[0]) for asked in originals.asked] == [int] * 3
+    assert not any(isinstance(asked[0], str) for asked in originals.asked)
 
 
-@pytest.mark.parametrize("query", ["M3", "the m3", "m3 engine", "3", "m3x", "m99"])
+@pytest.mark.parametrize(
+    ("query", "wanted", "budget", "asks"),
+    [
+        ("m1-m30", range(1, 31), 1_000, 5),
+        ("m3, m1, m20-m25", [3, 1, *range(20, 26)], 700, 2),
+        ("m1-m3000", range(1, 300), 9_000, 2),
+        ("messages 5 to 6", [5, 6], 400, 2),
+    ],
+)
+def test_a_range_over_the_budget_is_read_page_by_page_without_a_gap(
+    query: str, wanted: Sequence[int], budget: int, asks: int
+) -> None:
+    texts = {n: f"message {n}: " + "x" * (n * 37 % 90) for n in range(1, 300)} | {5: "y" * 2_000}
+    originals = Fixed([hit(n, text) for n, text in texts.items()], budget_chars=budget)
+    read = dict.fromkeys(wanted, "")
+    count = 0
+    while query:
+        answer = json.loads(recall(originals, query))
+        assert len(recall(originals, query)) <= budget
+        for message in answer["messages"]:
+            text = re.sub(r"^\[… [\d,]+ characters …\] ", "", message["text"])
+            read[message["number"]] += re.sub(r" \[… [^\]]* …\]$", "", text)
+        query = answer.get("next", "")
+        assert not query or f'recall_history("{query}")' in answer["note"]
+        count += 1
+    assert count >= asks
+    assert read == {n: texts[n] for n in wanted}
+
+
+def test_a_range_of_thousands_says_where_to_read_on() -> None:
+    originals = Fixed([hit(n, "x") for n in range(1, 900)], budget_chars=10**7)
+    answer = json.loads(recall(originals, "m1-m5000"))
+    assert answer["shown"] == PAGE
+    assert answer["next"] == f"m{PAGE + 1}-m5000"
+
+
+@pytest.mark.parametrize(
+    "query", ["m3 engine", "3", "m3x", "m99", "the 3 of us", "2013", "message queue 3 is full"]
+)
 def test_what_is_no_number_of_a_message_is_searched_for(query: str) -> None:
     originals = Fixed([hit(n) for n in range(5)])
     assert json.loads(recall(originals, query))["found"] == 5
