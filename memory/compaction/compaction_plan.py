@@ -199,8 +199,12 @@ def _trigger(call_plan: CallPlan, when: When, over: bool) -> int:
     policy = call_config.policy
     if when == "asked":
         return parts.total
-    over = over or parts.total > call_config.threshold_tokens
-    if over or (when == "ahead" and _next_is_over(call_plan)):
+    if when == "ahead":
+        # Results that are still whole may shrink first, also where they are over the threshold now.
+        over = _next_is_over(call_plan)
+    elif not over:
+        over = parts.total > call_config.threshold_tokens
+    if over:
         return call_config.threshold_tokens
     if policy.trigger_tokens is not None and parts.memory + parts.messages > policy.trigger_tokens:
         return policy.trigger_tokens
@@ -210,9 +214,9 @@ def _trigger(call_plan: CallPlan, when: When, over: bool) -> int:
 
 def _next_is_over(call_plan: CallPlan) -> bool:
     """Return whether one more round like the newest few would need a summary, even if each result
-    that is shown whole shrank.
+    that is shown whole shrank. The answer of that round is in no call of it.
     """
-    coming = _coming(call_plan)
+    coming = _coming(call_plan, with_answer=False)
     threshold = call_plan.call_config.threshold_tokens
     if call_plan.parts.total + coming <= threshold:
         return False
@@ -220,14 +224,17 @@ def _next_is_over(call_plan: CallPlan) -> bool:
     return heads.parts.total + coming > ENOUGH * threshold
 
 
-def _coming(call_plan: CallPlan) -> int:
+def _coming(call_plan: CallPlan, *, with_answer: bool = True) -> int:
     """Return the tokens the next round may take: the mean of the newest few, with whole results."""
     rounds = split_rounds(call_plan.thread.uncompacted)
     if len(rounds) > 1 and len(rounds[-1]) == 1:
         # A question without its answer yet says nothing of a round's size.
         rounds = rounds[:-1]
     count = call_plan.call_config.counter.message
-    sizes = [sum(map(count, pair_calls(round_))) for round_ in rounds[-RECENT:]]
+    newest = [pair_calls(round_) for round_ in rounds[-RECENT:]]
+    if not with_answer:
+        newest = [round_[:-1] or round_ for round_ in newest]
+    sizes = [sum(map(count, round_)) for round_ in newest]
     return sum(sizes) // max(1, len(sizes))
 
 
