@@ -96,8 +96,8 @@ class CallConfig:
 
     @property
     def pins_by_code(self) -> bool:
-        """Return whether code looks for rules said in passing: the model calls no tools, or code
-        writes the summaries.
+        """Return whether code looks for rules said in passing at the end of each turn already, not
+        in compactions alone: the model calls no tools, or code writes the summaries.
         """
         return self.window is None or not self.pin_tools
 

@@ -6,11 +6,17 @@ keep, and goes first. Rules without such a word are left to the models.
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
 
 LONG = 300
 """Characters past which a sentence is pasted material, no rule of a person."""
 MOST_FOUND = 8
 """Finds in one message."""
+MOST_COMPARED = 64
+"""Newest rules that a sentence may change: a long thread costs no more."""
+MOST_CHANGE = 80
+"""Characters of a sentence that changes a rule by sharing a word with it: longer ones tell more."""
 
 # -- the words, as they stand in a regular expression ----------------------------------------------
 
@@ -124,6 +130,20 @@ OF_THE_MOMENT = (
 # -- the reading -----------------------------------------------------------------------------------
 
 
+_COMMON = re.compile(
+    "always|never|from|please|only|show|report|data|answer|every|each|these|those|this|that|with|"
+    "when|then|them|they|have|unless|otherwise|default|there|their|here|what|which|would|should|"
+    "could|must|again|more|most|into|than|also|just|time|number|thank|note|noted|figure|table|"
+    "result|value|look|need|want|make"
+)
+"""Words that a rule and a sentence may share without being about the same."""
+_LONG_WORD = re.compile(r"[a-z][a-z_]{3,}|(?:19|20)\d\d")
+_RUN = re.compile(r"[\u3400-\u9fff]{2,}")
+_PARTICLE = re.compile(
+    "[的了吧呢吗请都也再就还是有和与在我你他们这那个一不只看按用以后从起所要得须把每次数据]"
+)
+
+
 def _table(english: Sequence[str], chinese: Sequence[str]) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{'|'.join(english)})(?!\w)|{'|'.join(chinese)}")
 
@@ -169,16 +189,17 @@ def sentences(text: str) -> Iterator[str]:
             start = end
 
 
-def rules_in(text: str, *, after_rule: bool = False) -> list[str]:
+def rules_in(text: str, earlier: Sequence[str] = ()) -> list[str]:
     """Return the sentences of a message that hold a word of lasting; at most `MOST_FOUND`.
 
-    `after_rule`: the user laid down a rule before, so that a sentence may take one back, too.
+    `earlier`: rules that the user laid down before. A sentence that takes something back, or that
+    neither asks nor requests and shares a word with one of them, may change it, and is one, too.
     """
     rules: list[str] = []
     for sentence in sentences(text):
         if len(rules) == MOST_FOUND:
             break
-        if is_rule(sentence) or ((rules or after_rule) and _takes_back(sentence)):
+        if is_rule(sentence) or _may_change(sentence, [*earlier[-MOST_COMPARED:], *rules]):
             rules.append(sentence)
     return rules
 
@@ -216,10 +237,28 @@ def _instructs(clause: str) -> bool:
     return bool(lasting) and len(clause.replace(lasting[0] if lasting else "", "").strip()) > 3
 
 
-def _takes_back(sentence: str) -> bool:
-    if not 3 < len(sentence) <= LONG or asks(sentence) or is_request(sentence):
+def _may_change(sentence: str, rules: Sequence[str]) -> bool:
+    if not rules or not 3 < len(sentence) <= LONG or asks(sentence) or is_request(sentence):
         return False
-    return bool(_TAKES_BACK.search(_unquoted(sentence)))
+    if _TAKES_BACK.search(_unquoted(sentence)):
+        return True
+    words = _about(sentence) if len(sentence) <= MOST_CHANGE else frozenset()
+    return any(words & _about(rule) for rule in rules)
+
+
+@lru_cache(maxsize=1_024)
+def _about(sentence: str) -> frozenset[str]:
+    """Return the words that a sentence is about: long ones of English, pairs of characters."""
+    folded = _folded(sentence)
+    words = {word.rstrip("s") for word in _LONG_WORD.findall(folded) if not _is_common(word)}
+    for run in _RUN.findall(folded):
+        pairs = (first + second for first, second in pairwise(run))
+        words.update(pair for pair in pairs if not _PARTICLE.search(pair))
+    return frozenset(words)
+
+
+def _is_common(word: str) -> bool:
+    return bool(_COMMON.fullmatch(word) or _COMMON.fullmatch(word.rstrip("s")))
 
 
 def _unquoted(sentence: str) -> str:

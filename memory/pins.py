@@ -89,12 +89,13 @@ def pins_in_passing(messages: Sequence[BaseMessage], known: Sequence[Pin] = ()) 
     change.
     """
     pins: dict[str, Pin] = {}
-    after_rule = any(not pin.ended for pin in known)
+    earlier = [pin.text for pin in known if not pin.ended]
     for message in said_by_user(messages):
-        for text in rules_in(str(message.text), after_rule=after_rule or bool(pins)):
+        for text in rules_in(str(message.text), earlier):
             if not holds_secret(text):
                 pin = make_pin(text, message, by=IN_PASSING)
                 pins[pin.id] = pin
+                earlier.append(text)
     return list(pins.values())
 
 

@@ -53,11 +53,15 @@ class Rolling:
         )
         if job.call_config.window is not None and job.budget:
             # With no room for any text a summary would be asked for in vain.
-            reason, window, overflows, tries = "", job.call_config.window, 0, 0
+            window = job.call_config.window
+            reason = ""
+            overflows = 0
+            tries = 0
             while tries < TRIES:
                 draft = yield from _summarise(job, window, reason, mark)
                 if isinstance(draft, ModelContextOverflowError) and overflows < OVERFLOWS:
-                    window, overflows = window // 2, overflows + 1
+                    window //= 2
+                    overflows += 1
                     continue
                 if isinstance(draft, Exception):
                     break
@@ -68,17 +72,22 @@ class Rolling:
                     if isinstance(objections, list)
                     else ""
                 )
-        rules = _rules_before(job)
-        sections = carried_on(sections_of(job.previous), rules, _standing(job), job.language)
-        summary = text.fallback_summary(
-            join_sections(sections, job.language) if any(sections) else "",
-            job.reads,
-            language=job.language,
-            budget=job.budget,
-            count=job.call_config.counter.text,
-            mark=mark,
-        )
-        yield Draft(text=summary, method="fallback", note=FALLBACK_NOTE)
+        yield _draft_by_code(job, mark)
+
+
+def _draft_by_code(job: Job, mark: Callable[[str], str]) -> Draft:
+    """Return the memory that needs no model."""
+    rules = _rules_before(job)
+    sections = carried_on(sections_of(job.previous), rules, _standing(job), job.language)
+    summary = text.fallback_summary(
+        join_sections(sections, job.language) if any(sections) else "",
+        job.reads,
+        language=job.language,
+        budget=job.budget,
+        count=job.call_config.counter.text,
+        mark=mark,
+    )
+    return Draft(text=summary, method="fallback", note=FALLBACK_NOTE)
 
 
 def _rules_before(job: Job) -> str:
@@ -252,7 +261,8 @@ def corrections(previous: str, messages: Sequence[text.Numbered]) -> list[Correc
     "1,310, not 1,204" names the old figure. Where a user says that a figure was wrong and has only
     the new one, the old one is that of the statement before with the most words in common.
     """
-    result, before = list[Correction](), list[tuple[str, frozenset[str]]]()
+    result: list[Correction] = []
+    before: list[tuple[str, frozenset[str]]] = []
     for line in previous.splitlines():
         result += [
             Correction(old, frozenset(), int(n), content_words(line))

@@ -167,6 +167,7 @@ def test_hundreds_of_ordinary_requests_gather_no_pin_beside_the_rules_of_the_use
         ("From now on only look at 2013.", "Look at all years again."),
         ("Always report amounts in euros.", "Go back to dollars."),
         ("Always leave out Mexico.", "Put Mexico back in."),
+        ("From now on round prices to whole euros.", "Keep the cents of prices."),
         ("以后只看2013年的数据。", "恢复看全部年份。"),
         ("一律不要显示客户邮箱。", "邮箱现在可以显示了。"),
     ],
@@ -178,6 +179,22 @@ def test_without_a_model_the_later_sentence_stands_below_the_one_it_ends(
     shown = render_pins(current_pins(pins_in_passing(messages)), "en").splitlines()
     assert [line.split('"')[1] for line in shown[1:]] == [rule, change]
     assert pins_in_passing(say(change)) == []
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "How many warehouses are there?",
+        "Show the warehouse by month.",
+        "The gate is new.",
+        "仓库有几个？",
+        "列出仓库的订单",
+        "五月份搬家了。",
+    ],
+)
+def test_a_question_a_request_or_something_else_is_not_taken_for_a_change(sentence: str) -> None:
+    rules = ["Never count the warehouse.", "一律不要统计仓库。"]
+    assert texts(pins_in_passing(say(*rules, sentence))) == rules
 
 
 def test_only_the_users_own_new_words_are_pinned() -> None:
@@ -207,7 +224,9 @@ def test_a_document_gives_few_pins_and_a_megabyte_takes_no_second() -> None:
     )
     started = time.process_time()
     for unit in ("never ", "不要", "in all ", "a, ", "if ", "we always use x "):
-        rules_in(unit * (200_000 // len(unit)), after_rule=True)
+        rules_in(unit * (200_000 // len(unit)), ["Only look at 2013."])
+    for _ in range(20):
+        rules_in("Show the orders of all customers again, please.", ["Never say x."] * 20_000)
     assert time.process_time() - started < 1
 
 
@@ -272,7 +291,7 @@ def test_sentences_stand_in_their_text_in_order(text: str) -> None:
     place = 0
     for sentence in sentences(text):
         place = text.index(sentence, place) + len(sentence)
-    rules_in(text, after_rule=True)
+    rules_in(text, ["Use km."])
 
 
 # -- a quote is checked ----------------------------------------------------------------------------
