@@ -7,17 +7,25 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from longtable.memory import figures as reading
 from longtable.memory.artifacts import Count
+from longtable.memory.code_summary import (
+    Skip,
+    fallback_summary,
+    is_codes_line,
+    left_out_in,
+    numbered_rounds,
+)
 from longtable.memory.figures import Figure
 from longtable.memory.pin_net import LONG, asks, is_request
 from longtable.memory.pin_net import sentences as split_sentences
 from longtable.memory.pin_quotes import holds_words, likeness
 from longtable.memory.search import text_of, tokens_of
 from longtable.memory.summary import (
+    is_finding,
     CONSTRAINTS,
     DECISIONS,
     FACTS,
@@ -26,13 +34,9 @@ from longtable.memory.summary import (
     citations,
     cited_numbers,
     facts_in,
-    fallback_summary,
-    finding_of,
     findings_in,
     join_sections,
     known_citations,
-    left_out_in,
-    numbered_rounds,
     sections_of,
     without_citations,
 )
@@ -428,24 +432,39 @@ def filled(
     budget: int,
     count: Count,
     mark: Callable[[str], str] = str,
+    skip: Skip = lambda sentence, number: False,  # noqa: ARG005  # what a caller may hand in
 ) -> str:
-    """Return the summary's text, its unused room filled with the code's own line of each round that
-    its lines do not hold.
+    """Return the summary's text, its unused room filled with the code's own lines for what its
+    lines do not hold; `skip`: nor the pins, see `fallback_summary`.
 
     So a lazy model is never worse than none: citing a round is not enough. Facts of the summary
     before it are carried on likewise, unless a line says the same with another figure.
     """
     claims = [_claim(line) for section in sections for line in section]
-    rounds: list[Numbered] = []
-    for round_ in sources.rounds:
-        if not _held(_claim_of_round(round_), claims):
-            rounds += round_
+
+    def is_held(sentence: str, number: int) -> bool:
+        return skip(sentence, number) or _held(_claim(f"{sentence} [m{number}]"), claims)
+
     before = facts_in(sources.previous)
-    older = [line for line in before if _is_worth(line) and not _held(_claim(line), claims)]
+    older = [line for line in before if is_codes_line(line) or _is_worth(line)]
+    older = [line for line in older if _is_own(line) or not _held(_claim(line), claims)]
     facts = [*filter(left_out_in, before), *older, *sections[FACTS]]
     text = join_sections([facts, *sections[FACTS + 1 :]], language)
-    whole = fallback_summary(text, rounds, language=language, budget=budget, count=count, mark=mark)
+    whole = fallback_summary(
+        text,
+        sources.messages,
+        language=language,
+        budget=budget,
+        count=count,
+        mark=mark,
+        skip=is_held,
+    )
     return whole or join_sections(sections, language)
+
+
+def _is_own(line: str) -> bool:
+    """Return whether code wrote a line, sentence by sentence: each is looked at by itself."""
+    return is_codes_line(line) and not is_finding(line)
 
 
 @dataclass(frozen=True)
@@ -475,13 +494,6 @@ def _claim(line: str) -> _Claim:
         frozenset(_NUMBER.findall(said)),
         frozenset(cited_numbers(line)),
     )
-
-
-def _claim_of_round(round_: Sequence[Numbered]) -> _Claim:
-    """Return what the code's own line of a round says; nothing if nobody spoke in it."""
-    finding = finding_of(round_)
-    claim = _claim(finding.line("en")) if finding else _claim("")
-    return replace(claim, cited=frozenset(number for number, _ in round_))
 
 
 def _held(claim: _Claim, others: Sequence[_Claim]) -> bool:

@@ -12,6 +12,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from longtable.base.errors import ModelContextOverflowError
 from longtable.memory import summary as text
 from longtable.memory.block import pins_that_fit, visible_text
+from longtable.memory.code_summary import Skip, fallback_summary
 from longtable.memory.compaction.compaction import ROLLING, Attempts, Draft, Job, Request
 from longtable.memory.model_summary import (
     Sources,
@@ -23,7 +24,15 @@ from longtable.memory.model_summary import (
     fitted,
     read_sections,
 )
-from longtable.memory.pins import Pin, PinEnd, current_pins, pins_in, said_by_user, without_pins
+from longtable.memory.pins import (
+    Pin,
+    PinEnd,
+    current_pins,
+    pins_in,
+    pins_in_passing,
+    said_by_user,
+    without_pins,
+)
 from longtable.memory.summary import coverage, join_sections, packed, pieces, sections_of
 
 TRIES = 2
@@ -79,13 +88,14 @@ def _draft_by_code(job: Job, mark: Callable[[str], str]) -> Draft:
     """Return the memory that needs no model."""
     rules = _rules_before(job)
     sections = carried_on(sections_of(job.previous), rules, _standing(job), job.language)
-    summary = text.fallback_summary(
+    summary = fallback_summary(
         join_sections(sections, job.language) if any(sections) else "",
         job.reads,
         language=job.language,
         budget=job.budget,
         count=job.call_config.counter.text,
         mark=mark,
+        skip=_shown_by_pins(job),
     )
     return Draft(text=summary, method="fallback", note=FALLBACK_NOTE)
 
@@ -111,6 +121,19 @@ def _standing(job: Job, new_pins: Sequence[Pin] = (), ends: Sequence[PinEnd] = (
     numbers = {message.id: number for number, message in job.compacted}
     said = [(numbers[m.id], m) for m in said_by_user(message for _, message in job.compacted)]
     return Standing(gone, [pin.text for pin in shown], said)
+
+
+def _shown_by_pins(job: Job, new_pins: Sequence[Pin] = (), ends: Sequence[PinEnd] = ()) -> Skip:
+    """Return whether pins of the next view hold a sentence word for word."""
+    passing = pins_in_passing([message for _, message in job.reads], job.thread.pins)
+    shown = _standing(job, [*new_pins, *passing], ends).shown
+    texts = [" ".join(pin.split()) for pin in shown]
+
+    def skip(sentence: str, _number: int) -> bool:
+        words = " ".join(sentence.split())
+        return any(words in text for text in texts)
+
+    return skip
 
 
 def _summarise(
@@ -149,7 +172,8 @@ def _summarise(
         if not any(fitting):
             break  # the gate says why: nothing that can be used, or one line over the budget
     else:
-        summary = filled(fitting, sources, job.language, job.budget, count, mark)
+        skip = _shown_by_pins(job, pins, ends)
+        summary = filled(fitting, sources, job.language, job.budget, count, mark, skip)
     share, note = coverage(job.reads, count)
     return Draft(text=summary, method="model", pins=pins, ended=ends, coverage=share, note=note)
 

@@ -14,7 +14,8 @@ from longtable.memory.compaction.compaction import Attempts, Draft, Job
 from longtable.memory.pins import pins_in, without_pins
 from longtable.memory.policy import TOPICS
 from longtable.memory.search import fold
-from longtable.memory.summary import Numbered, coverage, numbered_rounds, packed, render_message
+from longtable.memory.code_summary import numbered_rounds
+from longtable.memory.summary import Numbered, coverage, packed, render_message
 from longtable.memory.topic_drafts import (
     ASSIGN,
     MOST_ANSWER_CHARS,

@@ -7,7 +7,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from longtable.memory.compaction.compaction import Request
-from longtable.memory.summary import fallback_summary
+from longtable.memory.code_summary import fallback_summary
 from longtable.memory.tokens import counter
 from longtable.memory.view import CallPlan, build_view
 from tests.support.compacting import Say, Talk, call_config

@@ -5,10 +5,10 @@ back.
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from longtable.memory.stamps import marked
+from longtable.memory.code_summary import fallback_summary
 from longtable.memory.summary import (
     HEADINGS,
     Finding,
-    fallback_summary,
     findings_in,
     language_of,
     render_memory,

@@ -1,0 +1,361 @@
+"""The summary that code writes: what the user stated, what answers found, each question with its
+answer.
+
+What no query brings back stays longest: first the user's own statements, which are in no database,
+then figures of answers that no result of their round holds. The query ledger and the pins stand
+beside it.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+from longtable.memory.pin_net import asks, is_request
+from longtable.memory.pin_net import sentences as sentences_of
+from longtable.memory.rounds import split_rounds
+from longtable.memory.stamps import speaker_of, turn_number
+from longtable.memory.summary import (
+    CONSTRAINTS,
+    DECISIONS,
+    FACTS,
+    OPEN,
+    PREFERENCES,
+    Finding,
+    Numbered,
+    clip,
+    findings_in,
+    flat,
+    is_finding,
+    join_sections,
+    sections_of,
+)
+
+Count = Callable[[str], int]
+Skip = Callable[[str, int], bool]
+"""Whether a sentence of the message of a number needs no line."""
+STATED = {"en": "User said", "zh": "用户说过"}
+FOUND = {"en": "Found", "zh": "得出"}
+_LEFT_OUT = {
+    "en": "{n} earlier findings are in the transcript only.",
+    "zh": "另有 {n} 条更早的结论只在会话记录中。",
+}
+_LEFT_OUT_LINES = [
+    re.compile("- " + re.escape(text).replace(re.escape("{n}"), r"(\d+)"))
+    for text in _LEFT_OUT.values()
+]
+_WRITTEN = re.compile(
+    rf"(?P<head>- (?:(?P<stated>{'|'.join(STATED.values())})|{'|'.join(FOUND.values())}):)"
+    r" (?P<text>.*) \[m(?P<number>\d{1,9})\]",
+    re.DOTALL,
+)
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+LEAST_DIGITS = 3
+"""Of a figure that is worth a line: smaller ones stand in many sentences."""
+FEW_WORDS = 5
+"""Words below which a sentence is not understood without its question."""
+QUESTION_CHARS = 80
+STATED_CHARS = 600
+"""Characters of one message's statements: more is pasted material."""
+_WORD = re.compile(r"[^\W\d_]{2,}|[\u3400-\u9fff]")
+_LEAST_WORDS = re.compile(r"(?:\w+\W+){3}\w|(?:[\u3400-\u9fff]\W*){6}")
+_TWO_DIGITS = re.compile(r"\d{2}")
+
+
+@dataclass
+class _Lines:
+    """The lines that code wrote, oldest first, by how soon they go."""
+
+    findings: list[Finding]
+    found: list[str]
+    stated: list[str]
+
+
+def fallback_summary(
+    previous: str,
+    compacted: Sequence[Numbered],
+    *,
+    language: str,
+    budget: int,
+    count: Count,
+    mark: Callable[[str], str] = str,
+    skip: Skip = lambda sentence, number: False,  # noqa: ARG005  # what a caller may hand in
+) -> str:
+    """Make the next memory without a model, from the memory before and the compacted rounds.
+
+    Deterministic. At most `budget` tokens by `count`: questions with their answers are clipped and
+    go first, oldest first, then figures of answers and what the user stated, then other lines of
+    the memory before, constraints last; a line says how many went. "" when not even a heading fits.
+    `mark` says what else stands in a line: that a figure of it was corrected. `skip` says which
+    sentences of a message need no line: pins or other lines hold them.
+    """
+    sections = [[mark(line) for line in section] for section in sections_of(previous)]
+    written, model_facts = _split(sections[FACTS], skip)
+    for round_ in numbered_rounds(compacted):
+        _add_round(written, round_, language, mark, skip)
+    others = [
+        model_facts,
+        sections[OPEN],
+        sections[DECISIONS],
+        sections[PREFERENCES],
+        sections[CONSTRAINTS],
+    ]
+    empty = join_sections([[_note(10**6, language)], *([[]] * 4)], language)
+    left_out = sum(map(left_out_in, sections[FACTS]))
+    left_out += _give_way(written, others, language, budget - count(empty), count)
+    facts = [_note(left_out, language)] if left_out else []
+    facts += model_facts
+    facts += written.stated
+    facts += written.found
+    facts += [finding.line(language) for finding in written.findings]
+    text = join_sections([facts, *sections[1:]], language)
+    return text if count(text) <= budget else ""
+
+
+def is_codes_line(line: str) -> bool:
+    """Return whether code wrote a line of a summary."""
+    return bool(is_finding(line) or _WRITTEN.fullmatch(line))
+
+
+def left_out_in(line: str) -> int:
+    """Return how many findings a line says were left out, 0 for any other line."""
+    matches = (note.fullmatch(line) for note in _LEFT_OUT_LINES)
+    return sum(int(match[1]) for match in matches if match)
+
+
+def _note(gone: int, language: str) -> str:
+    return f"- {_LEFT_OUT[language].format(n=gone)}"
+
+
+def _split(facts: Iterable[str], skip: Skip) -> tuple[_Lines, list[str]]:
+    """Return the lines that code wrote before, and the model's."""
+    written = _Lines([], [], [])
+    others: list[str] = []
+    for line in facts:
+        sentences = _WRITTEN.fullmatch(line)
+        if is_finding(line):
+            written.findings += findings_in(line)
+        elif sentences:
+            lines = written.stated if sentences["stated"] else written.found
+            lines += _still_needed(line, sentences, skip)
+        elif not left_out_in(line):
+            others.append(line)
+    return written, others
+
+
+def _still_needed(line: str, written: re.Match[str], skip: Skip) -> list[str]:
+    """Return a line of code's without the sentences that need none any more, empty if none does."""
+    parts = list(sentences_of(written["text"]))
+    number = int(written["number"])
+    left = [part for part in parts if not skip(part, number)]
+    if left == parts:
+        return [line]
+    return [f"{written['head']} {' '.join(left)} [m{number}]"] if left else []
+
+
+# -- reading a round -------------------------------------------------------------------------------
+
+
+def numbered_rounds(compacted: Sequence[Numbered]) -> list[list[Numbered]]:
+    """Split numbered messages into rounds; an answer whose question is not among them is one of its
+    own.
+    """
+    rest = iter(compacted)
+    rounds: list[list[Numbered]] = []
+    for round_ in split_rounds([message for _, message in compacted]):
+        turn = 0
+        rounds.append([])
+        for message in round_:
+            if turn and turn_number(message) not in (0, turn):
+                rounds.append([])
+            turn = turn_number(message) or turn
+            rounds[-1].append(next(rest))
+    return rounds
+
+
+def lines_of_round(round_: Sequence[Numbered], language: str = "en") -> list[str]:
+    """Return the lines that code writes of a round."""
+    written = _Lines([], [], [])
+    _add_round(written, round_, language, str, lambda _sentence, _number: False)
+    findings = [finding.line(language) for finding in written.findings]
+    return [*written.stated, *written.found, *findings]
+
+
+def _add_round(
+    written: _Lines,
+    round_: Sequence[Numbered],
+    language: str,
+    mark: Callable[[str], str],
+    skip: Skip,
+) -> None:
+    """Add what the user stated in a round, what its answer found, and the rest of both."""
+    asked: list[str] = []
+    for number, message in round_:
+        if message.type == "human":
+            stated, rest = _statements(_said(message))
+            asked.append(rest)
+            new = [sentence for sentence in stated if not skip(sentence, number)]
+            if new:
+                text = clip(flat(" ".join(new)), STATED_CHARS)
+                written.stated.append(mark(f"- {STATED[language]}: {text} [m{number}]"))
+    question = "\n".join(filter(None, asked))
+    answer = _conclusion(final_answer(round_))
+    found, rest = _figures_found(answer, question, round_)
+    last = round_[-1][0]
+    found = [sentence for sentence in found if not skip(sentence, last)]
+    if found:
+        text = clip(flat(" ".join(found)), STATED_CHARS)
+        written.found.append(mark(f"- {FOUND[language]}: {text} [m{last}]"))
+    if question.strip() or (rest.strip() and not _is_thanks(rest, asked)):
+        first = round_[0][0]
+        ids = f"m{first}" if first == last else f"m{first}-m{last}"
+        line = mark(Finding(question, rest, ids=ids).line(language))
+        written.findings += findings_in(line)
+
+
+def _is_thanks(answer: str, asked: Sequence[str]) -> bool:
+    """Return whether an answer only says that it heard what the user stated."""
+    return bool(asked) and len(answer) <= QUESTION_CHARS and not _TWO_DIGITS.search(answer)
+
+
+def _statements(message: str) -> tuple[list[str], str]:
+    """Return the sentences in which a user neither asks nor requests data, and the others."""
+    parts = list(sentences_of(message))
+    stated = [part for part in parts if _is_stated(part)]
+    if not stated:
+        return [], message
+    return stated, " ".join(part for part in parts if not _is_stated(part))
+
+
+def _is_stated(sentence: str) -> bool:
+    return bool(_LEAST_WORDS.search(sentence)) and not asks(sentence) and not is_request(sentence)
+
+
+def _figures_found(answer: str, question: str, round_: Sequence[Numbered]) -> tuple[list[str], str]:
+    """Return the sentences of an answer with a figure that no result of its round holds, and the
+    rest of it.
+    """
+    results = [str(message.text) for _, message in round_ if isinstance(message, ToolMessage)]
+    known = {_digits(number) for text in results for number in _NUMBER.findall(text)}
+    found: list[str] = []
+    rest: list[str] = []
+    for sentence in sentences_of(answer) if results else ():
+        numbers = {_digits(number) for number in _NUMBER.findall(sentence)} - known
+        if not any(len(number.replace(".", "")) >= LEAST_DIGITS for number in numbers):
+            rest.append(sentence)
+        elif len(_WORD.findall(sentence)) < FEW_WORDS:
+            found.append(f"{clip(flat(question), QUESTION_CHARS)} {sentence}")
+        else:
+            found.append(sentence)
+    return found, " ".join(rest) if results else answer
+
+
+def _digits(number: str) -> str:
+    return number.replace(",", "")
+
+
+def final_answer(round_: Sequence[Numbered]) -> str:
+    """Return the last answer of a round that calls no tool, "" without one."""
+    for _, message in reversed(round_):
+        if isinstance(message, AIMessage) and message.text.strip() and not message.tool_calls:
+            return _said(message)
+    return ""
+
+
+def _said(message: BaseMessage) -> str:
+    """Return what a message says, after the name of its speaker where it bears one."""
+    speaker = speaker_of(message)
+    return f"{speaker}: {message.text}" if speaker and message.text.strip() else str(message.text)
+
+
+def _conclusion(answer: str) -> str:
+    """Return an answer without the rows of its Markdown tables beyond the first five; sentences
+    stay.
+    """
+    lines: list[str] = []
+    rows = 0
+    for line in answer.splitlines():
+        is_row = line.lstrip().startswith("|")
+        rows = rows + 1 if is_row else 0
+        if rows <= 7 and not re.fullmatch(r"\s*\|[\s:|-]+\|\s*", line):
+            lines.append(line.strip().strip("|").replace("|", "/") if is_row else line)
+    return " ; ".join(line.strip() for line in lines if line.strip())
+
+
+# -- room ------------------------------------------------------------------------------------------
+
+
+def _give_way(
+    written: _Lines,
+    others: Sequence[list[str]],
+    language: str,
+    budget: int,
+    count: Count,
+) -> int:
+    """Shrink the lists in place, oldest first, until their lines fit; return how many lines went.
+
+    A running sum keeps it linear: a line costs its own tokens and a line break, which is at or
+    above what it adds to the joined text.
+    """
+
+    def cost(line: str) -> int:
+        return count(line) + 1
+
+    findings = written.findings
+    costs = [cost(finding.line(language)) for finding in findings]
+    excess = sum(costs) - budget
+    excess += sum(map(cost, chain(written.found, written.stated, *others)))
+    for chars in CLIPS:
+        for place, finding in enumerate(findings):
+            if excess <= 0:
+                return 0
+            findings[place] = _clipped(finding, chars)
+            smaller = cost(findings[place].line(language))
+            excess -= costs[place] - smaller
+            costs[place] = smaller
+    gone = 0
+    while findings and excess > 0:
+        findings.pop(0)
+        excess -= costs[gone]
+        gone += 1
+    before = len(written.found) + len(written.stated)
+    excess = _drop_larger(written.found, written.stated, excess, cost)
+    gone += before - len(written.found) - len(written.stated)
+    for section in others:
+        while section and excess > 0:
+            excess -= cost(section.pop(0))
+            gone += 1
+    return gone
+
+
+def _drop_larger(one: list[str], other: list[str], excess: int, cost: Count) -> int:
+    """Drop the oldest line of whichever list takes more, until `excess` tokens are gone; return the
+    tokens that are still too many.
+    """
+    lists = (one, other)
+    sizes = [sum(map(cost, lines)) for lines in lists]
+    while excess > 0 and any(lists):
+        larger = 0 if sizes[0] >= sizes[1] else 1
+        tokens = cost(lists[larger].pop(0))
+        sizes[larger] -= tokens
+        excess -= tokens
+    return excess
+
+
+CLIPS = (300, 120, 60)
+"""Characters that question and answer have in turn, while there is too little room."""
+
+
+def _clipped(finding: Finding, chars: int) -> Finding:
+    """Return a finding with question and answer clipped, the sentences with figures first."""
+    sql = finding.sql if chars >= 300 else ""
+    answer = _figures_first(finding.answer) if len(finding.answer) > chars else finding.answer
+    return Finding(clip(finding.question, chars), clip(answer, chars), sql, finding.ids)
+
+
+def _figures_first(answer: str) -> str:
+    parts = sentences_of(answer)
+    told = " ".join(part for part in parts if _TWO_DIGITS.search(part))
+    return told or answer
