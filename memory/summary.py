@@ -411,9 +411,13 @@ def _drop_oldest(findings: list[Finding], costs: list[int], excess: int) -> int:
     return dropped
 
 
-STATED_CHARS = 160
-"""Characters that what a user states has at least, however little room there is."""
+STATED_CHARS = 40
+"""Characters that what a user states has beyond those of a question."""
 _FIGURE = re.compile(r"\d{2}")
+_THANKS = re.compile(
+    r"(?:noted|ok(?:ay)?|thanks?|got it|understood|sure|will do|all right)\b|好的|明白|收到|知道了|了解|记下",
+    re.IGNORECASE,
+)
 _LEAST_WORDS = re.compile(r"(?:\w+\W+){3}\w|(?:[\u3400-\u9fff]\W*){6}")
 
 
@@ -435,8 +439,8 @@ def _clip_message(message: str, chars: int) -> str:
     if not stated:
         return _clip(message, chars)
     if not rest:
-        return _clip(stated, max(chars, STATED_CHARS))
-    return f"{_clip(stated, max(chars, STATED_CHARS))} … {_clip(rest, chars)}"
+        return _clip(stated, chars + STATED_CHARS)
+    return f"{_clip(stated, chars + STATED_CHARS)} … {_clip(rest, chars)}"
 
 
 def _clip_answer(answer: str, chars: int) -> str:
@@ -447,10 +451,8 @@ def _clip_answer(answer: str, chars: int) -> str:
 
 
 def _without_thanks(finding: Finding) -> Finding:
-    """Return a finding without the answer if the user only stated something, and the answer holds
-    no figure.
-    """
-    if not _only_states(finding.question) or _FIGURE.search(finding.answer):
+    """Return a finding without an answer that only takes note of what the user stated."""
+    if not _THANKS.match(finding.answer) or _FIGURE.search(finding.answer):
         return finding
     return Finding(finding.question, "", "", finding.ids)
 
