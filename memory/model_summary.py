@@ -25,7 +25,6 @@ from longtable.memory.pin_net import sentences as split_sentences
 from longtable.memory.pin_quotes import holds_words, likeness
 from longtable.memory.search import text_of, tokens_of
 from longtable.memory.summary import (
-    is_finding,
     CONSTRAINTS,
     DECISIONS,
     FACTS,
@@ -35,6 +34,7 @@ from longtable.memory.summary import (
     cited_numbers,
     facts_in,
     findings_in,
+    is_finding,
     join_sections,
     known_citations,
     sections_of,

@@ -115,7 +115,9 @@ def _standing(job: Job, new_pins: Sequence[Pin] = (), ends: Sequence[PinEnd] = (
     ended = {end["pin"] for end in ends}
     live = [pin for pin in current_pins(job.thread.pins) if pin.id not in ended]
     live_ids = {pin.id for pin in live}
-    stored = [Pin.from_json(pin) for record in job.thread.chain for pin in record.get("pins", ())]
+    stored: list[Pin] = []
+    for record in job.thread.chain:
+        stored += map(Pin.from_json, record.get("pins", ()))
     gone = [pin.text for pin in [*stored, *job.thread.pins] if pin.id not in live_ids]
     shown, _ = pins_that_fit([*live, *new_pins], job.call_config)
     numbers = {message.id: number for number, message in job.compacted}

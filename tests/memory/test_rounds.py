@@ -5,9 +5,9 @@ from collections import Counter
 from hypothesis import given
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
+from longtable.memory.code_summary import fallback_summary
 from longtable.memory.rounds import INTERRUPTED, MALFORMED, all_calls, pair_calls, split_rounds
 from longtable.memory.stamps import STEERED, marked
-from longtable.memory.code_summary import fallback_summary
 from tests.support.compacting import Talk, call_config, sent
 from tests.support.histories import histories, talk
 

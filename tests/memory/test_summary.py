@@ -4,8 +4,8 @@ back.
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from longtable.memory.stamps import marked
 from longtable.memory.code_summary import fallback_summary
+from longtable.memory.stamps import marked
 from longtable.memory.summary import (
     HEADINGS,
     Finding,
