@@ -11,6 +11,7 @@ a segment loses time, and never a message.
 
 import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, TypeGuard
@@ -42,7 +43,7 @@ class Head:
     """What the search reads of a segment whatever the query."""
 
     last: str
-    """Id of its last message: that of another thread under the same id differs."""
+    """Key of its last message's id: that of another thread under the same id differs."""
     numbers: Sequence[int]
     turns: Sequence[int]
     lengths: Sequence[int]
@@ -139,7 +140,7 @@ class WordIndex:
         and another one have its id.
         """
         namespace = thread_namespace("archived", self.thread_id)
-        (item,) = StoreArchive(self.store).get(namespace, [key_of_id(head.last)])
+        (item,) = StoreArchive(self.store).get(namespace, [head.last])
         return item is not None and item.get("number") == count * SEGMENT
 
     def _shards(self, wanted: Sequence[tuple[Head, str]]) -> dict[str, Terms]:
@@ -164,14 +165,20 @@ class WordIndex:
         """Build a segment from the messages in the archive, and write it if all can be read."""
         originals = readable(StoreArchive(self.store), self.thread_id, _numbers(place))
         segment = Index.build(originals).segment
-        self._write(place, originals, segment)
+        with suppress(Exception):  # a search does not fail for want of an index
+            self._write(place, originals, segment)
         return segment
 
     def _write(self, place: int, originals: Sequence[Original], segment: Segment) -> None:
         if len(originals) < SEGMENT:
             # A message that cannot be read now may be restored: the segment waits for it.
             return
-        head = Head(str(originals[-1].message.id), segment.numbers, segment.turns, segment.lengths)
+        head = Head(
+            key_of_id(str(originals[-1].message.id)),
+            segment.numbers,
+            segment.turns,
+            segment.lengths,
+        )
         shards: list[dict[str, list[int]]] = [{} for _ in range(SHARDS)]
         for term, postings in segment.postings.items():
             shards[shard_of(term)][term] = list(postings)
