@@ -97,15 +97,17 @@ def measure(persistence: Persistence, turns: int) -> list[float]:
     return [plain, warm, first, ranges]
 
 
-def main(sizes: Sequence[int]) -> None:
+def main() -> None:
     """Print the table."""
+    sizes = [int(size) for size in sys.argv[1:]] or SIZES
     print("| ms of the processor | plain turn | recall | first recall of a graph | a range |")
     print("|---|---:|---:|---:|---:|")
     with (
         tempfile.TemporaryDirectory() as folder,
         open_persistence(f"sqlite:///{folder}/chat.db") as persistence,
     ):
-        conversation, asked = opened(persistence), 0
+        conversation = opened(persistence)
+        asked = 0
         for size in sizes:
             while asked < size:
                 conversation.ask(f"How did week {asked} go? {words(f'question {asked}', 40)}")
@@ -115,4 +117,4 @@ def main(sizes: Sequence[int]) -> None:
 
 
 if __name__ == "__main__":
-    main([int(size) for size in sys.argv[1:]] or SIZES)
+    main()

@@ -1,9 +1,10 @@
 """The index of the words of a thread's retired messages, kept beside them in the store.
 
-`SEGMENT` messages make a segment, which is written once, when the last of them has retired, and
-never changes. It has a head (numbers, turns and lengths) and `SHARDS` shards: a term's postings are
-in the shard that its hash names, so that a query reads the shards of its own terms. Keys are
-numbers and hold no word; an encrypted store encrypts the values.
+`SEGMENT` messages make a segment, which is written when the last of them has retired, and never
+changes; `GROUP` of them become one that takes their place. It has a head (numbers, turns, lengths)
+and `SHARDS` shards: a term's postings are in the shard that its hash names, so that a query reads
+the shards of its own terms. Keys are numbers and hold no word; an encrypted store encrypts the
+values.
 
 What is missing, damaged or of another version is built anew from the messages. A search that loses
 a segment loses time, and never a message.
@@ -11,11 +12,12 @@ a segment loses time, and never a message.
 
 import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, TypeGuard
 
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, PutOp
 
 from longtable.base.concurrency import BoundedCache
 from longtable.base.stored import thread_namespace
@@ -26,12 +28,14 @@ from longtable.nodes.records.archive_store import StoreArchive
 VERSION = 1
 """Of what is stored and of how texts are cut into terms: another one is built anew."""
 SEGMENT = 128
-"""Messages of a segment."""
+"""Messages of a small segment. More would wait longer, and be indexed in each process till then."""
+GROUP = 8
+"""Small segments of a large one. A query reads one shard of each segment for each of its terms."""
 SHARDS = 64
 KEPT_HEADS = 64
-"""Threads of which a process keeps the heads: some 2 KB a segment."""
-KEPT_SHARDS = 8_192
-"""Shards that a process keeps: some 2 KB each."""
+"""Threads of which a process keeps the heads: some 100 bytes a message."""
+KEPT_SHARDS = 2_048
+"""Shards that a process keeps: of a large segment some 20 KB each."""
 
 Terms = Mapping[str, Any]
 """Of a shard: the postings of each of its terms, not checked before they are used."""
@@ -42,7 +46,7 @@ class Head:
     """What the search reads of a segment whatever the query."""
 
     last: str
-    """Id of its last message: that of another thread under the same id differs."""
+    """Key of its last message's id: that of another thread under the same id differs."""
     numbers: Sequence[int]
     turns: Sequence[int]
     lengths: Sequence[int]
@@ -74,7 +78,7 @@ class Head:
 class WordCache:
     """What a process keeps of the indexes in the store. Segments never change."""
 
-    heads: BoundedCache[str, tuple[Head, ...]] = field(
+    heads: BoundedCache[str, Mapping[range, Head]] = field(
         default_factory=lambda: BoundedCache(KEPT_HEADS), repr=False
     )
     shards: BoundedCache[tuple[str, str, str], Terms] = field(
@@ -94,17 +98,16 @@ class WordIndex:
         """Return the full segments of the first `archived` messages, with the postings of the
         query's terms. Those that are missing or damaged are built and written.
         """
-        heads = self._heads(archived // SEGMENT)
+        spans = spans_of(archived)
+        heads = self._heads(spans)
         terms = {term: shard_of(term) for term in tokens_of(query)}
-        places = product(enumerate(heads), sorted(set(terms.values())))
-        shards = self._shards(
-            [(head, shard_key(place, shard)) for (place, head), shard in places if head]
-        )
+        wanted = product(heads.items(), sorted(set(terms.values())))
+        shards = self._shards([(head, shard_key(span, shard)) for (span, head), shard in wanted])
         segments: list[Segment] = []
-        for place, head in enumerate(heads):
-            mine = {term: shards.get(shard_key(place, shard)) for term, shard in terms.items()}
-            segment = _segment(head, mine) if head else None
-            segments.append(segment or self._built(place))
+        for span in spans:
+            mine = {term: shards.get(shard_key(span, shard)) for term, shard in terms.items()}
+            segment = _segment(heads[span], mine) if span in heads else None
+            segments.append(segment or self._built(span))
         return segments
 
     def write(self, first: int, originals: Sequence[Original]) -> None:
@@ -112,35 +115,38 @@ class WordIndex:
         number `first` on, and no earlier message is missing there.
         """
         by_number = {original.number: original for original in originals}
-        begun = (first - 1) // SEGMENT
-        full = (first - 1 + len(originals)) // SEGMENT
-        for place in range(begun, full):
-            numbers = _numbers(place)
-            missing = [number for number in numbers if number not in by_number]
+        known = spans_of(first - 1)
+        for span in spans_of(first - 1 + len(originals)):
+            if span in known:
+                continue
+            missing = [number for number in span if number not in by_number]
             earlier = readable(StoreArchive(self.store), self.thread_id, missing)
             by_number |= {original.number: original for original in earlier}
-            here = [by_number[number] for number in numbers if number in by_number]
-            self._write(place, here, Index.build(here).segment)
+            here = [by_number[number] for number in span if number in by_number]
+            self._write(span, here, Index.build(here).segment)
 
-    def _heads(self, count: int) -> list[Head | None]:
-        """Return the heads of the first `count` segments, None for one that must be built."""
-        known = (self.cache.heads.get(self.thread_id) or ())[:count]
-        if known and not self._ends_with(known[-1], len(known)):
-            known = ()
-        keys = [key_of(place) for place in range(len(known), count)]
-        stored = self._get(keys) if keys else []
-        heads = [*known, *map(Head.from_json, stored)]
-        whole = next((place for place, head in enumerate(heads) if head is None), count)
-        self.cache.heads.put(self.thread_id, tuple(head for head in heads[:whole] if head))
-        return heads
+    def _heads(self, spans: Sequence[range]) -> dict[range, Head]:
+        """Return the heads of these segments; those that must be built are left out."""
+        kept = self.cache.heads.get(self.thread_id) or {}
+        heads = {span: kept[span] for span in spans if span in kept}
+        newest = next(reversed(heads), None)
+        if newest and not self._ends_with(heads[newest], newest[-1]):
+            heads = {}
+        unknown = [span for span in spans if span not in heads]
+        stored = self._get([head_key(span) for span in unknown]) if unknown else []
+        for span, value in zip(unknown, stored, strict=True):
+            head = Head.from_json(value)
+            if head:
+                heads[span] = head
+        return dict(self.cache.heads.put(self.thread_id, heads))
 
-    def _ends_with(self, head: Head, count: int) -> bool:
+    def _ends_with(self, head: Head, number: int) -> bool:
         """Return whether a segment's last message is the thread's: the thread may have been deleted
         and another one have its id.
         """
         namespace = thread_namespace("archived", self.thread_id)
-        (item,) = StoreArchive(self.store).get(namespace, [key_of_id(head.last)])
-        return item is not None and item.get("number") == count * SEGMENT
+        (item,) = StoreArchive(self.store).get(namespace, [head.last])
+        return item is not None and item.get("number") == number
 
     def _shards(self, wanted: Sequence[tuple[Head, str]]) -> dict[str, Terms]:
         """Return the shards by key; those that are missing or cannot be read are left out."""
@@ -160,28 +166,39 @@ class WordIndex:
                 self.cache.shards.put((self.thread_id, head.last, key), terms)
         return shards
 
-    def _built(self, place: int) -> Segment:
+    def _built(self, span: range) -> Segment:
         """Build a segment from the messages in the archive, and write it if all can be read."""
-        originals = readable(StoreArchive(self.store), self.thread_id, _numbers(place))
+        originals = readable(StoreArchive(self.store), self.thread_id, span)
         segment = Index.build(originals).segment
-        self._write(place, originals, segment)
+        with suppress(Exception):  # a search does not fail for want of an index
+            self._write(span, originals, segment)
         return segment
 
-    def _write(self, place: int, originals: Sequence[Original], segment: Segment) -> None:
-        if len(originals) < SEGMENT:
+    def _write(self, span: range, originals: Sequence[Original], segment: Segment) -> None:
+        if len(originals) < len(span):
             # A message that cannot be read now may be restored: the segment waits for it.
             return
-        head = Head(str(originals[-1].message.id), segment.numbers, segment.turns, segment.lengths)
+        head = Head(
+            key_of_id(str(originals[-1].message.id)),
+            segment.numbers,
+            segment.turns,
+            segment.lengths,
+        )
         shards: list[dict[str, list[int]]] = [{} for _ in range(SHARDS)]
         for term, postings in segment.postings.items():
             shards[shard_of(term)][term] = list(postings)
         items: list[tuple[str, Item]] = [
-            (shard_key(place, n), {"version": VERSION, "last": head.last, "terms": terms})
+            (shard_key(span, n), {"version": VERSION, "last": head.last, "terms": terms})
             for n, terms in enumerate(shards)
         ]
-        items.append((key_of(place), head.as_json()))
-        archive = StoreArchive(self.store)
-        archive.put(thread_namespace("words", self.thread_id), items, embed=False)
+        items.append((head_key(span), head.as_json()))
+        namespace = thread_namespace("words", self.thread_id)
+        StoreArchive(self.store).put(namespace, items, embed=False)
+        if len(span) > SEGMENT:
+            parts = [range(n, n + SEGMENT) for n in span[::SEGMENT]]
+            keys = [head_key(part) for part in parts]
+            keys += [shard_key(part, shard) for part, shard in product(parts, range(SHARDS))]
+            self.store.batch([PutOp(namespace, key, None) for key in keys])
 
     def _get(self, keys: Sequence[str]) -> list[Mapping[str, Any] | None]:
         archive = StoreArchive(self.store)
@@ -201,14 +218,25 @@ def shard_of(term: str) -> int:
     return zlib.crc32(term.encode()) % SHARDS
 
 
-def shard_key(place: int, shard: int) -> str:
+def head_key(span: range) -> str:
+    """Return the key of a segment's head."""
+    return f"{key_of(span[0])}-{len(span)}"
+
+
+def shard_key(span: range, shard: int) -> str:
     """Return the key of a shard of a segment."""
-    return f"{key_of(place)}-{shard:02}"
+    return f"{head_key(span)}-{shard:02}"
 
 
-def _numbers(place: int) -> range:
-    """Return the numbers of a segment's messages."""
-    return range(place * SEGMENT + 1, (place + 1) * SEGMENT + 1)
+def spans_of(archived: int) -> list[range]:
+    """Return the numbers of each full segment of so many messages: large ones, then small ones."""
+    spans: list[range] = []
+    first = 1
+    for size in (GROUP * SEGMENT, SEGMENT):
+        while first + size - 1 <= archived:
+            spans.append(range(first, first + size))
+            first += size
+    return spans
 
 
 def _are_numbers(value: object) -> TypeGuard[list[int]]:

@@ -16,11 +16,13 @@ from longtable.memory.archive import DAMAGED, key_of
 from longtable.memory.search import Index, Original, ranked
 from longtable.nodes.records.archive_store import StoreArchive, keep_originals
 from longtable.nodes.records.word_index import (
+    GROUP,
     SEGMENT,
     SHARDS,
     VERSION,
     WordCache,
     WordIndex,
+    head_key,
     shard_key,
 )
 
@@ -39,6 +41,7 @@ WORDS = [
     "預算",
     "late_minutes",
 ]
+SECOND = range(SEGMENT + 1, 2 * SEGMENT + 1)
 WHERE = thread_namespace("words", "t")
 
 
@@ -91,6 +94,18 @@ def test_a_segment_is_written_once_the_last_of_its_messages_has_retired() -> Non
     assert found(WordIndex(store, "t"), SEGMENT * 2) == expected(originals[: SEGMENT * 2])
 
 
+def test_small_segments_become_a_large_one_that_takes_their_place() -> None:
+    originals = messages(SEGMENT * (GROUP + 1))
+    store = archived(originals)
+    for start in range(0, len(originals), 100):
+        WordIndex(store, "t").write(start + 1, originals[start : start + 100])
+    assert len(store.search(WHERE, limit=10_000)) == 2 * (SHARDS + 1)
+    cache = WordCache()
+    for count in (SEGMENT, len(originals), SEGMENT * 3, len(originals)):  # time travel, and back
+        index = WordIndex(store, "t", cache)
+        assert found(index, count) == expected(originals[:count])
+
+
 class Counted(InMemoryStore):
     """Counts the items that are read."""
 
@@ -117,20 +132,20 @@ def test_a_query_reads_heads_and_its_own_shards_and_the_next_one_nearly_nothing(
 
 
 def spoil_head(store: BaseStore) -> None:
-    store.put(WHERE, key_of(1), {DAMAGED: True}, index=False)
+    store.put(WHERE, head_key(SECOND), {DAMAGED: True}, index=False)
 
 
 def spoil_shards(store: BaseStore) -> None:
     for shard in range(SHARDS):
-        store.put(WHERE, shard_key(1, shard), {"version": VERSION, "terms": []}, index=False)
+        store.put(WHERE, shard_key(SECOND, shard), {"version": VERSION, "terms": []}, index=False)
 
 
 def wrong_places(store: BaseStore) -> None:
     for shard in range(SHARDS):
-        item = store.get(WHERE, shard_key(0, shard))
+        item = store.get(WHERE, shard_key(SECOND, shard))
         assert item is not None
         terms = {term: [999, 1] for term in item.value["terms"]}
-        store.put(WHERE, shard_key(0, shard), {**item.value, "terms": terms}, index=False)
+        store.put(WHERE, shard_key(SECOND, shard), {**item.value, "terms": terms}, index=False)
 
 
 def another_version(store: BaseStore) -> None:
