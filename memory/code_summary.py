@@ -7,6 +7,7 @@ beside it.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -205,8 +206,8 @@ def _add_round(
     found, rest = _figures_found(answer, question, round_)
     last = round_[-1][0]
     found = [sentence for sentence in found if not skip(sentence, last)]
-    if found:
-        text = clip(flat(" ".join(found)), STATED_CHARS)
+    for sentence in found:
+        text = clip(flat(sentence), STATED_CHARS)
         written.found.append(mark(f"- {FOUND[language]}: {text} [m{last}]"))
     if question.strip() or (rest.strip() and not _is_thanks(rest, asked)):
         first = round_[0][0]
@@ -331,17 +332,40 @@ def _give_way(
 
 
 def _drop_larger(one: list[str], other: list[str], excess: int, cost: Count) -> int:
-    """Drop the oldest line of whichever list takes more, until `excess` tokens are gone; return the
-    tokens that are still too many.
+    """Drop lines of whichever list takes more, until `excess` tokens are gone; return the tokens
+    that are still too many.
     """
     lists = (one, other)
+    orders = [_formulas_first(lines) for lines in lists]
     sizes = [sum(map(cost, lines)) for lines in lists]
-    while excess > 0 and any(lists):
+    while excess > 0 and any(orders):
         larger = 0 if sizes[0] >= sizes[1] else 1
-        tokens = cost(lists[larger].pop(0))
-        sizes[larger] -= tokens
-        excess -= tokens
+        line = orders[larger].pop(0)
+        lists[larger].remove(line)
+        sizes[larger] -= cost(line)
+        excess -= cost(line)
     return excess
+
+
+OFTEN = 3
+"""Lines of a list from which on a word says little."""
+FORMULA = 0.75
+"""Share of such words above which a line is one of many that say the same of something else."""
+
+
+def _formulas_first(lines: Sequence[str]) -> list[str]:
+    """Return the lines in the order in which they may go: those whose words many others repeat,
+    then the others, each oldest first.
+    """
+    words_of = {line: frozenset(_WORD.findall(line.casefold())) for line in lines}
+    counts = Counter(chain.from_iterable(words_of.values()))
+
+    def is_unlike(line: str) -> bool:
+        words = words_of[line]
+        often = sum(counts[word] >= OFTEN for word in words)
+        return often < FORMULA * len(words)
+
+    return sorted(lines, key=is_unlike)
 
 
 CLIPS = (300, 120, 60)

@@ -99,6 +99,7 @@ _NOTHING = frozenset(
 _SHOWN = re.compile(r"\[m\d+\] (?:human|ai|tool|system)\b")
 MOST_LINES = 2_000
 """Lines of an answer that are read: more than the summary of the largest window holds."""
+SENTENCE_ENDS = tuple('.!?。！？]”"')
 MOST_HEAD = 40
 """Characters of a heading at most, and eight words."""
 MOST_CITED = 12
@@ -162,6 +163,8 @@ def sentences(line: str) -> list[str]:
 def _blocks(lines: Sequence[str], asked: str) -> list[_Block]:
     # Where headings are written with "#", a bullet such as "- Decision: ..." is a line.
     plain = not any(line.startswith("#") and _section(_head(line)[0])[1] for line in lines)
+    # Where lines are bullets, a short one that is none stands above the next ones.
+    listed = 2 * sum(bool(_BULLET.match(line)) for line in lines) >= len(lines)
     blocks = [_Block(None, None)]
     for line in lines:
         head, rest = _head(line)
@@ -175,13 +178,23 @@ def _blocks(lines: Sequence[str], asked: str) -> list[_Block]:
         )
         if is_heading and (plain or not bullet):
             blocks.append(_Block(head, section))
-        elif (line.startswith("#") and head) or _is_asked(head, line, asked):
+        elif (line.startswith("#") and head) or _is_asked(head, line, asked) or (listed and len(blocks) > 1 and _is_title(head, rest, line)):
             blocks.append(_Block(head, None))
         else:
             rest = line
         if rest:
             blocks[-1].lines.append(rest)
     return blocks
+
+
+def _is_title(head: str, rest: str, line: str) -> bool:
+    """Return whether a line among bullets is a heading of other words than ours: short, no bullet,
+    no sentence.
+    """
+    is_item = bool(_BULLET.match(line)) and not line.startswith(("**", "__"))
+    return (
+        bool(head) and not rest and not is_item and not line.rstrip("*_ ").endswith(SENTENCE_ENDS)
+    )
 
 
 def _head(line: str) -> tuple[str, str]:
