@@ -134,7 +134,7 @@ def _is_one_item_loop(node: ast.AST) -> bool:
 
 
 def _is_long(node: ast.stmt) -> bool:
-    if isinstance(node, COMPOUND):
+    if isinstance(node, (*COMPOUND, ast.Import, ast.ImportFrom)):
         return False
     length = (node.end_lineno or node.lineno) - node.lineno + 1
     return length > LONG_STATEMENT and not _is_table(node)

@@ -12,9 +12,9 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from longtable.base.errors import ModelContextOverflowError
 from longtable.memory import summary as text
 from longtable.memory.block import pins_that_fit, visible_text
-from longtable.memory.code_summary import Skip, fallback_summary
+from longtable.memory.compaction.code_summary import Skip, fallback_summary
 from longtable.memory.compaction.compaction import ROLLING, Attempts, Draft, Job, Request
-from longtable.memory.model_summary import (
+from longtable.memory.compaction.model_summary import (
     Sources,
     Standing,
     carried_on,

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from longtable.memory.artifacts import FENCE, Section, clean, merge_sections, read_sources
-from longtable.memory.code_summary import final_answer
+from longtable.memory.compaction.code_summary import final_answer
 from longtable.memory.search import fold
 from longtable.memory.stamps import is_recalled, turn_number
 from longtable.memory.summary import Numbered, harmless, render_message

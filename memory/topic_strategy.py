@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from longtable.memory.artifacts import Count, Section, fit_artifact, join, merge_sections, sections
-from longtable.memory.code_summary import numbered_rounds
+from longtable.memory.compaction.code_summary import numbered_rounds
 from longtable.memory.compaction.compaction import Attempts, Draft, Job
 from longtable.memory.pins import pins_in, without_pins
 from longtable.memory.policy import TOPICS

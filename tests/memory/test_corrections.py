@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from longtable.memory.code_summary import fallback_summary
+from longtable.memory.compaction.code_summary import fallback_summary
 from longtable.memory.rolling import corrections, marked
 from longtable.memory.tokens import counter
 from tests.support.compacting import Talk, call_config

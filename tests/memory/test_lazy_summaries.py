@@ -6,7 +6,7 @@ import re
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from longtable.memory.code_summary import fallback_summary
+from longtable.memory.compaction.code_summary import fallback_summary
 from longtable.memory.compaction.compaction import Request
 from longtable.memory.tokens import counter
 from longtable.memory.view import CallPlan, build_view

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from longtable.memory.model_summary import (
+from longtable.memory.compaction.model_summary import (
     Sources,
     checked,
     filled,

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from longtable.memory.code_summary import fallback_summary
+from longtable.memory.compaction.code_summary import fallback_summary
 from longtable.memory.rounds import INTERRUPTED, MALFORMED, all_calls, pair_calls, split_rounds
 from longtable.memory.stamps import STEERED, marked
 from tests.support.compacting import Talk, call_config, sent

@@ -6,7 +6,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from longtable.memory.compaction.compaction import Request
-from longtable.memory.model_summary import Standing, carried_on
+from longtable.memory.compaction.model_summary import Standing, carried_on
 from longtable.memory.stamps import marked
 from longtable.memory.summary import CONSTRAINTS, PREFERENCES, sections_of
 from tests.support.compacting import Say, Talk, call_config

@@ -4,7 +4,7 @@ back.
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from longtable.memory.code_summary import fallback_summary
+from longtable.memory.compaction.code_summary import fallback_summary
 from longtable.memory.stamps import marked
 from longtable.memory.summary import (
     HEADINGS,

@@ -193,39 +193,44 @@ def _add_round(
 ) -> None:
     """Add what the user stated in a round, what its answer found, and the rest of both."""
     asked: list[str] = []
+    answer = _conclusion(final_answer(round_))
+    is_answered = any(isinstance(m, ToolMessage) for _, m in round_) or not _is_thanks(answer)
     for number, message in round_:
         if message.type == "human":
-            stated, rest = _statements(_said(message))
+            stated, rest = _statements(_said(message), is_answered)
             asked.append(rest)
             new = [sentence for sentence in stated if not skip(sentence, number)]
             if new:
                 text = clip(flat(" ".join(new)), STATED_CHARS)
                 written.stated.append(mark(f"- {STATED[language]}: {text} [m{number}]"))
     question = "\n".join(filter(None, asked))
-    answer = _conclusion(final_answer(round_))
     found, rest = _figures_found(answer, question, round_)
     last = round_[-1][0]
     found = [sentence for sentence in found if not skip(sentence, last)]
     for sentence in found:
         text = clip(flat(sentence), STATED_CHARS)
         written.found.append(mark(f"- {FOUND[language]}: {text} [m{last}]"))
-    if question.strip() or (rest.strip() and not _is_thanks(rest, asked)):
+    if question.strip() or (rest.strip() and not (asked and _is_thanks(rest))):
         first = round_[0][0]
         ids = f"m{first}" if first == last else f"m{first}-m{last}"
         line = mark(Finding(question, rest, ids=ids).line(language))
         written.findings += findings_in(line)
 
 
-def _is_thanks(answer: str, asked: Sequence[str]) -> bool:
+def _is_thanks(answer: str) -> bool:
     """Return whether an answer only says that it heard what the user stated."""
-    return bool(asked) and len(answer) <= QUESTION_CHARS and not _TWO_DIGITS.search(answer)
+    return len(answer) <= QUESTION_CHARS and not re.search(r"\d", answer)
 
 
-def _statements(message: str) -> tuple[list[str], str]:
-    """Return the sentences in which a user neither asks nor requests data, and the others."""
+def _statements(message: str, is_answered: bool) -> tuple[list[str], str]:
+    """Return the sentences in which a user neither asks nor requests data, and the others.
+
+    `is_answered`: a query or a figure came of it. A message without a question was one, then, in a
+    few words: "flights by carrier".
+    """
     parts = list(sentences_of(message))
     stated = [part for part in parts if _is_stated(part)]
-    if not stated:
+    if not stated or (is_answered and len(stated) == len(parts)):
         return [], message
     return stated, " ".join(part for part in parts if not _is_stated(part))
 
