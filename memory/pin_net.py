@@ -67,10 +67,9 @@ LASTING_CHINESE = (
     "我们?说的.{1,15}指",
 )
 ALL_ANSWERS = (
-    "(?:^|[,;:] |(?:you|please|must|should|shall|and|but|or|to|also) )(?:always|never)"
-    r"(?! (?:mind|been|seen|had|knew|thought|again|did|was|were)\b| \w+ed\b)",
-    "(?:i|we) (?:always|never) (?:use|want|need|mean|prefer|like|count|report|read|round|write|"
-    "quote|work|look|show|exclude|include|treat|say)",
+    r"(?<!\bit )(?<!\bhas )(?<!\bhave )(?<!\bhad )(?<!\bis )(?<!\bare )(?<!\bwas )(?<!\bwere )"
+    r"(?<!\bthat )(?<!\bwho )(?<!\bwhich )(?<!\bthey )(?<!\bhe )(?<!\bshe )\b(?:always|never)"
+    r"(?! (?:mind|been|seen|said|saw|heard|had|knew|thought|again|did|was|were)\b| \w+ed\b)",
     "(?:is|are) (?:always|never) (?:to|in|by|as|with|per|given|shown|counted|rounded|reported|"
     "excluded|included|measured|written|stored)",
     "(?<!it )(?<!that )(?<!this )(?<!there )(?:must|should|shall) (?:be|not|only)",

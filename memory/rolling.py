@@ -131,7 +131,7 @@ def _shown_by_pins(job: Job, new_pins: Sequence[Pin] = (), ends: Sequence[PinEnd
     shown = _standing(job, [*new_pins, *passing], ends).shown
     texts = [" ".join(pin.split()) for pin in shown]
 
-    def skip(sentence: str, _number: int) -> bool:
+    def skip(sentence: str, _ids: str) -> bool:
         words = " ".join(sentence.split())
         return any(words in text for text in texts)
 

@@ -35,8 +35,8 @@ from longtable.memory.summary import (
 )
 
 Count = Callable[[str], int]
-Skip = Callable[[str, int], bool]
-"""Whether a sentence of the message of a number needs no line."""
+Skip = Callable[[str, str], bool]
+"""Whether a sentence of messages, cited as "m3-m6", needs no line."""
 STATED = {"en": "User said", "zh": "用户说过"}
 FOUND = {"en": "Found", "zh": "得出"}
 _LEFT_OUT = {
@@ -82,7 +82,7 @@ def fallback_summary(
     budget: int,
     count: Count,
     mark: Callable[[str], str] = str,
-    skip: Skip = lambda sentence, number: False,  # noqa: ARG005  # what a caller may hand in
+    skip: Skip = lambda sentence, ids: False,  # noqa: ARG005  # what a caller may hand in
 ) -> str:
     """Make the next memory without a model, from the memory before and the compacted rounds.
 
@@ -150,7 +150,7 @@ def _still_needed(line: str, written: re.Match[str], skip: Skip) -> list[str]:
     """Return a line of code's without the sentences that need none any more, empty if none does."""
     parts = list(sentences_of(written["text"]))
     number = int(written["number"])
-    left = [part for part in parts if not skip(part, number)]
+    left = [part for part in parts if not skip(part, f"m{number}")]
     if left == parts:
         return [line]
     return [f"{written['head']} {' '.join(left)} [m{number}]"] if left else []
@@ -179,7 +179,7 @@ def numbered_rounds(compacted: Sequence[Numbered]) -> list[list[Numbered]]:
 def lines_of_round(round_: Sequence[Numbered], language: str = "en") -> list[str]:
     """Return the lines that code writes of a round."""
     written = _Lines([], [], [])
-    _add_round(written, round_, language, str, lambda _sentence, _number: False)
+    _add_round(written, round_, language, str, lambda _sentence, _ids: False)
     findings = [finding.line(language) for finding in written.findings]
     return [*written.stated, *written.found, *findings]
 
@@ -199,22 +199,24 @@ def _add_round(
         if message.type == "human":
             stated, rest = _statements(_said(message), is_answered)
             asked.append(rest)
-            new = [sentence for sentence in stated if not skip(sentence, number)]
+            new = [sentence for sentence in stated if not skip(sentence, f"m{number}")]
             if new:
                 text = clip(flat(" ".join(new)), STATED_CHARS)
                 written.stated.append(mark(f"- {STATED[language]}: {text} [m{number}]"))
     question = "\n".join(filter(None, asked))
     found, rest = _figures_found(answer, question, round_)
     last = round_[-1][0]
-    found = [sentence for sentence in found if not skip(sentence, last)]
+    found = [sentence for sentence in found if not skip(sentence, f"m{last}")]
     for sentence in found:
         text = clip(flat(sentence), STATED_CHARS)
         written.found.append(mark(f"- {FOUND[language]}: {text} [m{last}]"))
     if question.strip() or (rest.strip() and not (asked and _is_thanks(rest))):
         first = round_[0][0]
         ids = f"m{first}" if first == last else f"m{first}-m{last}"
-        line = mark(Finding(question, rest, ids=ids).line(language))
-        written.findings += findings_in(line)
+        finding = Finding(question, rest, ids=ids)
+        bare = Finding(question, rest).line(language)
+        if not skip(bare, ids):
+            written.findings += findings_in(mark(finding.line(language)))
 
 
 def _is_thanks(answer: str) -> bool:
@@ -322,13 +324,18 @@ def _give_way(
             excess -= costs[place] - smaller
             costs[place] = smaller
     gone = 0
-    while findings and excess > 0:
+    asked = sum(costs)
+    while findings and excess > 0 and asked > LEAST_ASKED * budget:
         findings.pop(0)
         excess -= costs[gone]
+        asked -= costs[gone]
         gone += 1
     before = len(written.found) + len(written.stated)
     excess = _drop_larger(written.found, written.stated, excess, cost)
     gone += before - len(written.found) - len(written.stated)
+    while findings and excess > 0:
+        excess -= cost(findings.pop(0).line(language))
+        gone += 1
     for section in others:
         while section and excess > 0:
             excess -= cost(section.pop(0))
@@ -373,6 +380,8 @@ def _formulas_first(lines: Sequence[str]) -> list[str]:
     return sorted(lines, key=is_unlike)
 
 
+LEAST_ASKED = 0.2
+"""Share of the room that the newest questions with their answers keep."""
 CLIPS = (300, 120, 60)
 """Characters that question and answer have in turn, while there is too little room."""
 

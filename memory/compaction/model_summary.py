@@ -449,7 +449,7 @@ def filled(
     budget: int,
     count: Count,
     mark: Callable[[str], str] = str,
-    skip: Skip = lambda sentence, number: False,  # noqa: ARG005  # what a caller may hand in
+    skip: Skip = lambda sentence, ids: False,  # noqa: ARG005  # what a caller may hand in
 ) -> str:
     """Return the summary's text, its unused room filled with the code's own lines for what its
     lines do not hold; `skip`: nor the pins, see `fallback_summary`.
@@ -459,8 +459,8 @@ def filled(
     """
     claims = [_claim(line) for section in sections for line in section]
 
-    def is_held(sentence: str, number: int) -> bool:
-        return skip(sentence, number) or _held(_claim(f"{sentence} [m{number}]"), claims)
+    def is_held(sentence: str, ids: str) -> bool:
+        return skip(sentence, ids) or _held(_claim(f"{sentence} [{ids}]"), claims)
 
     before = facts_in(sources.previous)
     older = [line for line in before if is_codes_line(line) or _is_worth(line)]

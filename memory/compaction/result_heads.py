@@ -14,7 +14,8 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
-from longtable.memory.rounds import split_rounds
+from longtable.memory.rounds import DESCRIBED, split_rounds
+from longtable.memory.stamps import marks_of
 from longtable.memory.tokens import compact_json, fingerprint
 
 HEAD_ROWS = 3
@@ -34,17 +35,19 @@ _SEPARATOR = re.compile(r"[\s|:+=-]+")
 
 
 def is_result(message: BaseMessage) -> bool:
-    """Return whether a message is a result of a tool that has a smaller head."""
-    return isinstance(message, ToolMessage) and head_text(str(message.text), 0) is not None
+    """Return whether a message is a result of a tool that has a smaller head. What describes tables
+    is none: it holds no rows, and would be asked for again.
+    """
+    if not isinstance(message, ToolMessage) or DESCRIBED in marks_of(message):
+        return False
+    return head_text(str(message.text), 0) is not None
 
 
 def head_of(message: BaseMessage, number: int) -> BaseMessage:
     """Return a result with its head as text, any other message as it is. `number`: its place in the
     transcript, from 1.
     """
-    if not isinstance(message, ToolMessage):
-        return message
-    text = head_text(str(message.text), number)
+    text = head_text(str(message.text), number) if is_result(message) else None
     return message if text is None else message.model_copy(update={"content": text})
 
 

@@ -285,7 +285,7 @@ def test_in_a_bare_graph_and_over_a_saver_of_an_event_loop_it_stays_in_the_run(
 ) -> None:
     held.release.set()
     talk = conversation(held)
-    for n in range(9):
+    for n in range(12):
         given: Any = {"messages": [HumanMessage(QUESTION.format(n=n))]}
         talk.graph.invoke(given, talk.config, context=CONTEXT)
         assert next_step(talk) == ()
@@ -297,7 +297,7 @@ def test_in_a_bare_graph_and_over_a_saver_of_an_event_loop_it_stays_in_the_run(
                 checkpointer=saver
             )
             on_loop = Conversation(graph, "t", context=CONTEXT)
-            for n in range(9):
+            for n in range(12):
                 await on_loop.aask(QUESTION.format(n=n))
             state = await graph.aget_state(on_loop.config)
             assert state.next == ()

@@ -51,7 +51,7 @@ from tests.support.postgres import postgres_server
 from tests.support.threads import Events, of_type, summariser
 
 CONTEXT = Context(model_limit=3_000)
-TURNS = {"long": 14, "short": 4, "other": 2}
+TURNS = {"long": 18, "short": 4, "other": 2}
 TABLES = (
     "checkpoints",
     "writes",

@@ -94,7 +94,7 @@ def test_a_kill_while_a_refused_turn_is_closed_leaves_a_thread_that_goes_on(
         assert "poison" not in str(conversation.view())
 
 
-FOLDS, RETIRES = 12, 10
+FOLDS, RETIRES = 11, 12
 """Turns of the tight talk after whose answer something is folded, and something retires."""
 
 

@@ -174,7 +174,7 @@ def test_a_large_system_prompt_leaves_compactions_that_pass(system: float) -> No
     """
     limits = call_config(8_000, tools=int(8_000 * system), min_messages=0)
     talking = Talk(limits)
-    for call in talking.hear(talk(40, words=20)):
+    for call in talking.hear(talk(60, words=20)):
         check(call, limits)
         assert call.view.left_out == 0
     assert talking.thread.compactions

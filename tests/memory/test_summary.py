@@ -149,7 +149,7 @@ def test_many_questions_do_not_push_out_a_figure_that_the_user_stated() -> None:
             )
             said = []
         assert fact in summary
-        assert len(findings_in(summary)) > 2
+        assert len(findings_in(summary)) >= 2
 
 
 def test_the_answer_to_an_excluded_question_is_not_told_as_the_answer_to_the_one_before() -> None:
