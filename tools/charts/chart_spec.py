@@ -56,7 +56,7 @@ class Checked:
     """
 
     kept: Spec
-    """The spec to keep: it fits the whole result, where `spec` may count rows that were added up."""
+    """The spec to keep: it fits the whole result. `spec` may count rows that were added up."""
     spec: Spec
     rows: list[dict[str, Json]]
     notes: tuple[str, ...] = ()
