@@ -97,7 +97,7 @@ def test_a_person_sees_the_values_and_the_mask_where_they_cannot_be_drawn() -> N
     few = chart_of("r1", rows(["+41 1", "+41 2"]), spec=spec)
     assert [row["phone"] for row in few.rows] == ["+41 1", "+41 2"]
     many = chart_of("r1", rows([f"+41 {n}" for n in range(61)]), spec=spec)
-    assert {row["phone"] for row in many.rows} == {"•••"}
+    assert all(row["phone"] == "•••" for row in many.rows)
     with pytest.raises(ChartSpecError, match="no column"):
         chart_of("r1", rows(["+41 1"]), spec={"mark": "bar", "encoding": {"x": {"field": "name"}}})
 
