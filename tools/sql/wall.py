@@ -298,9 +298,7 @@ def own_sql(sql: str, *, dialect: str, catalog: Catalog) -> str:
     return _render(narrowed(tree, resolve, catalog.hidden_columns, blind=True), dialect)
 
 
-def _checked(
-    sql: str, dialect: str, catalog: Catalog, *, most: int = MAX_SQL_CHARS
-) -> exp.Expr:
+def _checked(sql: str, dialect: str, catalog: Catalog, *, most: int = MAX_SQL_CHARS) -> exp.Expr:
     tokens = tokens_of(sql, dialect, most=most)
     tree = _parse(sql, dialect, tokens)
     if dialect == "postgres":
