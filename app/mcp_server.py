@@ -19,6 +19,7 @@ from pydantic import Field
 
 from longtable.app.session import Progress, Session, open_session
 from longtable.app.settings import Settings, new_thread_id
+from longtable.base.concurrency import in_thread
 from longtable.base.errors import ConfigError, LongtableError, QueryRefusedError
 from longtable.base.events import ChartShown, QueryFinished
 from longtable.graph.conversation import Conversation
@@ -114,7 +115,7 @@ def server_of(session: Session) -> MCPServer[Any]:
             ran = [query for query in answer.queries if query["status"] == "success"]
             charts = [await drawn_text(talks[-1], chart) for chart in answer.charts]
             last = {name: ran[-1].get(name) for name in ("columns", "row_count")} if ran else {}
-            rows = {"rows": await shown_rows(talks[-1], ran[-1])} if ran else {}
+            rows = {"rows": await in_thread(shown_rows, talks[-1], ran[-1])} if ran else {}
             body = {
                 "answer": answer.text,
                 "status": answer.status,
@@ -193,14 +194,14 @@ def refuse_costly(database: "Database", sql: str, *, cancel: "Cancel | None" = N
         )
 
 
-async def shown_rows(conversation: Conversation, query: QueryFinished) -> list[list[Json]]:
+def shown_rows(conversation: Conversation, query: QueryFinished) -> list[list[Json]]:
     """Return the first rows of a query as the client, a model, may see them; none of a result that
     is not kept, for what is masked in it is not known.
     """
     if "handle" not in query:
         return []
     try:
-        result = await conversation.aresult(query["handle"])
+        result = conversation.result(query["handle"])
     except LongtableError:
         return []
     return [list(map(json_value, row)) for row in result.shown(result.rows[:MOST_ROWS])]

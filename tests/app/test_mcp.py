@@ -223,7 +223,7 @@ def test_rows_and_charts_of_an_answer_are_masked_for_the_client(tmp_path: Path) 
     graph = build_graph(model=model, database=database, results=results)
     talk = Conversation(graph.compile(InMemorySaver()), "t", results=results)
     answer = talk.ask("plot it")
-    assert asyncio.run(shown_rows(talk, answer.queries[0])) == [["•••", 1], ["•••", 2]]
+    assert shown_rows(talk, answer.queries[0]) == [["•••", 1], ["•••", 2]]
     text = asyncio.run(drawn_text(talk, answer.charts[0]))
     assert "•••" in text
     assert "+41" not in text

@@ -15,8 +15,8 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from longtable.memory import tokens
 from longtable.memory.tokens import (
-    LONG_CHARS,
     IMAGE_TOKENS,
+    LONG_CHARS,
     MESSAGE_OVERHEAD,
     NAME_OVERHEAD,
     PRIMING,
