@@ -17,7 +17,14 @@ from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult, TextContent
 
 from longtable.app.mcp_server import drawn_text, shown_rows
-from longtable.graph import Conversation, Database, ResultStore, TablePolicy, build_graph
+from longtable.graph import (
+    Context,
+    Conversation,
+    Database,
+    ResultStore,
+    TablePolicy,
+    build_graph,
+)
 from tests.app.runner import Home, make_home
 from tests.support.model_server import answer_or_summary, open_model_server
 from tests.support.models import call, script
@@ -221,7 +228,8 @@ def test_rows_and_charts_of_an_answer_are_masked_for_the_client(tmp_path: Path) 
     bars = {"mark": "bar", "encoding": {"y": {"field": "phone"}, "x": {"field": "n"}}}
     model = script(sql, call("show_chart", "call_2", handle="r1", spec=bars), "There.")
     graph = build_graph(model=model, database=database, results=results)
-    talk = Conversation(graph.compile(InMemorySaver()), "t", results=results)
+    context = Context(model_limit=16_000)
+    talk = Conversation(graph.compile(InMemorySaver()), "t", context=context, results=results)
     answer = talk.ask("plot it")
     assert shown_rows(talk, answer.queries[0]) == [["•••", 1], ["•••", 2]]
     text = asyncio.run(drawn_text(talk, answer.charts[0]))
