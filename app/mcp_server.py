@@ -19,11 +19,13 @@ from pydantic import Field
 
 from longtable.app.session import Progress, Session, open_session
 from longtable.app.settings import Settings, new_thread_id
+from longtable.base.concurrency import in_thread
 from longtable.base.errors import ConfigError, LongtableError, QueryRefusedError
-from longtable.base.events import ChartShown
+from longtable.base.events import ChartShown, QueryFinished
 from longtable.graph.conversation import Conversation
 from longtable.graph.thread_runner import answer_of
-from longtable.tools.cells import dumps, preview_rows
+from longtable.tools.cells import Json, dumps, json_value, preview_rows
+from longtable.tools.charts.chart_tool import masked_chart_of
 from longtable.tools.sql.verdict import CostThresholds, reasons
 from longtable.tools.toolset import cancellable, database_tools
 
@@ -113,7 +115,7 @@ def server_of(session: Session) -> MCPServer[Any]:
             ran = [query for query in answer.queries if query["status"] == "success"]
             charts = [await drawn_text(talks[-1], chart) for chart in answer.charts]
             last = {name: ran[-1].get(name) for name in ("columns", "row_count")} if ran else {}
-            rows = {"rows": ran[-1].get("rows", [])[:MOST_ROWS]} if ran else {}
+            rows = {"rows": await in_thread(shown_rows, talks[-1], ran[-1])} if ran else {}
             body = {
                 "answer": answer.text,
                 "status": answer.status,
@@ -192,10 +194,26 @@ def refuse_costly(database: "Database", sql: str, *, cancel: "Cancel | None" = N
         )
 
 
-async def drawn_text(conversation: Conversation, chart: ChartShown) -> str:
-    """Return a chart as text, or why there is none: the answer stands without it."""
+def shown_rows(conversation: Conversation, query: QueryFinished) -> list[list[Json]]:
+    """Return the first rows of a query as the client, a model, may see them; none of a result that
+    is not kept, for what is masked in it is not known.
+    """
+    if "handle" not in query:
+        return []
     try:
-        return (await conversation.achart(chart["handle"], chart["spec"])).text()
+        result = conversation.result(query["handle"])
+    except LongtableError:
+        return []
+    return [list(map(json_value, row)) for row in result.shown(result.rows[:MOST_ROWS])]
+
+
+async def drawn_text(conversation: Conversation, chart: ChartShown) -> str:
+    """Return a chart as text, masked since the client is a model, or why there is none: the answer
+    stands without it.
+    """
+    try:
+        result = await conversation.aresult(chart["handle"])
+        return masked_chart_of(chart["handle"], result, spec=chart["spec"]).text()
     except LongtableError as error:
         return f"(no chart: {error})"
 

@@ -371,6 +371,32 @@ class ReasoningEvent(TypedDict):
     text: str
 
 
+Notice = Literal[
+    "call_budget",
+    "empty_answer",
+    "recall_exhausted",
+    "content_filter",
+    "voice_failed",
+    "voice_gone",
+    "nobody",
+]
+TurnStatus = (
+    Literal[
+        "running", "overflow", "again", "refused", "failed", "compacting", "cut_off", "answered"
+    ]
+    | Notice
+)
+"""`overflow` and `again` count and ask once more; `refused` is an input, `failed` a request that
+the provider refused; a notice stands for the answer.
+"""
+Wait = Literal["approval_requested", "input_requested"]
+"""What a turn waits for: a person who approves, or who gives something."""
+AnswerStatus = TurnStatus | Wait | Literal["steered", ""]
+"""How a turn ended, what it waits for, or "steered": its message joined another turn. Empty if
+nothing ran.
+"""
+
+
 class AnswerEvent(TypedDict):
     """The turn is complete, or waits. `status`: 'answered', the code of the notice that stands for
     an answer, 'approval_requested' or 'input_requested'.
@@ -378,7 +404,7 @@ class AnswerEvent(TypedDict):
 
     type: Literal["answer"]
     text: str
-    status: str
+    status: AnswerStatus
     turn: int
     voices: NotRequired[list["SpokenAnswer"]]
     """What each voice of a team answered, in order; `text` is the last one's."""

@@ -162,6 +162,11 @@ class Meta:
         if self.writable:
             self.execute(put, (name, value))
 
+    def is_complete(self, key: str | None) -> bool:
+        """Return whether `checked_serializer` has nothing to write."""
+        has_key = key is None or self.get("key") is not None
+        return has_key and self.get("schema") == str(SCHEMA)
+
     def has_threads(self) -> bool:
         """Return whether anything was stored here before."""
         there = {"checkpoints", "store"} & self._tables()
@@ -210,9 +215,11 @@ SQLITE_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 def sqlite_serializer(
     connection: sqlite3.Connection, key: str | None, *, read_only: bool = False
 ) -> EncryptedSerializer | None:
-    """Look at a SQLite file: see `checked_serializer`. The connection is in autocommit mode."""
+    """Look at a SQLite file: see `checked_serializer`. The connection is in autocommit mode; it
+    begins no write transaction if there is nothing to write.
+    """
     meta = Meta(connection.execute, SQLITE_TABLES, writable=not read_only)
-    if read_only:
+    if read_only or meta.is_complete(key):
         return checked_serializer(meta, key)
     connection.execute("BEGIN IMMEDIATE")
     try:

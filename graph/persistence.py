@@ -6,7 +6,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -19,14 +19,19 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, Op, PutOp, Result
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
 from longtable.base.concurrency import a_from, in_thread
 from longtable.base.errors import AWAITED, ConfigError, MissingExtraError, PersistenceError
 from longtable.base.redaction import redacted
-from longtable.graph.encryption import EncryptedStore, check_key, sqlite_serializer
+from longtable.graph.encryption import (
+    SQLITE_TABLES,
+    EncryptedStore,
+    check_key,
+    sqlite_serializer,
+)
 from longtable.graph.guard import GuardedSaver
 from longtable.graph.loading import (
     LoadingSaver,
@@ -46,6 +51,9 @@ from longtable.graph.locks import (
 from longtable.tools.url import parse_url
 
 BUSY_TIMEOUT_MS = 10_000
+BEGIN_READING = "BEGIN DEFERRED"
+TABLES = {"checkpoints", "writes", "store", "store_migrations", "longtable_writers"}
+"""Tables of a store that opening makes, but for `longtable_meta`."""
 EMPTY_SECONDS = 1.0
 CLOSE_SECONDS = 2.0
 """How long a new file may be empty; SQLite creates it and writes its first page some milliseconds
@@ -182,7 +190,7 @@ class _WriteConnection(sqlite3.Connection):
         if sql in ("COMMIT", "ROLLBACK"):
             with self._ending():
                 return super().execute(sql)
-        if self.begun or not sql.startswith("BEGIN"):
+        if self.begun or sql == BEGIN_READING or not sql.startswith("BEGIN"):
             return super().execute(sql, parameters)
         self.write_lock.acquire()
         self.begun = True
@@ -227,9 +235,36 @@ class _WriteConnection(sqlite3.Connection):
 
 
 class _Store(SqliteStore):
-    """LangGraph's store, whose awaited methods work, too."""
+    """LangGraph's store, whose awaited methods work, too, and which reads while another program
+    writes.
+    """
 
-    abatch: Any = a_from(SqliteStore.batch)
+    _reading = threading.local()
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """See `SqliteStore.batch`."""
+        every = list(ops)
+        if any(isinstance(op, PutOp) for op in every):
+            return super().batch(every)
+        self._reading.now = True
+        try:
+            return super().batch(every)
+        finally:
+            self._reading.now = False
+
+    abatch: Any = a_from(batch)
+
+    @contextmanager
+    def _cursor(self, *, transaction: bool = True) -> Iterator[sqlite3.Cursor]:
+        reads = transaction and getattr(self._reading, "now", False)
+        with super()._cursor(transaction=transaction and not reads) as cursor:
+            if reads:
+                cursor.execute(BEGIN_READING)
+            try:
+                yield cursor
+            finally:
+                if reads:
+                    cursor.execute("COMMIT")
 
 
 def _write_connections() -> type[sqlite3.Connection]:
@@ -362,10 +397,24 @@ def _set_up(path: Path, lease: SqliteLease, key: str | None) -> _File:
             raise PersistenceError(f"the conversation store {_DAMAGED}")
         connection.execute("PRAGMA journal_mode=WAL")
         serde = sqlite_serializer(connection, key)
-    _create_tables(path, lease)
+        complete = _has_tables(connection)
+    if not complete:
+        _create_tables(path, lease)
     return _File(
         f"{path.absolute().as_uri()}?mode=rw", serde, lease=lease, factory=_write_connections()
     )
+
+
+def _has_tables(connection: sqlite3.Connection) -> bool:
+    """Return whether every table is there as this version makes it: then opening writes nothing,
+    and a store that another program writes to can be read.
+    """
+    names = {name for (name,) in connection.execute(SQLITE_TABLES)}
+    if not names >= TABLES:
+        return False
+    columns = {row[1] for row in connection.execute("PRAGMA table_info(writes)")}
+    (migration,) = connection.execute("SELECT max(v) FROM store_migrations").fetchone()
+    return "task_path" in columns and migration == len(SqliteStore.MIGRATIONS) - 1
 
 
 def _create_tables(path: Path, lease: SqliteLease) -> None:

@@ -37,6 +37,7 @@ from longtable.base.errors import (
 )
 from longtable.base.events import (
     AnswerEvent,
+    AnswerStatus,
     ChartShown,
     ContextCompactionSkipped,
     ContextCompressed,
@@ -47,6 +48,7 @@ from longtable.base.events import (
     SpokenAnswer,
     Token,
     VoiceStarted,
+    Wait,
 )
 from longtable.graph.loading import UNREADABLE, readable
 from longtable.graph.locks import Background, ThreadLocks, locks_of
@@ -101,7 +103,7 @@ class RunReader:
     def __init__(self) -> None:
         self.text = ""
         self.streams = self.settled = self.approval_sent = False
-        self.waits = ""
+        self.waits: Wait | None = None
         self.turn: Turn = {}
         self.voices: list[SpokenAnswer] = []
         self.first, self.later = "", dict[str, list[Event]]()
@@ -210,7 +212,8 @@ class RunReader:
                         yield cast("Event", {**Token(type="token", text=self.text), "voice": voice})
 
     def _answer(self) -> AnswerEvent:
-        status = self.waits or str(self.turn.get("status", ""))
+        ended: AnswerStatus = self.turn.get("status", "")
+        status = self.waits or ended
         number = int(self.turn.get("number", 0))
         event = AnswerEvent(type="answer", text=self.text, status=status, turn=number)
         return {**event, "voices": self.voices} if self.voices else event
@@ -456,7 +459,7 @@ class Answer:
     """
 
     text: str
-    status: str
+    status: AnswerStatus
     turn: int
     queries: list[QueryFinished] = field(default_factory=list)
     usage: ContextUsage | None = None

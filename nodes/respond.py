@@ -19,7 +19,7 @@ from longtable.base.errors import (
     ProviderRefusedError,
     ProviderUnavailableError,
 )
-from longtable.base.events import ContextUsage
+from longtable.base.events import ContextUsage, TurnStatus
 from longtable.memory.answers import MARK, separate_reasoning, without_reasoning
 from longtable.memory.call_config import Calibration
 from longtable.memory.rounds import all_calls
@@ -43,7 +43,6 @@ from longtable.nodes.state import (
     Learned,
     State,
     Turn,
-    TurnStatus,
     Update,
     Usage,
     newest_language,

@@ -5,6 +5,7 @@ from typing import Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 
+from longtable.base.events import TurnStatus
 from longtable.memory.rounds import all_calls
 from longtable.nodes.state import ANSWERED, NOBODY, UNDER_WAY, State, is_ahead, thread_of, turn_of
 from longtable.nodes.turns.failures import ASK_AGAIN, FAILED
@@ -98,5 +99,5 @@ def _waits_for_approval(state: State) -> bool:
     return "decided" not in (turn_of(state).get("approval") or {"decided": []})
 
 
-def _status(state: State) -> str:
-    return str(turn_of(state).get("status", ""))
+def _status(state: State) -> TurnStatus | Literal[""]:
+    return turn_of(state).get("status", "")

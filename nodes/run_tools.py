@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from langchain_core.messages import BaseMessage, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
@@ -355,7 +355,7 @@ class _Report:
             artifact=error,
         )
 
-    def _finished(self, status: str, **more: Any) -> None:
+    def _finished(self, status: Literal["success", "error"], **more: Any) -> None:
         kind = (
             {"type": "query_finished", "sql": self.sql}
             if self.kind == "query"

@@ -30,7 +30,7 @@ from longtable.base.errors import (
     UnknownModelError,
     WrongRoleError,
 )
-from longtable.base.events import UnsupportedNumbers
+from longtable.base.events import TurnStatus, UnsupportedNumbers
 from longtable.base.redaction import redacted
 from longtable.memory.pins import pins_in_passing
 from longtable.memory.stamps import marked, turn_number
@@ -43,7 +43,6 @@ from longtable.nodes.state import (
     NOBODY,
     State,
     Turn,
-    TurnStatus,
     Update,
     is_ahead,
     newest_language,

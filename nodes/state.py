@@ -9,7 +9,7 @@ from langgraph.channels.delta import DeltaChannel
 from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
-from longtable.base.events import PinsChanged, UsageFigures
+from longtable.base.events import PinsChanged, TurnStatus, UsageFigures
 from longtable.memory.pins import Pin, PinEnd
 from longtable.memory.rounds import is_users
 from longtable.memory.stamps import mark_of
@@ -108,26 +108,6 @@ class InputRefusal(TypedDict):
     code: str
     numbers: dict[str, Any]
     language: str
-
-
-Notice = Literal[
-    "call_budget",
-    "empty_answer",
-    "recall_exhausted",
-    "content_filter",
-    "voice_failed",
-    "voice_gone",
-    "nobody",
-]
-TurnStatus = (
-    Literal[
-        "running", "overflow", "again", "refused", "failed", "compacting", "cut_off", "answered"
-    ]
-    | Notice
-)
-"""`overflow` and `again` count and ask once more; `refused` is an input, `failed` a request that
-the provider refused; a notice stands for the answer.
-"""
 
 
 class Turn(TypedDict, total=False):

@@ -22,6 +22,10 @@ class Column:
     comment: str | None = None
     masked: bool = False
     """Whether no model is shown its values; `Database.read` finds none in it."""
+    computed: bool = False
+    """Whether a view computes it from a masked column: then queries may select it, and nothing
+    else.
+    """
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,11 @@ class Table:
     def bare_name(self) -> str:
         """Return the name without its schema."""
         return self.bare or self.name
+
+    @property
+    def has_masks(self) -> bool:
+        """Return whether any column is masked."""
+        return any(column.masked for column in self.columns)
 
     @property
     def sql_name(self) -> str:

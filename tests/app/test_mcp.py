@@ -6,16 +6,29 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 import duckdb
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
 from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult, TextContent
 
+from longtable.app.mcp_server import drawn_text, shown_rows
+from longtable.graph import (
+    Context,
+    Conversation,
+    Database,
+    ResultStore,
+    TablePolicy,
+    build_graph,
+)
 from tests.app.runner import Home, make_home
 from tests.support.model_server import answer_or_summary, open_model_server
+from tests.support.models import call, script
+from tests.tools.databases import make_file, url
 
 Result = TypeVar("Result")
 SECONDS = 60.0
@@ -199,3 +212,28 @@ def test_no_masked_value_goes_out_by_its_place_or_in_the_name_of_a_type(home: Ho
     assert "write the column's name" in json.dumps(text_of(answers[0]))
     assert text_of(answers[1])["types"] == ["INTEGER", "VARCHAR", "ENUM"]
     assert "canary" not in " ".join(repr(answer) for answer in answers)
+
+
+def test_rows_and_charts_of_an_answer_are_masked_for_the_client(tmp_path: Path) -> None:
+    place = make_file(
+        tmp_path,
+        "sqlite",
+        "CREATE TABLE people (n INTEGER, phone TEXT);"
+        "INSERT INTO people VALUES (1, '+41 1'), (2, '+41 2');",
+    )
+    policy = TablePolicy(masked_columns=frozenset({"people.phone"}))
+    database = Database.open(url(place), policy=policy)
+    results = ResultStore(tmp_path / "results", clock=lambda: datetime.now(UTC))
+    sql = call("run_sql", sql="SELECT phone, n FROM people ORDER BY n")
+    bars = {"mark": "bar", "encoding": {"y": {"field": "phone"}, "x": {"field": "n"}}}
+    model = script(sql, call("show_chart", "call_2", handle="r1", spec=bars), "There.")
+    graph = build_graph(model=model, database=database, results=results)
+    context = Context(model_limit=16_000)
+    talk = Conversation(graph.compile(InMemorySaver()), "t", context=context, results=results)
+    answer = talk.ask("plot it")
+    assert shown_rows(talk, answer.queries[0]) == [["•••", 1], ["•••", 2]]
+    text = asyncio.run(drawn_text(talk, answer.charts[0]))
+    assert "•••" in text
+    assert "+41" not in text
+    assert "+41" in talk.chart("r1", answer.charts[0]["spec"]).text()
+    database.close()

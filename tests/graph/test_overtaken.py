@@ -20,6 +20,7 @@ from langchain_core.tools import tool
 from longtable.base.errors import ProviderUnavailableError, ThreadBusyError
 from longtable.graph import Conversation, Database, build_graph, open_persistence
 from longtable.graph.thread_state import Graph
+from longtable.graph.turns import rest_of
 from longtable.nodes.state import Input
 from tests.graph.test_busy import wait_until
 from tests.support.forked import SERVER
@@ -456,3 +457,18 @@ def test_processes_whose_lease_connections_are_cut_again_and_again_lose_no_turn(
             for process in processes:
                 process.kill()
                 process.join()
+
+
+@pytest.mark.parametrize(("said", "status"), [("answer", "answered"), ("", "empty_answer")])
+def test_a_turn_that_was_answered_before_others_came_ends_as_its_answer_says(
+    said: str, status: str
+) -> None:
+    with open_persistence("memory://") as kept:
+        graph = graph_over(kept, lambda messages: AIMessage(said))
+    conversation = Conversation(graph, "t", context=CONTEXT)
+    conversation.ask("slow")
+    conversation.ask("quick")
+    state = graph.get_state({"configurable": {"thread_id": "t"}})
+    rest = rest_of(conversation.history()[:1], state, ThreadBusyError("t"))
+    assert rest.answer is not None
+    assert (rest.answer["status"], rest.answer["turn"]) == (status, 1)

@@ -27,7 +27,8 @@ from longtable.graph import (
     persistence,
     search_threads,
 )
-from longtable.graph.persistence import storage_errors
+from longtable.graph.persistence import Persistence, storage_errors
+from longtable.graph.thread_state import Graph
 from longtable.graph.threads import alist_threads
 from tests.support.forked import SERVER, run
 from tests.support.models import script
@@ -266,6 +267,34 @@ def test_a_locked_file_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         pass
     holder.close()
     assert ask(f"sqlite:///{path}", "t", "two") == 2
+
+
+@pytest.mark.parametrize("key", [None, "a passphrase of some length"])
+def test_a_store_that_another_program_writes_to_can_be_opened_and_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str | None
+) -> None:
+    url = f"sqlite:///{tmp_path}/chat.db"
+    monkeypatch.setattr(persistence, "BUSY_TIMEOUT_MS", 100)
+
+    def graph_on(kept: Persistence) -> Graph:
+        return build_graph(model=script("fine")).compile(
+            checkpointer=kept.checkpointer, store=kept.store
+        )
+
+    with open_persistence(url, key=key) as kept:
+        Conversation(graph_on(kept), "t", context=SMALL).ask("one")
+        with closing(sqlite3.connect(tmp_path / "chat.db", isolation_level=None)) as holder:
+            holder.execute("BEGIN IMMEDIATE")
+            for opened in (kept, open_persistence(url, key=key)):
+                assert [info.thread_id for info in list_threads(opened)] == ["t"]
+                assert [hit.thread_id for hit in search_threads(opened, "one")] == ["t"]
+                talk = Conversation(graph_on(opened), "t", context=SMALL)
+                assert [message.text for message in talk.history()] == ["one", "fine"]
+                with pytest.raises(PersistenceError, match="locked"):
+                    talk.ask("two")
+            opened.close()
+            holder.execute("ROLLBACK")
+        assert Conversation(graph_on(kept), "t", context=SMALL).ask("two").turn == 2
 
 
 def test_one_connection_in_two_threads_is_not_told_as_damage() -> None:

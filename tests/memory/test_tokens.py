@@ -16,6 +16,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from longtable.memory import tokens
 from longtable.memory.tokens import (
     IMAGE_TOKENS,
+    LONG_CHARS,
     MESSAGE_OVERHEAD,
     NAME_OVERHEAD,
     PRIMING,
@@ -201,3 +202,20 @@ def test_damaged_ranks_are_not_used_in_silence(monkeypatch: pytest.MonkeyPatch) 
 def test_the_estimate_is_within_a_factor_of_the_count(text: str) -> None:
     exact = counter("o200k_base").text(text)
     assert 0.7 * exact <= estimate(text) <= 2.5 * exact + 3
+
+
+def test_a_long_text_is_counted_once_by_itself_and_in_messages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counted = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return len(text)
+
+    ours = TokenCounter("o200k_base")
+    monkeypatch.setattr(ours, "_count", count)
+    long = "x" * LONG_CHARS
+    assert ours.text(long) == ours.text(long[:1] + long[1:]) == LONG_CHARS
+    assert ours.messages([HumanMessage(long), AIMessage(long)]) > 2 * LONG_CHARS
+    assert counted.count(long) == 1

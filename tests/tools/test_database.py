@@ -682,3 +682,21 @@ def test_a_walled_session_reads_nothing_before_the_catalogue_says_what_it_may(
     ):
         session.fetch("SELECT count(*) FROM people", limits=limits, stop=stop)
     engine.close()
+
+
+@pytest.mark.parametrize("isolation", ["none", "process"])
+def test_a_file_that_another_was_renamed_to_is_read_from_then_on(
+    tmp_path: Path, file_dialect: str, isolation: Isolation
+) -> None:
+    old = "CREATE TABLE t (n INTEGER); INSERT INTO t VALUES (1);"
+    new = "CREATE TABLE t (n INTEGER, m INTEGER); INSERT INTO t VALUES (2, 3);"
+    place = make_file(tmp_path, file_dialect, old)
+    with Database.open(url(place), isolation=isolation) as database:
+        assert database.run("SELECT n FROM t").rows == [(1,)]
+        version = database.version
+        make_file(tmp_path, file_dialect, new, name="tonight").rename(place)
+        assert database.run("SELECT n FROM t").rows == [(2,)]
+        [table] = database.refresh().tables
+        assert [column.name for column in table.columns] == ["n", "m"]
+        assert database.version != version
+        assert database.run("SELECT m FROM t").rows == [(3,)]

@@ -51,10 +51,12 @@ NUMERIC_AGGREGATES = words(
 
 @dataclass(frozen=True)
 class Checked:
-    """A spec that may be kept and drawn, and the rows to draw it with; `notes` say what was left
-    out or added up.
+    """A spec that may be drawn, and the rows to draw it with; `notes` say what was left out or
+    added up.
     """
 
+    kept: Spec
+    """The spec to keep: it fits the whole result. `spec` may count rows that were added up."""
     spec: Spec
     rows: list[dict[str, Json]]
     notes: tuple[str, ...] = ()
@@ -87,6 +89,7 @@ def check_spec(
     for place, view in views:
         _check_view(place, view, fields)
     validate(tree)
+    kept = deepcopy(tree)
     points, notes = reduced(tree, [view for _, view in views], fields, columns, rows)
     moments = [
         field.name
@@ -94,6 +97,7 @@ def check_spec(
         if field.kind == "time" and _is_temporal(tree, field)
     ]
     return Checked(
+        kept,
         tree,
         [row | {name: moment(row[name]) for name in moments if name in row} for row in points],
         notes,

@@ -4,6 +4,7 @@ spec and handle.
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 from langchain_core.tools import BaseTool, StructuredTool
@@ -11,7 +12,7 @@ from pydantic import Field as Argument
 
 from longtable.tools.cells import Json, dumps
 from longtable.tools.charts.chart_fields import ChartSpecError, Field, Spec, fields_of
-from longtable.tools.charts.chart_spec import check_spec
+from longtable.tools.charts.chart_spec import Checked, check_spec
 from longtable.tools.charts.drawing import Chart, draws_pictures, embedded_svg
 from longtable.tools.database import QueryResult
 from longtable.tools.toolset import FetchRefusedError, Results
@@ -24,6 +25,7 @@ __all__ = [
     "default_spec",
     "draws_pictures",
     "embedded_svg",
+    "masked_chart_of",
 ]
 
 _MARKS = (
@@ -286,24 +288,54 @@ MOST_SPEC_CHARS = 8_000
 def chart_of(
     handle: str, result: QueryResult, *, spec: Mapping[str, object] | None = None, wish: str = ""
 ) -> Chart:
-    """Return a result as a chart: by a spec, or by a default one from its shape and a wish. Raises
-    `ChartSpecError`.
+    """Return a result as a chart for a person, by a spec or by a default one from its shape and a
+    wish. Raises `ChartSpecError`.
+
+    A spec that the masked values do not fit (`show_chart` was not told of them) is drawn with the
+    mask in their place.
     """
+    try:
+        return _drawable(handle, _checked(result, spec, wish))
+    except ChartSpecError:
+        if not result.masked:
+            raise
+    return masked_chart_of(handle, result, spec=spec, wish=wish)
+
+
+def masked_chart_of(
+    handle: str, result: QueryResult, *, spec: Mapping[str, object] | None = None, wish: str = ""
+) -> Chart:
+    """Return a result as a chart for a model: as `chart_of`, of the rows as a model may see them.
+    Nothing in the chart, nor in the `ChartSpecError` it raises, depends on a masked value.
+    """
+    return _drawable(handle, _checked(_as_masked(result), spec, wish))
+
+
+def _as_masked(result: QueryResult) -> QueryResult:
+    return replace(result, rows=result.shown(result.rows)) if result.masked else result
+
+
+def _drawable(handle: str, checked: Checked) -> Chart:
+    return Chart(handle, checked.spec, checked.rows, checked.notes)
+
+
+def _checked(result: QueryResult, spec: Mapping[str, object] | None, wish: str) -> Checked:
     chart_spec: Mapping[str, object] = spec or default_spec(
         wish, result.columns, result.types, result.rows
     )
     checked = check_spec(chart_spec, result.columns, result.types, result.rows)
-    if (size := len(dumps(checked.spec))) > MOST_SPEC_CHARS:
+    size = len(dumps(checked.kept))
+    if size > MOST_SPEC_CHARS:
         raise ChartSpecError(
             f"the spec has {size:,} characters",
             hint=f"at most {MOST_SPEC_CHARS:,} are kept: draw it in a simpler way",
         )
-    return Chart(handle, checked.spec, checked.rows, checked.notes)
+    return checked
 
 
 def chart_tool() -> BaseTool:
     """Return show_chart; a call's "args" must be given `results`, a `ThreadResults`, before it is
-    invoked. Its artifact is a `Chart`.
+    invoked. Its artifact is a `Chart` of the rows as the model may see them.
     """
 
     def show(
@@ -333,17 +365,16 @@ def chart_tool() -> BaseTool:
                 hint='say in `wish` what to draw, as in "line by month"',
             )
         meta = results.store.meta(results.thread_id, handle)
-        chart = chart_of(
-            meta.handle, results.store.get(results.thread_id, meta.handle), spec=spec, wish=wish
-        )
+        result = results.store.get(results.thread_id, meta.handle)
+        checked = _checked(_as_masked(result), spec, wish)
         answer = {
             "shown": True,
-            "handle": chart.handle,
-            "points": len(chart.rows),
-            "notes": list(chart.notes),
-            "spec": chart.spec,
+            "handle": meta.handle,
+            "points": len(checked.rows),
+            "notes": list(checked.notes),
+            "spec": checked.kept,
         }
-        return dumps(answer), chart
+        return dumps(answer), Chart(meta.handle, checked.kept, checked.rows, checked.notes)
 
     return StructuredTool.from_function(
         func=show,

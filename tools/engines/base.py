@@ -68,9 +68,16 @@ class FileLimits:
     """What they may take when loaded."""
     sheet_rows: int = 1_100_000
     """Rows of one Excel sheet."""
+    columns: int = 2_000
+    """Columns of one sheet or text file. 1 kB of Excel can name 18,278, which took minutes."""
+    sheet_cells: int = 100_000_000
+    """Cells of one Excel sheet, the empty ones before a row's last included: a file does not hold
+    those.
+    """
 
     def __post_init__(self) -> None:
         _check_least(self, files=1, bytes=1, memory_bytes=16_000_000, sheet_rows=1)
+        _check_least(self, columns=1, sheet_cells=1)
 
 
 def _check_least(limits: QueryLimits | FileLimits, **least: int) -> None:

@@ -59,6 +59,7 @@ class DuckdbEngine:
         self._open_root, self._alias, self._memory_bytes = open_root, alias, memory_bytes
         self._root = open_root()
         self._times_opened = 1
+        self._path: Path | None = None
         self._file: tuple[int, ...] = ()
         self._lock = threading.Lock()
         self._readable = frozenset[str]()  # nothing, until `guard` has been called
@@ -70,10 +71,11 @@ class DuckdbEngine:
         """Attach a database file to an empty instance."""
         check_file(path, dialect=cls.dialect)
         alias = path.stem if fold(path.stem) not in TAKEN_NAMES else f"{path.stem}_db"
+        identity = _identity(path)  # before it is opened: replaced in between, it is opened again
         open_root = partial(_attached, path, alias=alias, memory_bytes=limits.memory_bytes)
         engine = cls(open_root, alias=alias, memory_bytes=limits.memory_bytes)
-        stat = path.stat()
-        engine._file = (stat.st_ino, stat.st_mtime_ns)  # a worker that was asleep may find another
+        engine._path = path
+        engine._file = identity
         return engine
 
     def reflect(self) -> Reflected:
@@ -82,10 +84,13 @@ class DuckdbEngine:
             return reflect_duckdb(cursor, name=self._alias)
 
     def schema_version(self) -> object:
-        """Return how often it was opened, and which file that was: while it is attached for
-        reading, nobody changes it.
+        """Return how often it was opened, and which file it is: while that is attached for reading,
+        nobody changes it, but another may be renamed to its path.
         """
-        return self._times_opened, *self._file
+        with self._lock:
+            if not self._closed:
+                self._follow_file()
+            return self._times_opened, *self._file
 
     def guard(self, catalog: Catalog, reflected: Reflected) -> None:
         """Remember the names that DuckDB may find in a statement, including those inside views."""
@@ -120,14 +125,13 @@ class DuckdbEngine:
         with self._lock:
             if self._closed:
                 raise DatabaseUnavailableError("the database was closed: open it again")
+            self._follow_file()
             try:
                 cursor = self._new_cursor()
             except duckdb.FatalException:
                 # After an INTERNAL error while a query runs, DuckDB takes no more statements in
-                # this instance. It is not closed here, for that would close the cursors that are
-                # still at work: it ends with the last of them.
-                self._root = self._open_root()
-                self._times_opened += 1
+                # this instance.
+                self._open_again()
                 cursor = self._new_cursor()
             self._at_work += 1
         try:
@@ -139,10 +143,37 @@ class DuckdbEngine:
                 if self._closed and not self._at_work:
                     self._root.close()
 
+    def _follow_file(self) -> None:
+        """Open the file again if another one was renamed to its path, as a nightly load does."""
+        if self._path is None:
+            return
+        identity = _identity(self._path)
+        if identity != self._file:
+            self._open_again()
+            self._file = identity
+
+    def _open_again(self) -> None:
+        """Replace the instance. The old one is not closed here, for that would close the cursors
+        that are still at work: it ends with the last of them.
+        """
+        self._root = self._open_root()
+        self._times_opened += 1
+
     def _new_cursor(self) -> duckdb.DuckDBPyConnection:
         cursor = self._root.cursor()
         cursor.execute(f"USE {quoted(self._alias)}")
         return cursor
+
+
+def _identity(path: Path) -> tuple[int, ...]:
+    """Return which file stands at a path."""
+    try:
+        stat = path.stat()
+    except OSError as error:
+        raise DatabaseUnavailableError(
+            f"the database file {str(path)!r} cannot be read: {error.strerror}"
+        ) from error
+    return stat.st_dev, stat.st_ino, stat.st_mtime_ns
 
 
 def _attached(path: Path, *, alias: str, memory_bytes: int) -> duckdb.DuckDBPyConnection:

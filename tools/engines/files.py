@@ -286,7 +286,8 @@ def _load(loading: _Loading, file: Path, home: Path) -> list[str]:
                 )
             ]
         ):
-            names, guesses, body, cells = _find_table(rows)
+            narrow = _narrow_rows(rows, file, loading.limits)
+            names, guesses, body, cells = _find_table(narrow)
             if title and cells == 1:
                 loading.notes.append(
                     LoadNote("sheet_left_out", file.name, 1, value=f"{title} ({_words(names)})")
@@ -765,10 +766,7 @@ def _sheets(loading: _Loading, file: Path) -> Iterator[tuple[str, Iterator[Row],
                     _merged_and_unsaved(sheet._get_source()),
                 )
     except (BadZipFile, KeyError, ValueError, SyntaxError, OSError) as error:
-        raise DatabaseUnavailableError(
-            f"the file {file.name!r} cannot be loaded: it is no .xlsx workbook, or has a password"
-            f" ({first_line(error)})"
-        ) from error
+        raise _unreadable(file, error) from error
 
 
 def _merged_and_unsaved(source: IO[bytes]) -> Notes:
@@ -793,20 +791,52 @@ def _merged_and_unsaved(source: IO[bytes]) -> Notes:
     ]
 
 
+def _check_size(file: Path, count: int, *, most: int, what: str, setting: str) -> None:
+    if count > most:
+        raise DatabaseUnavailableError(
+            f"a sheet of {file.name!r} has more than the {most:,} {what} that"
+            f" FileLimits.{setting} allows"
+        )
+
+
+def _narrow_rows(rows: Iterable[Row], file: Path, limits: FileLimits) -> Iterator[Row]:
+    """Yield the rows of a sheet or text file. Raises `DatabaseUnavailableError` for one that is too
+    wide, or that cannot be read.
+    """
+    try:
+        for row in rows:
+            if len(row) > limits.columns:
+                raise DatabaseUnavailableError(
+                    f"{file.name!r} has more than the {limits.columns:,} columns that"
+                    " FileLimits.columns allows"
+                )
+            yield row
+    except (BadZipFile, KeyError, SyntaxError) as error:
+        raise _unreadable(file, error) from error
+    except ValueError as error:
+        if isinstance(error, UnicodeError) or file.suffix.lower() != ".xlsx":
+            raise
+        raise _unreadable(file, error) from error
+
+
+def _unreadable(file: Path, error: Exception) -> DatabaseUnavailableError:
+    return DatabaseUnavailableError(
+        f"the file {file.name!r} cannot be loaded: it is no .xlsx workbook, or has a password"
+        f" ({first_line(error)})"
+    )
+
+
 def _sheet_rows(
     rows: Iterable[Sequence[object]], file: Path, limits: FileLimits, texts: set[int]
 ) -> Iterator[Row]:
+    cells = 0
     for count, row in enumerate(rows):
-        if count > limits.sheet_rows:
-            raise DatabaseUnavailableError(
-                f"a sheet of {file.name!r} has more than the {limits.sheet_rows:,} rows that"
-                " FileLimits.sheet_rows allows"
-            )
+        cells += len(row)
+        _check_size(file, count, most=limits.sheet_rows, what="rows", setting="sheet_rows")
+        _check_size(file, cells, most=limits.sheet_cells, what="cells", setting="sheet_cells")
         texts.update(
             place for place, cell in enumerate(row) if isinstance(cell, str) and cell[:1].isdigit()
         )
-        yield (
-            ["" if cell is None else str(cell) for cell in row]
-            if any(cell not in (None, "") for cell in row)
-            else []
-        )
+        filled = [place for place, cell in enumerate(row) if cell not in (None, "")]
+        width = filled[-1] + 1 if filled else 0
+        yield ["" if cell is None else str(cell) for cell in row[:width]]

@@ -13,6 +13,7 @@ from longtable.base.errors import DatabaseError, QueryFailedError, QueryRefusedE
 from longtable.tools.catalog import Catalog, fold, nearest, quoted
 from longtable.tools.cells import clip
 from longtable.tools.sql.parsing import (
+    MAX_WRITTEN_CHARS,
     RefusedError,
     line_and_column,
     statement,
@@ -58,7 +59,7 @@ def _start_of_keyword(node: exp.Expr, sql: str, dialect: str) -> int | None:
         first = fold(next(iter(written(node, dialect).split(maxsplit=1)), ""))
         starts = [
             token.start
-            for token in tokens_of(sql, dialect)
+            for token in tokens_of(sql, dialect, most=MAX_WRITTEN_CHARS)
             if first and fold(sql[token.start : token.start + len(first)]) == first
         ]
     except (SqlglotError, RefusedError, ValueError, RecursionError):
@@ -110,7 +111,8 @@ def place_as_asked(ran: str, offset: int, asked: str, dialect: str) -> Place | N
     counts differ.
     """
     try:
-        run_tokens, asked_tokens = tokens_of(ran, dialect), tokens_of(asked, dialect)
+        run_tokens = tokens_of(ran, dialect, most=MAX_WRITTEN_CHARS)
+        asked_tokens = tokens_of(asked, dialect)
     except RefusedError:
         return None
     at = next((token for token in run_tokens if token.start <= offset <= token.end), None)

@@ -77,27 +77,50 @@ _NAMELESS = tuple(
 """These may read columns that the text does not name."""
 
 
-def masks_of(
-    tree: exp.Expr,
-    resolve: Callable[[exp.Table], Table | None],
-    dialect: str,
-    *,
-    view: bool = False,
-) -> Masks:
+def masks_of(tree: exp.Expr, resolve: Callable[[exp.Table], Table | None], dialect: str) -> Masks:
     """Return which columns of a query's result are masked; raise `RefusedError` for what the rule
     does not allow.
 
-    `resolve` finds the table that a node names, None for a CTE. In a view, whose author is trusted,
-    an item that the rule does not know is masked, too, instead of refused.
+    `resolve` finds the table that a node names, None for a CTE.
     """
+    return _masks(_columns_of(tree, resolve, dialect, view=False))
+
+
+def masks_of_view(
+    tree: exp.Expr, resolve: Callable[[exp.Table], Table | None], dialect: str
+) -> tuple[Masks, Masks]:
+    """Return which columns of a view are masked, and which of these it computes: all but masked
+    columns by themselves. Raise `RefusedError` if the rule cannot say.
+
+    Unlike in a query, an expression that the rule does not know is masked instead of refused: the
+    view's author is trusted.
+    """
+    columns = _columns_of(tree, resolve, dialect, view=True)
+    masks = _masks(columns)
+    if not masks.columns:
+        return masks, masks
+    return masks, _by_name((name, value.masked and not value.kind) for name, value in columns)
+
+
+def _columns_of(
+    tree: exp.Expr, resolve: Callable[[exp.Table], Table | None], dialect: str, *, view: bool
+) -> Columns:
+    """Return the columns of a query's result; none if no table in it has a masked column."""
     nodes = (node for node in nodes_of(tree) if isinstance(node, exp.Table))
     tables = {id(node): table for node in nodes if (table := resolve(node)) is not None}
-    if not any(column.masked for table in tables.values() for column in table.columns):
-        return Masks()
-    columns = _Rule(tables, dialect, view=view).statement(tree)
+    if not any(table.has_masks for table in tables.values()):
+        return []
+    return _Rule(tables, dialect, view=view).statement(tree)
+
+
+def _masks(columns: Columns) -> Masks:
     if any(name is None for name, _ in columns) or not any(value.masked for _, value in columns):
         return Masks(whole=any(value.masked for _, value in columns))
-    return Masks(tuple((fold(name or ""), value.masked) for name, value in columns))
+    return _by_name((name, value.masked) for name, value in columns)
+
+
+def _by_name(flags: Iterable[tuple[str | None, bool]]) -> Masks:
+    return Masks(tuple((fold(name or ""), flag) for name, flag in flags))
 
 
 class _Rule:
@@ -135,7 +158,7 @@ class _Rule:
         return [
             (
                 column.name if exact else fold(column.name),
-                Value(column.masked, column.type or untyped),
+                Value(column.masked, "" if column.computed else column.type or untyped),
             )
             for column in table.columns
         ]
@@ -251,9 +274,16 @@ class _Rule:
             raise RefusedError(
                 "masked", "a masked column cannot stand in this set operation", hint, node=query
             )
-        return [
-            (place[0][0], Value(masked=any(value.masked for _, value in place))) for place in places
-        ]
+        names = [name for name, _ in lists[0]]
+        return list(zip(names, map(self._united, values), strict=True))
+
+    def _united(self, values: list[Value]) -> Value:
+        """Return what one column of a set operation is. In a view, masked columns of one type stay
+        a masked column.
+        """
+        value = merged(values)
+        alike = self._view and len({one.kind for one in values}) == 1
+        return value if alike else Value(value.masked)
 
     def _side_by_side(self, values: list[Value]) -> bool:
         """Return whether a UNION ALL may have these in one column: a cast to what they have in

@@ -46,6 +46,9 @@ class RefusedError(Exception):
 
 
 MAX_SQL_CHARS = 50_000
+"""Characters of a query as it is sent."""
+MAX_WRITTEN_CHARS = 80_000
+"""Characters of a query as it runs: a list of numbers gets a space after each comma."""
 MAX_TOKENS = 25_000
 """A list of 10,000 numbers has 20,000."""
 MAX_DEPTH = 30
@@ -106,7 +109,7 @@ class _CountingParser(Parser):
 
 class _CountingGenerator(Generator):
     """A writer that stops when its dialect has no steps left, or when the text gets longer than may
-    be asked.
+    run.
     """
 
     def sql(
@@ -114,7 +117,7 @@ class _CountingGenerator(Generator):
     ) -> str:
         self.dialect.settings[_STEPS] -= 1
         text = super().sql(expression, key, comment)
-        if self.dialect.settings[_STEPS] < 0 or len(text) > MAX_SQL_CHARS:
+        if self.dialect.settings[_STEPS] < 0 or len(text) > MAX_WRITTEN_CHARS:
             reason = "the SQL gets too long when it is written out for the database"
             raise RefusedError(
                 "length",
@@ -145,14 +148,14 @@ def line_and_column(sql: str, offset: int) -> Place:
     return sql.count("\n", 0, offset) + 1, offset - sql.rfind("\n", 0, offset)
 
 
-def tokens_of(sql: str, dialect: str) -> list[Token]:
-    """Return the tokens of a text; `dialect` "" is any. Raises `RefusedError` for a text that is
-    too long or cannot be read.
+def tokens_of(sql: str, dialect: str, *, most: int = MAX_SQL_CHARS) -> list[Token]:
+    """Return the tokens of a text; `dialect` "" is any. Raises `RefusedError` for a text that has
+    more than `most` characters or cannot be read.
     """
-    if len(sql) > MAX_SQL_CHARS:
-        reason = f"the SQL has {len(sql):,} characters, {MAX_SQL_CHARS:,} are allowed"
+    if len(sql) > most:
+        reason = f"the SQL has {len(sql):,} characters, {most:,} are allowed"
         raise RefusedError(
-            "length", reason, "send a shorter query", place=line_and_column(sql, MAX_SQL_CHARS)
+            "length", reason, "send a shorter query", place=line_and_column(sql, most)
         )
     if "\x00" in sql:
         place = line_and_column(sql, sql.index("\x00"))
@@ -199,10 +202,11 @@ def statements(sql: str, dialect: str, *, tokens: list[Token] | None = None) -> 
 
 
 def statement(sql: str, dialect: str) -> exp.Expr:
-    """Return the tree of the first statement; raises as `statements` does, and where there is
-    none.
+    """Return the tree of the first statement of a text that may run; raises as `statements` does,
+    and if there is none.
     """
-    trees = statements(sql, dialect)
+    tokens = tokens_of(sql, dialect, most=MAX_WRITTEN_CHARS)
+    trees = statements(sql, dialect, tokens=tokens)
     if not trees:
         raise RefusedError("statement", "there is no statement in the text", "send one SELECT")
     return trees[0]

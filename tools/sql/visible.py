@@ -13,10 +13,16 @@ from sqlglot import exp
 
 from longtable.tools.catalog import Catalog, Column, Reflected, Table, fold, mentions
 from longtable.tools.cells import without_labels
-from longtable.tools.sql.masking import ROW_IDS, masks_of
+from longtable.tools.sql.masking import ROW_IDS, masks_of_view
 from longtable.tools.sql.parsing import RefusedError, statements
 from longtable.tools.sql.scope import cte_of
 from longtable.tools.sql.table_policy import TablePolicy
+from longtable.tools.sql.verdict import Masks
+
+Key = tuple[str, str]
+"""Schema and name of a table."""
+MaskedColumns = dict[str, frozenset[str]]
+"""Names of columns by the name that their table is shown under."""
 
 
 def visible(reflected: Reflected, policy: TablePolicy, *, dialect: str = "") -> Catalog:
@@ -40,7 +46,8 @@ def visible(reflected: Reflected, policy: TablePolicy, *, dialect: str = "") -> 
         reflected, lambda text: any(mentions(text, name) for name in denied)
     )
     hidden: dict[tuple[str, str], frozenset[str]] = {}
-    masked: dict[str, frozenset[str]] = {}
+    masked: MaskedColumns = {}
+    computed: MaskedColumns = {}
     policy.check_tables((table.bare_name, table.schema) for table in reflected.tables)
     if policy.names_columns:
         policy.check_columns(
@@ -53,9 +60,9 @@ def visible(reflected: Reflected, policy: TablePolicy, *, dialect: str = "") -> 
         open_tables -= _views_that_read(
             reflected, lambda text: _takes_in(text, closed_columns, dialect, reflected)
         )
-        masked = masked_columns(reflected, policy, dialect)
+        masked, computed = masked_columns(reflected, policy, dialect)
     columns = {
-        table.name: _open_columns(table, hidden, masked.get(table.name, frozenset()))
+        table.name: _marked_columns(_without_denied(table, hidden), masked, computed)
         for table in reflected.tables
     }
     # A table of which nothing is left is not there; a view that is broken has no columns to begin
@@ -103,14 +110,20 @@ def _hidden_columns(
     return {key: frozenset(names) for key, names in hidden.items() if names}
 
 
-def _open_columns(
-    table: Table, hidden: Mapping[tuple[str, str], frozenset[str]], masked: frozenset[str]
-) -> tuple[Column, ...]:
+def _without_denied(table: Table, hidden: Mapping[Key, frozenset[str]]) -> Table:
     denied = hidden.get((table.schema, table.bare_name), frozenset())
+    left = tuple(column for column in table.columns if column.name not in denied)
+    return replace(table, columns=left)
+
+
+def _marked_columns(
+    table: Table, masked: MaskedColumns, computed: MaskedColumns
+) -> tuple[Column, ...]:
+    closed = masked.get(table.name, frozenset())
+    derived = computed.get(table.name, frozenset())
     return tuple(
-        _as_masked(column) if column.name in masked else column
+        _as_masked(column, computed=column.name in derived) if column.name in closed else column
         for column in table.columns
-        if column.name not in denied
     )
 
 
@@ -136,8 +149,8 @@ def _names_one(name: str, kinds: Iterable[str]) -> bool:
     return any(mentions(without_labels(kind), name.rpartition(".")[2]) for kind in kinds)
 
 
-def _as_masked(column: Column) -> Column:
-    return replace(column, masked=True, type=without_labels(column.type))
+def _as_masked(column: Column, *, computed: bool) -> Column:
+    return replace(column, masked=True, computed=computed, type=without_labels(column.type))
 
 
 def _views_that_read(reflected: Reflected, reads: Callable[[str], bool]) -> set[str]:
@@ -183,14 +196,11 @@ def _without_hidden_keys(
     return replace(table, foreign_keys=keys, primary_key=primary)
 
 
-Key = tuple[str, str]
-
-
 def masked_columns(
     reflected: Reflected, policy: TablePolicy, dialect: str
-) -> dict[str, frozenset[str]]:
-    """Return the masked columns of each table, by the name it is shown under; a view's are what
-    comes of its tables'.
+) -> tuple[MaskedColumns, MaskedColumns]:
+    """Return the masked columns of each table, by the name it is shown under, and which of them a
+    view computes; a view's are what comes of its tables'.
     """
     masked = {
         table.name: frozenset(
@@ -205,17 +215,20 @@ def masked_columns(
         for view in reflected.tables
         if (text := reflected.view_sql.get((view.schema, view.bare_name))) is not None
     ]
-    while any(masked.values()):
-        read = {
-            view.name: (
-                masked[view.name] | _come_through(text, view, reflected.tables, masked, dialect)
-            )
-            for view, text in texts
-        }
-        if masked | read == masked:
-            break
-        masked |= read
-    return {name: names for name, names in masked.items() if names}
+    computed: MaskedColumns = {table.name: frozenset() for table in reflected.tables}
+    grown = any(masked.values())
+    while grown:
+        known = [
+            replace(table, columns=_marked_columns(table, masked, computed))
+            for table in reflected.tables
+        ]
+        grown = False
+        for view, text in texts:
+            through, derived = _come_through(text, view, known, dialect)
+            grown = grown or not (through <= masked[view.name] and derived <= computed[view.name])
+            masked[view.name] |= through
+            computed[view.name] |= derived
+    return masked, computed
 
 
 def _is_masked(reflected: Reflected, table: Table, column: str, policy: TablePolicy) -> bool:
@@ -281,34 +294,35 @@ def _takes_in(
 
 
 def _come_through(
-    text: str,
-    view: Table,
-    tables: tuple[Table, ...],
-    masked: Mapping[str, frozenset[str]],
-    dialect: str,
-) -> frozenset[str]:
+    text: str, view: Table, tables: Iterable[Table], dialect: str
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the columns of a view that its tables' masked columns make masked, and which of them
+    it computes.
+    """
     every = frozenset(column.name for column in view.columns)
     by_name: dict[str, Table] = {}
     for table in tables:
         if table.name != view.name and mentions(text, table.bare_name):
-            columns = tuple(
-                replace(column, masked=column.name in masked[table.name])
-                for column in table.columns
-            )
             # In another schema.
             same = by_name.get(fold(table.bare_name), replace(table, columns=()))
-            by_name[fold(table.bare_name)] = replace(table, columns=same.columns + columns)
-    if not any(column.masked for table in by_name.values() for column in table.columns):
-        return frozenset()
+            both = replace(table, columns=same.columns + table.columns)
+            by_name[fold(table.bare_name)] = both
+    if not any(table.has_masks for table in by_name.values()):
+        return frozenset(), frozenset()
     query = _query(text, dialect)
     if query is None:
-        return every
+        return every, every
     try:
-        masks = masks_of(query, lambda node: _read(node, by_name, dialect), dialect, view=True)
+        masks, derived = masks_of_view(query, lambda node: _read(node, by_name, dialect), dialect)
     except RefusedError:
-        return every
+        return every, every
+    return _names(masks, view), _names(derived, view)
+
+
+def _names(masks: Masks, view: Table) -> frozenset[str]:
+    """Return the names of the masked columns of a view."""
     places = masks.of([column.name for column in view.columns])
-    return frozenset(view.columns[index].name for index in places)
+    return frozenset(view.columns[place].name for place in places)
 
 
 def _read(node: exp.Table, tables: Mapping[str, Table], dialect: str) -> Table | None:

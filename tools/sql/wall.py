@@ -35,6 +35,8 @@ from longtable.tools.sql.hints import explained, place_of_fault, place_of_start
 from longtable.tools.sql.masking import masks_of
 from longtable.tools.sql.narrow import narrowed, predicates_of, reads_of, stops_early
 from longtable.tools.sql.parsing import (
+    MAX_SQL_CHARS,
+    MAX_WRITTEN_CHARS,
     RefusedError,
     first_line,
     line_and_column,
@@ -245,7 +247,7 @@ def _decide(sql: str, dialect: str, catalog: Catalog) -> Verdict:
         if renamed or narrow is not counted:
             shown = _render(counted, dialect, shown=True, keep=False)
         checked = rendered
-        second = _checked(rendered, dialect, catalog)
+        second = _checked(rendered, dialect, catalog, most=MAX_WRITTEN_CHARS)
         if dialect != "sqlite":
             _check_growth(second, dialect)
         tables = {table.name for node in nodes_of(second) if (table := resolve(node))}
@@ -296,8 +298,8 @@ def own_sql(sql: str, *, dialect: str, catalog: Catalog) -> str:
     return _render(narrowed(tree, resolve, catalog.hidden_columns, blind=True), dialect)
 
 
-def _checked(sql: str, dialect: str, catalog: Catalog) -> exp.Expr:
-    tokens = tokens_of(sql, dialect)
+def _checked(sql: str, dialect: str, catalog: Catalog, *, most: int = MAX_SQL_CHARS) -> exp.Expr:
+    tokens = tokens_of(sql, dialect, most=most)
     tree = _parse(sql, dialect, tokens)
     if dialect == "postgres":
         check_tokens(sql, tokens)

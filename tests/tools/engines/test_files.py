@@ -1,6 +1,7 @@
 """Files of data as a database: loaded first, walled in after."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -811,3 +812,74 @@ def test_three_hundred_columns_and_names_twice_lose_nothing(tmp_path: Path) -> N
     (tmp_path / "t.csv").write_text(f"{names}\n" + ",".join(["7"] * 300) + "\n", encoding="utf-8")
     with Database.open(str(tmp_path / "t.csv"), isolation="none") as database:
         assert len({column.name for column in database.catalog().tables[0].columns}) == 300
+
+
+SHEET = "xl/worksheets/sheet1.xml"
+
+
+def sheet_of(path: Path, rows: str) -> None:
+    """Write a workbook whose one sheet holds these rows as XML."""
+    whole = path.with_suffix(".whole")
+    openpyxl.Workbook().save(whole)
+    with ZipFile(whole) as source, ZipFile(path, "w", ZIP_DEFLATED) as target:
+        for part in source.namelist():
+            text = source.read(part)
+            if part == SHEET:
+                data = f"<sheetData>{rows}</sheetData>".encode()
+                text = re.sub(rb"<sheetData ?/>|<sheetData></sheetData>", data, text)
+            target.writestr(part, text)
+    whole.unlink()
+
+
+def cells_at(column: str, rows: int) -> str:
+    return "".join(
+        f'<row r="{row}"><c r="{column}{row}"><v>{row}</v></c></row>' for row in range(1, rows + 1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        (cells_at("ZZZ", 2), r"more than the 2,000 columns that FileLimits\.columns allows"),
+        (cells_at("ABC", 200), r"more than the 50,000 cells that FileLimits\.sheet_cells allows"),
+        (cells_at("ZZZZ", 2), "no .xlsx workbook"),
+    ],
+    ids=["wide", "many cells", "no column"],
+)
+def test_a_small_workbook_that_is_large_when_read_is_refused_at_once(
+    tmp_path: Path, rows: str, says: str
+) -> None:
+    sheet_of(tmp_path / "t.xlsx", rows)
+    with pytest.raises(DatabaseUnavailableError, match=says):
+        Database.open(str(tmp_path / "t.xlsx"), files=FileLimits(sheet_cells=50_000))
+
+
+def test_a_text_file_of_too_many_columns_is_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b" + "," * 100_000 + "\n" + "1,2" + "," * 100_000 + "\n")
+    with pytest.raises(DatabaseUnavailableError, match="2,000 columns"):
+        Database.open(str(tmp_path / "t.csv"))
+
+
+def test_empty_cells_behind_a_sheet_s_last_are_no_columns(tmp_path: Path) -> None:
+    empty = '<c r="XFD1" s="0"/>'
+    rows = (
+        f'<row r="1"><c r="A1" t="str"><v>a</v></c><c r="B1" t="str"><v>b</v></c>{empty}</row>'
+        '<row r="2"><c r="A2"><v>1</v></c><c r="B2"><v>2</v></c></row>'
+    )
+    sheet_of(tmp_path / "t.xlsx", rows)
+    with Database.open(str(tmp_path / "t.xlsx")) as database:
+        assert database.run("SELECT a, b FROM t").rows == [(1, 2)]
+
+
+def test_files_are_read_in_another_process_that_does_not_outgrow_its_limit(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    code = (
+        "import sys\n"
+        "from longtable.tools.database import Database\n"
+        "with Database.open(sys.argv[1]) as database:\n"
+        "    assert database.run('SELECT * FROM t').rows == [(1, 2)]\n"
+        "print([name for name in ('duckdb', 'openpyxl', 'sqlglot') if name in sys.modules])\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "t.csv")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "[]\n", done.stderr

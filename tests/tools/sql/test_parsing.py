@@ -90,7 +90,7 @@ def test_a_text_made_to_take_the_parser_long_is_refused_at_once(dialect: str, te
 
 def test_a_list_that_is_too_long_is_not_called_nested() -> None:
     verdict = check(
-        f"SELECT 1 FROM t WHERE x IN ({','.join(['12345'] * 8_000)})",
+        f"SELECT 1 FROM t WHERE x IN ({','.join(['12345'] * 8_500)})",
         dialect="sqlite",
         catalog=CATALOG,
     )
@@ -200,3 +200,14 @@ def test_a_text_past_the_caps_is_refused_in_a_twentieth_of_a_second(
         seconds.append(time.process_time() - started)
         assert verdict.rule in ("length", "depth")
     assert min(seconds) < 0.05
+
+
+def test_a_list_of_numbers_counts_as_it_is_sent(database: Database) -> None:
+    numbers = ",".join(map(str, range(1_000, 10_000)))
+    assert len(numbers) < MAX_SQL_CHARS
+    sql = f"SELECT count(*) FROM numbers WHERE n IN ({numbers})"
+    assert database.run(sql).rows[0][0] in (1_000, 1_001)
+    with pytest.raises(QueryFailedError) as caught:
+        database.run(f"SELECT count(*) FROM numbers WHERE n IN ({numbers}) AND nn = 1")
+    assert caught.value.problem == "unknown_name"
+    assert (caught.value.line, caught.value.column) == (1, len(sql) + 6)
