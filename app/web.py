@@ -124,11 +124,11 @@ class BadRequestError(ConfigError):
     """
 
     code = ConfigError.code
-    sentence = "bad_request"
 
     def __init__(self, found: str, *, name: str = "", wanted: str = "") -> None:
-        super().__init__(f"{name} must be {wanted}, found {found[:80]!r}")
-        self.name, self.wanted = name, wanted
+        super().__init__(
+            f"{name} must be {wanted}, found {found[:80]!r}", name=name, wanted=wanted or "…"
+        )
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,14 @@
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.graph import END, START, StateGraph
@@ -33,6 +35,7 @@ from longtable.memory.archive import ids_in_archive
 from longtable.memory.compaction.compaction import Strategy
 from longtable.memory.policy import WINDOW, CompactionPolicy
 from longtable.memory.rolling import Rolling
+from longtable.memory.summary import language_of
 from longtable.memory.topic_strategy import Topics
 from longtable.nodes.approve import Approve, Gate
 from longtable.nodes.compact import Compact, Compactor, Writer
@@ -80,6 +83,8 @@ if TYPE_CHECKING:
 Node = Callable[..., Any]
 ConversationGraph = StateGraph[State, Context, Input, State]
 Supersteps = Sequence[Sequence[StateUpdate]]
+OF_LANGGRAPH = {"thread_id", "checkpoint_id", "checkpoint_ns", "run_id", "assistant_id", "graph_id"}
+"""Names that clients of servers send beside settings."""
 OPTIONAL_KINDS: Mapping[str, type] = {
     "database": Database,
     "policy": CompactionPolicy,
@@ -299,6 +304,19 @@ class _Editable(CompiledStateGraph[State, Context, Input, State]):
     overwrites nothing.
     """
 
+    def get_context_jsonschema(self) -> dict[str, Any] | None:
+        """Return the schema of `Context`. Agent Server drops what is not among its properties
+        before a run; here it drops nothing, so that a misspelt field is refused.
+        """
+        schema = super().get_context_jsonschema() or {}
+        return {**schema, "properties": _AllProperties(schema.get("properties", {}))}
+
+    def stream(self, *args: Any, **kwargs: Any) -> Any:
+        return super().stream(*args, **_with_context(args, kwargs))
+
+    def astream(self, *args: Any, **kwargs: Any) -> Any:
+        return super().astream(*args, **_with_context(args, kwargs))
+
     def bulk_update_state(self, config: RunnableConfig, supersteps: Supersteps) -> RunnableConfig:
         edits = any(writes_messages(update) for step in supersteps for update in step)
         return super().bulk_update_state(
@@ -335,6 +353,40 @@ class _Editable(CompiledStateGraph[State, Context, Input, State]):
             ]
             for step in supersteps
         ]
+
+
+class _AllProperties(dict[str, Any]):
+    """The properties of a schema; all names count as such but those of LangGraph itself."""
+
+    def __contains__(self, name: object) -> bool:
+        ours = super().__contains__(name)
+        return ours or not (name in OF_LANGGRAPH or str(name).startswith("__"))
+
+
+def _with_context(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments of a run with its context as `Context`, which servers send as a dict.
+
+    What is wrong with it is told in the language of the newest message.
+    """
+    values = kwargs.get("context")
+    if not isinstance(values, Mapping):
+        return kwargs
+    try:
+        return {**kwargs, "context": Context(**values)}
+    except ConfigError as error:
+        sent = args[0] if args else kwargs.get("input")
+        error.language = _language_of(sent, values.get("language"))
+        raise
+
+
+def _language_of(sent: object, chosen: object) -> str:
+    """Return the language of what a run was sent, English if it holds no messages."""
+    if chosen in ("en", "zh"):
+        return str(chosen)
+    messages = sent.get("messages") if isinstance(sent, Mapping) else None
+    with suppress(Exception):  # what a client sent: its own error is raised where it is read
+        return language_of(convert_to_messages(messages or []))
+    return "en"
 
 
 @dataclass(frozen=True)
