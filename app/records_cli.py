@@ -61,13 +61,9 @@ def usage(
     with open_store(ctx, options.run) as opened:
         from longtable.app import render
         from longtable.graph.reports import read_prices, usage_of_threads
-        from longtable.memory.spent import Price
 
         names: list[Any] = [each.value for each in dict.fromkeys(by or (By.model, By.purpose))]
-        set_prices = {
-            name: Price(**price.model_dump()) for name, price in opened.settings.prices.items()
-        }
-        table = read_prices(prices) if prices else set_prices or None
+        table = read_prices(prices) if prices else opened.settings.price_table()
         spent = usage_of_threads(
             opened.persistence,
             by=names,

@@ -30,6 +30,7 @@ from longtable.base.context import STRICTER, Context, RequestLimits
 from longtable.base.errors import ConfigError, InputError
 from longtable.base.redaction import HIDDEN, redacted
 from longtable.memory.policy import CompactionPolicy
+from longtable.memory.spent import Price
 from longtable.tools.engines.base import QueryLimits
 
 MOST_THREAD_ID = 128
@@ -67,6 +68,11 @@ class Settings(SettingsTables):
         }
         values["privacy"] = "types" if policy.private else None
         return Context(**{name: value for name, value in values.items() if value is not None})
+
+    def price_table(self) -> dict[str, Price] | None:
+        """Return what models cost, None if no price is set."""
+        prices = {name: Price(**price.model_dump()) for name, price in self.prices.items()}
+        return prices or None
 
     def limits_of(self, what: str) -> dict[str, Any]:
         """Return the limits of a "request" or a "query", by their names without that word."""

@@ -30,6 +30,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from longtable.app.result_files import csv_cells
 from longtable.app.session import server_archive, server_results
+from longtable.app.settings import running_settings
 from longtable.app.web_threads import ServerThreads, compact_thread, write_metadata
 from longtable.base.concurrency import in_thread
 from longtable.base.context import OWNER_RULE, is_owner, requester
@@ -71,7 +72,7 @@ from longtable.graph.threads import (
 )
 from longtable.graph.transcripts import ThreadRecord, find_thread, load_thread, spent_in
 from longtable.memory.pins import current_pins
-from longtable.memory.spent import By, added
+from longtable.memory.spent import By, added, price_rows
 from longtable.memory.stamps import marks_of
 from longtable.memory.transcript_text import Drawing, parts_of
 from longtable.nodes.turns.failures import failed_event
@@ -260,6 +261,15 @@ def change(request: RouteRequest) -> Mapping[str, Any]:
             name="JSON",
             wanted='{"title": "…", "project": "…"}',
         )
+    ours = running_settings().project
+    if ours and fields.get("project", ours) != ours:
+        # No run of this server would find the thread again.
+        raise ConfigError(
+            f"this server answers on threads of the project {ours!r} only, found"
+            f" {fields['project'][:80]!r}",
+            name="project",
+            wanted=json.dumps(ours, ensure_ascii=False),
+        )
     info = change_thread(request.threads, request.seen(), **fields, owner=request.owner)
     with suppress(NotFoundError, UnprocessableEntityError):
         # Deleted by the server: our place in the index is left.
@@ -341,12 +351,15 @@ def usage(request: RouteRequest) -> Mapping[str, Any]:
     if not set(names) <= set(BY):
         raise BadRequestError(",".join(names), name="by=", wanted=", ".join(BY))
     by = [name for name in BY if name in names]
+    prices = running_settings().price_table()
     if "thread_id" in request.http.path_params:
         spent = within(spent_in(request.load()), request.parameter("from"), request.parameter("to"))
-        return request.page("usage", map(asdict, added(spent, by)))
+        priced = price_rows(spent, prices) if prices else spent
+        return request.page("usage", map(asdict, added(priced, by)))
     spent = usage_of_threads(
         request.threads,
         by=by,
+        prices=prices,
         owner=request.owner,
         first=request.parameter("from"),
         last=request.parameter("to"),

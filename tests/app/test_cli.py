@@ -877,3 +877,14 @@ def test_what_a_chat_is_asked_in_vain_names_what_the_chat_has(home: Home) -> Non
     assert "/result needs a handle: r1" in said
     empty = home.run("chat", stdin=b"/result\n")
     assert "This thread has no results yet." in empty.stderr
+
+
+def test_ask_answers_the_new_question_after_a_turn_that_failed(
+    home: Home, server: ModelServer
+) -> None:
+    options = ("--thread", "failed", "--model", "m", "--base-url", server.base_url)
+    server.script(unauthorized())
+    assert home.run("ask", "first", *options).returncode == 1
+    server.script(unauthorized(), say("Second."))
+    answered = home.run("ask", "second", *options)
+    assert (answered.returncode, "Second." in answered.stdout) == (0, True), answered.stderr
