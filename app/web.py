@@ -31,7 +31,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from longtable.app.result_files import csv_cells
 from longtable.app.session import server_archive, server_results
 from longtable.app.settings import running_settings
-from longtable.app.web_threads import ServerThreads, compact_thread, write_metadata
+from longtable.app.web_threads import ServerThreads, compact_thread, threads_there, write_metadata
 from longtable.base.concurrency import in_thread
 from longtable.base.context import OWNER_RULE, is_owner, requester
 from longtable.base.errors import (
@@ -65,6 +65,7 @@ from longtable.graph.reports import (
 )
 from longtable.graph.threads import (
     MOST_THREADS,
+    ThreadInfo,
     change_thread,
     delete_thread,
     list_threads,
@@ -209,14 +210,15 @@ def threads(request: RouteRequest) -> Mapping[str, Any]:
     them.
     """
     project = request.http.query_params.get("project")
-    infos = list_threads(
-        request.threads,
-        limit=MOST_THREADS,
-        owner=request.owner,
-        text=request.parameter("text"),
-        project=project,
-    )
+    infos = _listed(request, text=request.parameter("text"), project=project)
     return request.page("threads", map(asdict, infos))
+
+
+def _listed(request: RouteRequest, **narrow: Any) -> list[ThreadInfo]:
+    """Return the threads that the owner may see and the server has."""
+    there = threads_there(request.threads)
+    infos = list_threads(request.threads, limit=MOST_THREADS, owner=request.owner, **narrow)
+    return [info for info in infos if info.thread_id in there]
 
 
 def search(request: RouteRequest) -> Mapping[str, Any]:
@@ -231,7 +233,7 @@ def search(request: RouteRequest) -> Mapping[str, Any]:
 
 def projects(request: RouteRequest) -> Mapping[str, Any]:
     """Return each project's name with how many threads it has and when one was last used."""
-    infos = list_threads(request.threads, limit=MOST_THREADS, owner=request.owner)
+    infos = _listed(request)
     counts = Counter(info.project for info in infos)
     used = {info.project: info.updated for info in reversed(infos)}
     return request.page(

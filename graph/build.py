@@ -46,6 +46,7 @@ from longtable.nodes.prepare import Prepare
 from longtable.nodes.records.archive_store import StoreArchive
 from longtable.nodes.records.audit import Audit
 from longtable.nodes.records.recall import Indexes
+from longtable.nodes.records.spending import ENDINGS, keep_spending
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.respond import Respond
 from longtable.nodes.route import (
@@ -455,6 +456,8 @@ class Step(Runnable[State, Update]):
                     else self.node(state, runtime=runtime)
                 ),
             )
+            if self.name in ENDINGS:
+                keep_spending(applied(state, update), runtime)
             counted = partial(self.counting.done, state, update, runtime) if self.counting else None
             return (
                 update if counted is None else await how.call(counted) if self.waits else counted()

@@ -41,7 +41,9 @@ from longtable.graph.transcripts import (
 )
 from longtable.memory.archive import DAMAGED, key_of
 from longtable.memory.search import Index, Original, text_of, tokens_of
+from longtable.memory.spent import FINEST, Spent, added
 from longtable.memory.stamps import marks_of
+from longtable.nodes.records.spending import rows_of
 from longtable.nodes.records.thread_index import may_see, owner_of, title_of
 from longtable.nodes.turns.rate_limit import turns_key
 
@@ -310,17 +312,11 @@ def delete(
     _check_owner(threads, thread_id, owner, all_owners=all_owners)
     with suppress(DamagedThreadError):
         whole, _ = load_thread(threads, thread_id, None, all_owners=True)
-        if rows := [asdict(replace(row, thread="deleted")) for row in spent_in(whole)]:
-            threads.batch(
-                [
-                    PutOp(
-                        USAGE,
-                        usage_key(whole),
-                        {"owner": owner_of(whole.entry), "rows": rows},
-                        False,
-                    )
-                ]
-            )
+        rows = [replace(row, thread="deleted") for row in spent_in(whole)]
+        rows = rows or _kept_spending(threads, thread_id)
+        if rows:
+            value = {"owner": owner_of(whole.entry), "rows": list(map(asdict, rows))}
+            threads.batch([PutOp(USAGE, usage_key(whole), value, False)])
     names = [thread_id, *_embedded_ids(threads, thread_id)] if results is not None else []
     threads.forget(thread_id)
     if results is not None:
@@ -337,6 +333,13 @@ def delete(
             PutOp(THREADS, thread_id, None),
         ]
     )
+
+
+def _kept_spending(threads: StoredThreads, thread_id: str) -> list[Spent]:
+    """Return what the turns of a thread took that a server deleted."""
+    (items,) = threads.batch([SearchOp(thread_namespace("spent", thread_id), limit=MOST_THREADS)])
+    rows = [row for item in items or [] for row in rows_of(item.value)]
+    return added(rows, (*FINEST, "project"))
 
 
 def _check_owner(

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, TypeVar, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, ToolMessage
+from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
@@ -68,6 +69,8 @@ from longtable.nodes.turns.rate_limit import RateLimit
 
 MOST_OF_A_TURN = 200
 """Retired messages that are read for the answer to one that is sent again."""
+CHECKPOINTER = "__pregel_checkpointer"
+"""Key of a run's config under which LangGraph hands its checkpointer to the nodes."""
 MADE_UP = "do-not-render-"
 """How agent-chat-ui begins the id of a message that it made up."""
 
@@ -150,6 +153,8 @@ class _Arrival:
     thread_id: str
     embedded: bool
     store: BaseStore | None
+    kept: bool
+    """Whether a checkpointer keeps the thread; a stateless run of a server has none."""
 
     @property
     def owner(self) -> str | None:
@@ -159,7 +164,7 @@ class _Arrival:
     @property
     def index(self) -> BaseStore | None:
         """Return the store that has the thread in its index, None where none has."""
-        return self.store if self.thread_id and not self.embedded else None
+        return self.store if self.thread_id and self.kept and not self.embedded else None
 
     @property
     def is_answered(self) -> bool:
@@ -251,7 +256,15 @@ def _arrival(state: State, runtime: Runtime[Context]) -> _Arrival:
         (info.thread_id if info else None) or "",
         embedded,
         runtime.store,
+        _is_kept(runtime),
     )
+
+
+def _is_kept(runtime: Runtime[Context]) -> bool:
+    """Return whether the thread of a run is there after it; only a server runs without one."""
+    if runtime.server_info is None:
+        return True
+    return get_config()["configurable"].get(CHECKPOINTER) is not None
 
 
 def _configured(state: State, brief: StoredConfig) -> Update:

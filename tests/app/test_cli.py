@@ -882,7 +882,7 @@ def test_what_a_chat_is_asked_in_vain_names_what_the_chat_has(home: Home) -> Non
 def test_ask_answers_the_new_question_after_a_turn_that_failed(
     home: Home, server: ModelServer
 ) -> None:
-    options = ("--thread", "failed", "--model", "m", "--base-url", server.base_url)
+    options = ("--thread", "failed", *using(server))
     server.script(unauthorized())
     assert home.run("ask", "first", *options).returncode == 1
     server.script(unauthorized(), say("Second."))

@@ -82,3 +82,55 @@ def test_usage_has_the_prices_of_the_settings(server: str, models: ModelServer) 
     for path in ("usage", f"threads/{thread_id}/usage"):
         [row] = get(server, path, "priced")["usage"]
         assert (row["input"], row["cost"], row["unpriced"]) == (2, 2.000001, 0)
+
+
+def test_what_a_thread_took_counts_after_the_server_deleted_it(
+    server: str, models: ModelServer
+) -> None:
+    thread_id = talk(server, models, "gone", turns=2)
+    before = get(server, "usage", "gone", by="month,model,project")
+    assert [(row["calls"], row["input"]) for row in before["usage"]] == [(2, 4)]
+
+    async def delete(client: LangGraphClient) -> None:
+        await client.threads.delete(thread_id)
+
+    with_client(server, delete)
+    assert get(server, "threads", "gone")["threads"] == []
+    assert get(server, "usage", "gone", by="month,model,project") == before
+    place = f"{server}/longtable/threads/{thread_id}"
+    assert httpx.delete(place, headers={"x-longtable-owner": "gone"}, timeout=60).is_success
+    assert get(server, "usage", "gone", by="month,model,project") == before
+
+
+def test_a_stateless_run_leaves_no_thread_in_the_list_and_its_tokens_count(
+    server: str, models: ModelServer
+) -> None:
+    async def work(client: LangGraphClient) -> Any:
+        models.script(model_says("One.", input_tokens=2, output_tokens=1))
+        return await client.runs.wait(
+            None, "longtable", input=said("How many?"), context={"owner": "stateless"}
+        )
+
+    assert with_client(server, work)["messages"][-1]["content"] == "One."
+    assert get(server, "threads", "stateless")["threads"] == []
+    assert get(server, "search", "stateless", q="many")["hits"] == []
+    [row] = get(server, "usage", "stateless", by="model")["usage"]
+    assert (row["calls"], row["input"]) == (1, 2)
+
+
+def test_a_copy_made_by_the_server_is_listed_beside_its_original(
+    server: str, models: ModelServer
+) -> None:
+    thread_id = talk(server, models, "copies")
+
+    async def copy(client: LangGraphClient) -> None:
+        await client.threads.copy(thread_id)
+
+    with_client(server, copy)
+    listed = get(server, "threads", "copies")["threads"]
+    assert len({thread["thread_id"] for thread in listed}) == 2
+    lines = [{**thread, "thread_id": "", "updated": ""} for thread in listed]
+    assert lines[0] == lines[1]
+    for thread in listed:
+        assert get(server, f"threads/{thread['thread_id']}/history", "copies")["total"] == 2
+    assert get(server, "threads", "ann2")["threads"] == []
