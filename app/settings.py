@@ -35,6 +35,8 @@ from longtable.tools.engines.base import QueryLimits
 
 MOST_THREAD_ID = 128
 CONFIG = "LONGTABLE_CONFIG"
+TEAM_CALLS = 24
+"""Most model calls of a team's turn, unless that is set."""
 NO_TRUST = (
     "the file in the current folder may be a stranger's: name it with --config if you trust it"
 )
@@ -244,7 +246,8 @@ def _is_free(place: Place, value: Any, own: Values) -> bool:
 
     A key that is not named here is refused.
     """
-    before = own[place[0]].get(place[-1]) if place[0] in own and len(place) == 2 else None
+    table = own.get(place[0], {})
+    before = table.get(place[-1]) if len(place) == 2 else None
     order = STRICTER["approve_sql"]
     match place:
         case ("policy", "approve_sql"):
@@ -254,7 +257,7 @@ def _is_free(place: Place, value: Any, own: Values) -> bool:
         case ("policy", "file"):
             return before is None
         case ("limits", _) | ("team", "max_calls"):
-            return before is None or value <= before
+            return value <= (before or _default_limits()[".".join(place)])
         case ("rate_limit", _):
             return "rate_limit" not in own
         case ("database", "url"):
@@ -263,6 +266,20 @@ def _is_free(place: Place, value: Any, own: Values) -> bool:
         place[0] in ("project", "model", "summarizer", "compaction", "team", "prices")
         and place[-1] != "base_url"
     )
+
+
+def _default_limits() -> dict[str, Any]:
+    """Return what each limit is unless it is set, by `table.key`."""
+    context = Context()
+    limits = {"request": asdict(RequestLimits()), "query": asdict(QueryLimits())}
+    defaults = {
+        f"limits.{what}_{name}": value
+        for what, values in limits.items()
+        for name, value in values.items()
+    }
+    of_turn = ("max_model_calls", "max_message_chars", "max_repairs")
+    defaults |= {f"limits.{name}": getattr(context, name) for name in of_turn}
+    return {**defaults, "team.max_calls": TEAM_CALLS}
 
 
 def _check_run(settings: Settings) -> None:
@@ -288,16 +305,7 @@ def setting_rows(settings: Settings, environment: Mapping[str, str]) -> list[tup
     holds.
     """
     context, compaction = settings.context(), settings.compaction.policy() or CompactionPolicy()
-    limits = {"request": asdict(RequestLimits()), "query": asdict(QueryLimits())}
-    defaults = {
-        f"limits.{what}_{name}": value
-        for what, values in limits.items()
-        for name, value in values.items()
-    }
-    defaults |= {
-        f"limits.{name}": getattr(context, name)
-        for name in ("max_model_calls", "max_message_chars", "max_repairs")
-    }
+    defaults = _default_limits()
     defaults |= {
         "model.name": "built-in analyst",
         "database.url": "the demo database",

@@ -506,6 +506,26 @@ def test_a_limit_that_you_set_is_raised_by_no_file_that_is_only_found(
         assert len(settings.notes) == (not lower)
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "default"),
+    [
+        ("query_seconds", 9_999, 30.0),
+        ("query_rows", 10_001, 10_000),
+        ("max_model_calls", 13, 12),
+        ("request_bytes", 262_145, 262_144),
+    ],
+)
+def test_a_file_that_is_only_found_raises_no_limit_above_its_default(
+    home: Path, key: str, value: int, default: float
+) -> None:
+    for wanted in (value, default):
+        write(home / "here/longtable.toml", f"[limits]\n{key} = {wanted}\n")
+        settings = load_settings(environment={})
+        assert getattr(settings.limits, key) == (None if wanted == value else default)
+        assert len(settings.notes) == (wanted == value)
+    assert load_settings({"config": str(home / "here/longtable.toml")}).limits is not None
+
+
 def test_a_setting_without_effect_is_read_with_a_note(home: Path) -> None:
     file = write(home / "here/longtable.toml", "[compaction]\nkeep_rounds = 3\ntarget = 0.2\n")
     settings = load(file)
