@@ -225,6 +225,17 @@ class UnknownModelError(InputError):
         self.name, self.known = name, known
 
 
+class UsedIdError(InputError, ConfigError):
+    """The id of a message belongs to another message of the thread; nothing was written."""
+
+    def __init__(self, *, message_id: str, **_: object) -> None:
+        super().__init__(
+            f"the id {message_id!r} belongs to another message of this thread: give this message an"
+            " id of its own"
+        )
+        self.message_id = message_id
+
+
 class MessageTooLongError(InputError):
     """One message is over the input limit; nothing was written."""
 

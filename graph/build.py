@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import convert_to_messages
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.graph import END, START, StateGraph
@@ -40,12 +40,13 @@ from longtable.memory.topic_strategy import Topics
 from longtable.nodes.approve import Approve, Gate
 from longtable.nodes.compact import Compact, Compactor, Writer
 from longtable.nodes.estimate import CallPlans, Estimate
-from longtable.nodes.ingest import Ingest
+from longtable.nodes.ingest import SENT, Ingest
 from longtable.nodes.model.context_providers import ContextProvider, ContextProviders
 from longtable.nodes.prepare import Prepare
 from longtable.nodes.records.archive_store import StoreArchive
 from longtable.nodes.records.audit import Audit
 from longtable.nodes.records.recall import Indexes
+from longtable.nodes.records.reducers import read_messages
 from longtable.nodes.records.spending import ENDINGS, keep_spending
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.respond import Respond
@@ -313,10 +314,12 @@ class _Editable(CompiledStateGraph[State, Context, Input, State]):
         return {**schema, "properties": _AllProperties(schema.get("properties", {}))}
 
     def stream(self, *args: Any, **kwargs: Any) -> Any:
-        return super().stream(*args, **_with_context(args, kwargs))
+        sent, named = _run_arguments(args, kwargs)
+        return super().stream(sent, **named)
 
     def astream(self, *args: Any, **kwargs: Any) -> Any:
-        return super().astream(*args, **_with_context(args, kwargs))
+        sent, named = _run_arguments(args, kwargs)
+        return super().astream(sent, **named)
 
     def bulk_update_state(self, config: RunnableConfig, supersteps: Supersteps) -> RunnableConfig:
         edits = any(writes_messages(update) for step in supersteps for update in step)
@@ -364,30 +367,41 @@ class _AllProperties(dict[str, Any]):
         return ours or not (name in OF_LANGGRAPH or str(name).startswith("__"))
 
 
-def _with_context(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the arguments of a run with its context as `Context`, which servers send as a dict.
+def _run_arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return the arguments of a run: its context as `Context`, which servers send as a dict, and in
+    its config its newest message.
 
-    What is wrong with it is told in the language of the newest message.
+    What is wrong with the context is told in the language of the newest message.
     """
-    values = kwargs.get("context")
-    if not isinstance(values, Mapping):
-        return kwargs
-    try:
-        return {**kwargs, "context": Context(**values)}
-    except ConfigError as error:
-        sent = args[0] if args else kwargs.get("input")
-        error.language = _language_of(sent, values.get("language"))
-        raise
+    named = {**dict(zip(("input", "config"), args, strict=False)), **kwargs}
+    context = named.get("context")
+    if isinstance(context, Mapping):
+        try:
+            named["context"] = Context(**context)
+        except ConfigError as error:
+            error.language = _language_of(named.get("input"), context.get("language"))
+            raise
+    newest = next(iter(_sent(named.get("input"))[::-1]), None)
+    if newest is not None and newest.type == "human" and newest.id:
+        config = named.get("config") or {}
+        configurable = {**config.get("configurable", {}), SENT: newest}
+        named["config"] = {**config, "configurable": configurable}
+    return named.pop("input", None), named
+
+
+def _sent(sent: object) -> Sequence[BaseMessage]:
+    """Return the messages of a run's input, none if they cannot be read: `ingest` says why."""
+    messages = sent.get("messages") if isinstance(sent, Mapping) else None
+    with suppress(Exception):
+        return read_messages(messages or [])
+    return ()
 
 
 def _language_of(sent: object, chosen: object) -> str:
     """Return the language of what a run was sent, English if it holds no messages."""
     if chosen in ("en", "zh"):
         return str(chosen)
-    messages = sent.get("messages") if isinstance(sent, Mapping) else None
-    with suppress(Exception):  # what a client sent: its own error is raised where it is read
-        return language_of(convert_to_messages(messages or []))
-    return "en"
+    return language_of(_sent(sent))
 
 
 @dataclass(frozen=True)

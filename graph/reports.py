@@ -156,10 +156,14 @@ def within(rows: list[Spent], first: str, last: str) -> list[Spent]:
         except ValueError:
             raise ConfigError(
                 "give a day, month or hour as 2026-11-23, 2026-11 or 2026-11-23T09, found"
-                f" {text[:40]!r}"
+                f" {text[:40]!r}",
+                name="from= / to=",
+                wanted="2026-11-23 | 2026-11 | 2026-11-23T09",
             ) from None
     if first[: len(last)] > last[: len(first)]:
-        raise ConfigError(f"a period ends after it begins, found {first} to {last}")
+        raise ConfigError(
+            f"a period ends after it begins, found {first} to {last}", says="period_order"
+        )
     known = [row for row in rows if row.hour != UNKNOWN or not first + last]
     return [
         row for row in known if row.hour[: len(first)] >= first and row.hour[: len(last)] <= last

@@ -277,13 +277,16 @@ def change(
     """
     new_title = title_of(title) if title is not None else None
     if new_title == "":
-        raise ConfigError("a title needs at least one character that is not white space")
+        raise ConfigError(
+            "a title needs at least one character that is not white space", says="title_blank"
+        )
     new_project = Context(project=project).project or "" if project is not None else None
     _, entry = find_thread(threads, thread_id, owner, all_owners=all_owners)
     if not entry:
         raise ConfigError(
             f"thread {thread_id!r} has no place in the index: it was run without a store, compile"
-            " the graph with one"
+            " the graph with one",
+            says="not_indexed",
         )
     fields = {
         name: value

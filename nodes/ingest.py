@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeVar, cast
 
@@ -18,6 +18,7 @@ from longtable.base.errors import (
     LongtableError,
     NotPrivateError,
     ThreadNotFoundError,
+    UsedIdError,
 )
 from longtable.base.events import SchemaChanged
 from longtable.base.stored import thread_namespace
@@ -69,6 +70,8 @@ from longtable.nodes.turns.rate_limit import RateLimit
 
 MOST_OF_A_TURN = 200
 """Retired messages that are read for the answer to one that is sent again."""
+SENT = "__longtable_sent"
+"""Key of a run's config: its newest message. The reducer has dropped one whose id is known."""
 CHECKPOINTER = "__pregel_checkpointer"
 """Key of a run's config under which LangGraph hands its checkpointer to the nodes."""
 MADE_UP = "do-not-render-"
@@ -96,6 +99,8 @@ class Ingest:
         try:
             brief, change = self.brief(arrival.context, state)
             arrival.check_access()
+            if not arrival.embedded:
+                _refuse_other_text(arrival)
         except (InputError, ThreadNotFoundError) as error:
             return _refused(sent, before, error)
         update = _configured(state, brief)
@@ -106,7 +111,10 @@ class Ingest:
             if change and newest.type == "human":
                 update["messages"] = [_with_schema_change(newest, change, runtime)]
             return {**update, **retry_update(state)}
-        new = arrival.new()
+        try:
+            new = arrival.new()
+        except UsedIdError as error:
+            return _refused(sent, before, error)
         if not new and arrival.is_answered:
             # A client that lost its connection sent again what the transcript has.
             return {
@@ -171,7 +179,10 @@ class _Arrival:
         """Return whether the newest turn is closed, and no answer came that a client made up."""
         if self.embedded or not self.before.get("number") or any(map(is_made_up, self.sent)):
             return False
-        return self.before.get("status") not in (*UNDER_WAY, "refused", FAILED)
+        status = self.before.get("status")
+        if status == "refused":  # what came is known, so its turn is over
+            return SENT in _configurable()
+        return status not in (*UNDER_WAY, FAILED)
 
     def check_access(self) -> None:
         """Raise `ThreadNotFoundError` for another owner's or project's thread, `NotPrivateError`
@@ -197,7 +208,14 @@ class _Arrival:
             for message in self.sent
             if not is_made_up(message)
         ]
-        return _not_retired(messages, self.thread, self.store, self.thread_id)
+        new = _not_retired(messages, self.thread, self.store, self.thread_id)
+        newest = messages[-1] if messages else None
+        if newest is not None and newest.type == "human" and newest not in new:
+            retired = replace(self.thread, messages=[])
+            known, _ = answer_to(str(newest.id), retired, self.store, self.thread_id)
+            if known is not None and known.text != storable(newest.text):
+                raise UsedIdError(message_id=str(newest.id))
+        return new
 
     def next_turn(self, brief: StoredConfig) -> Turn:
         """Return the record of the turn that begins."""
@@ -264,7 +282,26 @@ def _is_kept(runtime: Runtime[Context]) -> bool:
     """Return whether the thread of a run is there after it; only a server runs without one."""
     if runtime.server_info is None:
         return True
-    return get_config()["configurable"].get(CHECKPOINTER) is not None
+    return _configurable().get(CHECKPOINTER) is not None
+
+
+def _refuse_other_text(arrival: _Arrival) -> None:
+    """Raise `UsedIdError` if the run's newest message has the id of an accepted one and another
+    text. With the stamp of that message it is an edit, which the reducer has taken in.
+    """
+    sent = _configurable().get(SENT)
+    accepted = [each for each in arrival.thread.messages if sent and each.id == sent.id]
+    for message in accepted:
+        if turn_number(message) and storable(sent.text) != message.text:
+            raise UsedIdError(message_id=sent.id)
+
+
+def _configurable() -> Mapping[str, Any]:
+    """Return what the run's config holds, nothing outside a run."""
+    try:
+        return get_config().get("configurable", {})
+    except RuntimeError:
+        return {}
 
 
 def _configured(state: State, brief: StoredConfig) -> Update:
@@ -368,7 +405,9 @@ def answer_to(
 def _refused(new: Sequence[BaseMessage], before: Turn, error: LongtableError) -> Update:
     """Take the input out again and keep why, for `settle` to raise."""
     numbers = {key: value for key, value in vars(error).items() if not key.startswith("_")}
-    refusal = InputRefusal(code=error.code, numbers=numbers, language=language_of(new))
+    newest = _configurable().get(SENT)
+    language = language_of(new or [newest] if newest else new)
+    refusal = InputRefusal(code=error.code, numbers=numbers, language=language)
     turn: Turn = {
         **before,
         "number": before.get("number", 0),

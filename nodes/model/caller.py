@@ -236,7 +236,9 @@ def call_settings(context: Context, model: BaseChatModel) -> Settings:
         return {**settings, **_for_anthropic(context)}
     raise ConfigError(
         f"Context.{names[0]} cannot be set for a run of {type(model).__name__}: set it where the"
-        " model is made, or leave it at None"
+        " model is made, or leave it at None",
+        name=names[0],
+        says="model_setting",
     )
 
 
@@ -263,7 +265,9 @@ def _thinking_body(thinking: bool | int, model: BaseChatModel) -> Settings:
     if budget and (by_type or _OPENAI_NAMES.match(name)):
         raise ConfigError(
             f"Context.thinking: {name} takes no number of tokens, set True, False or"
-            " Context.reasoning_effort"
+            " Context.reasoning_effort",
+            name="thinking",
+            says="model_setting",
         )
     if _OPENAI_NAMES.match(name):
         return {}
@@ -280,7 +284,9 @@ def _for_anthropic(context: Context) -> Settings:
     if context.reasoning_effort is not None:
         raise ConfigError(
             "Context.reasoning_effort: Anthropic's models take a number of tokens, set"
-            " Context.thinking"
+            " Context.thinking",
+            name="reasoning_effort",
+            says="model_setting",
         )
     if context.thinking is None:
         return {}
