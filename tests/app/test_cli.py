@@ -888,3 +888,10 @@ def test_ask_answers_the_new_question_after_a_turn_that_failed(
     server.script(unauthorized(), say("Second."))
     answered = home.run("ask", "second", *options)
     assert (answered.returncode, "Second." in answered.stdout) == (0, True), answered.stderr
+
+
+def test_a_wait_for_a_busy_provider_is_told_in_a_line(home: Home, server: ModelServer) -> None:
+    server.script(rate_limited(2), say("There."))
+    asked = home.run("ask", "Hi", *using(server))
+    assert asked.returncode == 0
+    assert "2 s" in asked.stdout.partition("There.")[0]
