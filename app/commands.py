@@ -15,6 +15,7 @@ from longtable.app.translations import counted, say
 from longtable.base.errors import MessageTooLongError, UnknownPinError
 from longtable.base.events import QueryFinished
 from longtable.memory.stamps import EXCLUDED, kind_of
+from longtable.nodes.compact import NOTHING_LEFT
 from longtable.tools.cells import json_value
 
 if TYPE_CHECKING:
@@ -180,6 +181,11 @@ class Commands:
             if self.chat.values() and not argument
             else None
         )
+        if event and event["type"] == "context_compaction_skipped":
+            code = event["reasons"][0]["code"]
+            if code in NOTHING_LEFT:
+                self.screen.note(code)
+                return
         if event:
             self.screen.event(event)
         else:

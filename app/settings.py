@@ -288,7 +288,8 @@ def _check_run(settings: Settings) -> None:
         check_thread_id(settings.thread)
     settings.context()
     name = settings.summarizer.name or SAME
-    if name not in SUMMARIZERS and ":" not in name and not settings.model.base_url:
+    known = name in SUMMARIZERS or name in settings.models
+    if not known and ":" not in name and not settings.model.base_url:
         raise ConfigError(
             f"{settings.name_of('summarizer.name', '--summarizer')} must be one of"
             f" {', '.join(SUMMARIZERS)}, or another model as provider:name, found"
@@ -329,12 +330,14 @@ def setting_rows(settings: Settings, environment: Mapping[str, str]) -> list[tup
                 settings.sources.get(name) or preset or "default",
             )
         )
-    for model, price in settings.prices.items():
-        rows += [
-            (f"prices.{model}.{name}", value, settings.sources[f"prices.{model}.{name}"])
-            for name, value in price
-            if value is not None
-        ]
+    for table in ("models", "prices"):
+        for name, values in getattr(settings, table).items():
+            places = {f"{table}.{name}.{key}": value for key, value in values}
+            rows += [
+                (place, value, settings.sources[place])
+                for place, value in places.items()
+                if place in settings.sources
+            ]
     texts = [
         (name, value if isinstance(value, str) else _json(value), source)
         for name, value, source in rows

@@ -174,7 +174,12 @@ def check(
 def _sentence(error: ErrorDetails, where: Callable[[Place], str]) -> str:
     """Return what is wrong with one value."""
     place = tuple(str(part) for part in error["loc"])
-    sizes = {"prices": 3, "project": 1, "team": 4 if place[1:2] == ("personas",) else 2}
+    sizes = {
+        "models": 3,
+        "prices": 3,
+        "project": 1,
+        "team": 4 if place[1:2] == ("personas",) else 2,
+    }
     place = place[: sizes.get(place[0], 2)]
     if error["type"] == "extra_forbidden":
         kind = (
@@ -198,7 +203,7 @@ def _sentence(error: ErrorDetails, where: Callable[[Place], str]) -> str:
     if place[-1] == "preset" and isinstance(error["input"], list):
         rule = "one name: two presets cannot be mixed"
     requirement = rule if rule.startswith("must ") else f"must be {rule}"
-    if place[-1] == "base_url":
+    if place[-1] in ("base_url", "api_key_env"):
         return f"{where(place)} {requirement}"
     near = (
         did_you_mean(error["input"], re.findall(r"'(\w+)'", rule))

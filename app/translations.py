@@ -263,6 +263,18 @@ WORDS: dict[str, dict[str, str]] = {
     "head_version": {"en": "version", "zh": "版本"},
     "head_title": {"en": "title", "zh": "标题"},
     "head_summary": {"en": "summary", "zh": "摘要"},
+    "nothing_to_fold": {
+        "en": "There is nothing to compact yet: the newest round stays word for word.",
+        "zh": "目前没有可压缩的内容：最新一轮逐字保留。",
+    },
+    "all_compacted": {
+        "en": "All but the newest rounds is compacted already; those stay word for word.",
+        "zh": "除最新几轮外都已压缩；最新几轮逐字保留。",
+    },
+    "window_only": {
+        "en": "The policy is a sliding window: it compacts nothing.",
+        "zh": "当前策略是滑动窗口：不做压缩。",
+    },
     "nothing_to_compact": {
         "en": "There is nothing to compact yet.",
         "zh": "目前没有可压缩的内容。",

@@ -53,7 +53,7 @@ from longtable.base.errors import (
     UnknownTopicError,
     UnknownTurnError,
 )
-from longtable.graph.changes import TopicHistory, topic_histories
+from longtable.graph.changes import TopicHistory, preview_of, topic_histories
 from longtable.graph.export import Form, chart_drawer, export_as
 from longtable.graph.reports import (
     ALL,
@@ -76,6 +76,7 @@ from longtable.memory.pins import current_pins
 from longtable.memory.spent import By, added, price_rows
 from longtable.memory.stamps import marks_of
 from longtable.memory.transcript_text import Drawing, parts_of
+from longtable.nodes.state import values_of
 from longtable.nodes.turns.failures import failed_event
 from longtable.tools.charts.chart_tool import chart_of
 from longtable.tools.results import ResultGoneError, UnknownResultError
@@ -203,6 +204,14 @@ async def compact(request: Request) -> Response:
     if event is not None and event["type"] == "context_compaction_skipped":
         return _json({"compacted": None, "reasons": event["reasons"]})
     return _json({"compacted": event})
+
+
+def compact_preview(request: RouteRequest) -> Mapping[str, Any]:
+    """Return what compacting now would cover and cost, null if there is nothing to compact."""
+    state, _ = find_thread(request.threads, request.thread_id, request.owner)
+    values = values_of(state)
+    preview = preview_of(values, running_settings().context()) if values.get("brief") else None
+    return {"preview": asdict(preview) if preview else None}
 
 
 def threads(request: RouteRequest) -> Mapping[str, Any]:
@@ -579,6 +588,7 @@ ROUTES: tuple[tuple[str, str, Callable[[Request], Awaitable[Response]]], ...] = 
             ("GET", "/longtable/usage", usage),
             ("PATCH", THREAD, change),
             ("DELETE", THREAD, delete),
+            ("GET", f"{THREAD}/compact", compact_preview),
             ("GET", f"{THREAD}/history", history),
             ("GET", f"{THREAD}/export", export),
             ("GET", f"{THREAD}/audit", audit),

@@ -198,7 +198,7 @@ class MetadataWriter(AsyncCallbackHandler):
 async def compact_thread(
     client: LangGraphClient, thread_id: str, owner: str | None
 ) -> CompactionEvent | None:
-    """Compact a thread now; None when there is nothing to compact. Raises `ThreadNotFoundError`,
+    """Compact a thread now, or say why there is nothing to compact. Raises `ThreadNotFoundError`,
     `TurnPendingError`, `ThreadBusyError`.
     """
     state, _ = await in_thread(

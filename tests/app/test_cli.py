@@ -185,7 +185,7 @@ def test_every_command_of_a_chat_answers(home: Home, server: ModelServer) -> Non
         "no_history",
         "no_usage",
         "no_table",
-        "nothing_to_compact",
+        "nothing_to_fold",
     ]
     shown = {event["command"]: event["text"] for event in events if event["type"] == "command"}
     assert set(shown) == {"help", "history", "view", "usage", "threads", "tables"}

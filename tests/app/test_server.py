@@ -516,3 +516,15 @@ def test_each_refusal_says_what_is_wrong_in_the_language_of_the_reader(
     )
     assert answer.status_code == 400
     assert answer.json()["error"]["message"].startswith(told)
+
+
+def test_compacting_is_previewed_and_says_why_nothing_is_left(server: str) -> None:
+    thread_id = talk(server, *(f"question {number} " + "word " * 40 for number in range(4)))
+    place = f"threads/{thread_id}/compact"
+    preview = get(server, place)["preview"]
+    assert (preview["first"], preview["messages"]) == (1, 6)
+    for codes in (None, ["all_compacted"]):
+        answer = httpx.post(f"{server}/longtable/{place}", headers=ANN, timeout=60).json()
+        assert bool(answer["compacted"]) == (codes is None)
+        assert codes is None or [each["code"] for each in answer["reasons"]] == codes
+    assert get(server, place)["preview"] is None
