@@ -42,6 +42,7 @@ COMMANDS = (
     "unpin",
     "topics",
     "usage",
+    "model",
     "threads",
     "tables",
     "table",
@@ -49,6 +50,7 @@ COMMANDS = (
     "quit",
 )
 MOST_WORDS = {
+    "model": 1,
     "exclude": 1,
     "include": 1,
     "pins": 1,
@@ -293,6 +295,20 @@ class Commands:
             self.screen.show("usage", render.gauge(usage, self.screen.language))
         else:
             self.screen.note("no_usage")
+
+    def _model(self, name: str) -> None:
+        choices = self.session.choices
+        if name and name not in choices:
+            known = ", ".join(choices)
+            key = "model_unknown" if known else "model_no_choices"
+            self.screen.complain(
+                say(key, self.screen.language, name=clean_line(name, 40), known=known)
+            )
+            return
+        if name:
+            self.conversation.context = self.conversation.context.replace(model=name)
+        current = self.conversation.context.model or self.session.label
+        self.screen.note("model_now", name=current, known=", ".join(choices) or "-")
 
     # -- the rest ----------------------------------------------------------------------------------
 

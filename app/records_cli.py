@@ -47,6 +47,10 @@ def usage(
         list[By] | None,
         typer.Option(help="Add up by this; may be given again. Default: model and purpose."),
     ] = None,
+    first: Annotated[
+        str, typer.Option("--from", help="First day, month or hour, as 2026-11-23 or 2026-11.")
+    ] = "",
+    last: Annotated[str, typer.Option("--to", help="Last day, month or hour.")] = "",
     prices: Annotated[
         Path | None,
         typer.Option(
@@ -69,6 +73,8 @@ def usage(
             by=names,
             prices=table,
             on_damaged=opened.report_damaged,
+            first=first,
+            last=last,
             **options.whose,
         )
         figures = [*FIGURES, *(("cost", "unpriced") if table else ())]

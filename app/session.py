@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import re
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -68,6 +68,8 @@ class Session:
     """The results outlive the session."""
     label: str
     new: bool
+    choices: Sequence[str] = ()
+    """Names of the models that a turn may choose, the own first."""
 
     @property
     def thread_id(self) -> str:
@@ -129,6 +131,7 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
             lasts=lasting is not None,
             label=label,
             new=state.created_at is None,
+            choices=tuple(arguments["models"]),
         )
 
 
@@ -424,7 +427,10 @@ def _provider_model(name: str, option: str, **places: str) -> "BaseChatModel":
     from langchain.chat_models import init_chat_model
 
     try:
-        return init_chat_model(bare, model_provider=provider, **cast("Any", places))
+        return cast(
+            "BaseChatModel",
+            init_chat_model(bare, model_provider=provider, **cast("Any", places)),
+        )
     except Exception as error:  # each provider's package raises its own; the user gets one sentence
         raise ConfigError(
             f"{option} {name} cannot be opened: {_what_to_do(error, provider)}"

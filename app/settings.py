@@ -257,7 +257,7 @@ def _is_free(place: Place, value: Any, own: Values) -> bool:
         case ("policy", "file"):
             return before is None
         case ("limits", _) | ("team", "max_calls"):
-            return value <= (before or _default_limits()[".".join(place)])
+            return bool(value <= (before or _default_limits()[".".join(place)]))
         case ("rate_limit", _):
             return "rate_limit" not in own
         case ("database", "url"):

@@ -93,6 +93,24 @@ def list_command(
 
 
 @threads_app.command()
+@add_options(all_owner_options)
+def projects(ctx: typer.Context, options: Scope) -> None:
+    """List the projects of threads, with how many each has."""
+    with open_store(ctx, options.run) as opened:
+        from longtable.app import render
+        from longtable.graph.threads import list_projects
+
+        found = list_projects(opened.persistence, **options.whose)
+        rows = [[each.project or "-", each.updated[:16], f"{each.threads:,}"] for each in found]
+        opened.screen.listing(
+            "projects",
+            lambda: render.listing(("project", "updated", "threads"), rows, numeric=1),
+            list(map(asdict, found)),
+            empty="no_threads",
+        )
+
+
+@threads_app.command()
 @add_options(owner_options)
 def show(
     ctx: typer.Context,

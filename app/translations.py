@@ -484,6 +484,22 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "The model's reasoning is no longer shown as it comes.",
         "zh": "不再实时显示模型的推理过程。",
     },
+    "help_model": {
+        "en": "show which model answers; /model NAME: another one from the next turn on",
+        "zh": "显示由哪个模型回答；/model 名称：从下一轮起换用另一个",
+    },
+    "model_now": {
+        "en": "Model: {name} (to choose from: {known}).",
+        "zh": "模型：{name}（可选：{known}）。",
+    },
+    "model_unknown": {
+        "en": "There is no model {name} here: choose one of {known}.",
+        "zh": "这里没有模型 {name}：可选 {known}。",
+    },
+    "model_no_choices": {
+        "en": "There is only one model here: name others in [model] choices of longtable.toml.",
+        "zh": "这里只有一个模型：可在 longtable.toml 的 [model] choices 中列出其他模型。",
+    },
     "help_reasoning": {
         "en": "show the newest reasoning of the model; on or off: as it comes",
         "zh": "显示模型最近的推理过程；on 或 off：实时显示",

@@ -12,7 +12,6 @@ import asyncio
 import csv
 import io
 import json
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -69,6 +68,7 @@ from longtable.graph.threads import (
     change_thread,
     delete_thread,
     list_threads,
+    projects_of,
     search_threads,
 )
 from longtable.graph.transcripts import ThreadRecord, find_thread, load_thread, spent_in
@@ -242,16 +242,7 @@ def search(request: RouteRequest) -> Mapping[str, Any]:
 
 def projects(request: RouteRequest) -> Mapping[str, Any]:
     """Return each project's name with how many threads it has and when one was last used."""
-    infos = _listed(request)
-    counts = Counter(info.project for info in infos)
-    used = {info.project: info.updated for info in reversed(infos)}
-    return request.page(
-        "projects",
-        [
-            {"project": name, "threads": counts[name], "updated": used[name]}
-            for name in sorted(counts)
-        ],
-    )
+    return request.page("projects", map(asdict, projects_of(_listed(request))))
 
 
 def change(request: RouteRequest) -> Mapping[str, Any]:

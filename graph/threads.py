@@ -146,6 +146,39 @@ def list_threads(
 alist_threads = a_from(list_threads)
 
 
+@dataclass(frozen=True)
+class ProjectInfo:
+    """One project: "" for threads without one. `updated`: when one of its threads was last used."""
+
+    project: str
+    threads: int
+    updated: str
+
+
+def list_projects(
+    persistence: Persistence | StoredThreads,
+    *,
+    owner: str | None = None,
+    all_owners: bool = False,
+) -> list[ProjectInfo]:
+    """Return the projects of the threads that an owner may see, by name."""
+    infos = list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
+    return projects_of(infos)
+
+
+def projects_of(infos: Iterable[ThreadInfo]) -> list[ProjectInfo]:
+    """Return the projects of these threads, by name."""
+    by_name: dict[str, list[str]] = {}
+    for info in infos:
+        by_name.setdefault(info.project, []).append(info.updated)
+    return [
+        ProjectInfo(name, len(updated), max(updated)) for name, updated in sorted(by_name.items())
+    ]
+
+
+alist_projects = a_from(list_projects)
+
+
 def info_of(thread_id: str, entry: Mapping[str, Any]) -> ThreadInfo:
     """Return an item of the index as a line of the list; an item of an earlier version lacks some
     of it.

@@ -290,9 +290,11 @@ def _refuse_other_text(arrival: _Arrival) -> None:
     text. With the stamp of that message it is an edit, which the reducer has taken in.
     """
     sent = _configurable().get(SENT)
-    accepted = [each for each in arrival.thread.messages if sent and each.id == sent.id]
-    for message in accepted:
-        if turn_number(message) and storable(sent.text) != message.text:
+    if sent is None:
+        return
+    for message in arrival.thread.messages:
+        same = message.id == sent.id and turn_number(message)
+        if same and storable(sent.text) != message.text:
             raise UsedIdError(message_id=sent.id)
 
 

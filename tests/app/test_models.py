@@ -130,7 +130,7 @@ def test_models_at_different_urls_stand_side_by_side_each_with_its_own_key(
         [near, local] = server.requests
         [far] = other.requests
     assert [each.body["model"] for each in (near, far, local)] == ["llama", "far", "local"]
-    assert [each.headers["Authorization"] for each in (near, far, local)] == [
+    assert [each.headers["authorization"] for each in (near, far, local)] == [
         "Bearer near-secret",
         "Bearer far-secret",
         "Bearer no-key",
@@ -138,14 +138,15 @@ def test_models_at_different_urls_stand_side_by_side_each_with_its_own_key(
     chosen = load_settings({"config": str(file), "model": "far"}, environment={})
     assert graph_arguments(chosen)["model"].model_name == "far"
     monkeypatch.delenv("FAR_KEY")
-    with pytest.raises(ConfigError, match="models.far: set the environment variable FAR_KEY"):
+    with pytest.raises(ConfigError, match=r"models\.far: set the environment variable FAR_KEY"):
         graph_arguments(chosen)
 
 
 def test_a_table_of_a_model_holds_no_key_and_no_other_name(tmp_path: Path) -> None:
     file = tmp_path / "named.toml"
     for line, told in (
-        ('api_key_env = "sk-secret"', "must be the name of a variable"),
+        ('api_key_env = "my secret"', "must be the name of a variable"),
+        ('api_key_env = "sk-secret"', "has no place in a file"),
         ('api_key = "secret"', "has no place in a file"),
         ('basurl = "http://x/v1"', "did you mean base_url"),
     ):

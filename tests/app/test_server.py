@@ -481,7 +481,7 @@ def test_a_changed_text_under_the_id_of_another_message_is_refused_with_a_senten
     async def work(client: LangGraphClient) -> list[Any]:
         thread_id = await new_thread(client)
         context: Any = {"owner": "ann", "model_limit": 8_000}
-        ended = [
+        ended: list[Any] = [
             await client.runs.wait(
                 thread_id, "scripted", input=message(text), context=context, raise_error=False
             )
