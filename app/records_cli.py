@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 By = StrEnum("By", "hour day month thread model project purpose voice")
 """What usage is added up by."""
+First = Annotated[
+    str, typer.Option("--from", help="First day, month or hour, as 2026-11-23 or 2026-11.")
+]
+Last = Annotated[str, typer.Option("--to", help="Last day, month or hour.")]
 FIGURES = ("calls", "input", "output", "cached", "reasoning", "estimated")
 SHOWN_SQL = 100
 
@@ -47,10 +51,8 @@ def usage(
         list[By] | None,
         typer.Option(help="Add up by this; may be given again. Default: model and purpose."),
     ] = None,
-    first: Annotated[
-        str, typer.Option("--from", help="First day, month or hour, as 2026-11-23 or 2026-11.")
-    ] = "",
-    last: Annotated[str, typer.Option("--to", help="Last day, month or hour.")] = "",
+    first: First = "",
+    last: Last = "",
     prices: Annotated[
         Path | None,
         typer.Option(

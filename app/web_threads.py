@@ -104,7 +104,7 @@ def threads_there(threads: ServerThreads) -> set[str]:
     """Return the ids of the server's threads, each with its place in the index: one that the server
     copied gets it here.
     """
-    found = threads.wait(_server_threads(threads.client))
+    found = _server_threads(threads)
     (items,) = threads.batch([SearchOp(THREADS, limit=MOST_THREADS)])
     indexed = {item.key for item in items}
     for thread_id, metadata in found.items():
@@ -114,13 +114,13 @@ def threads_there(threads: ServerThreads) -> set[str]:
     return {*found}
 
 
-async def _server_threads(client: LangGraphClient) -> dict[str, Mapping[str, Any]]:
+def _server_threads(threads: ServerThreads) -> dict[str, Mapping[str, Any]]:
+    """Return the metadata of all threads of the server, by id."""
+    search = threads.client.threads.search
     found: dict[str, Mapping[str, Any]] = {}
     while True:
-        page = await client.threads.search(
-            limit=PAGE, offset=len(found), select=["thread_id", "metadata"]
-        )
         before = len(found)
+        page = threads.wait(search(limit=PAGE, offset=before, select=["thread_id", "metadata"]))
         found |= {str(thread["thread_id"]): thread["metadata"] or {} for thread in page}
         if len(page) < PAGE or len(found) == before:
             return found

@@ -200,7 +200,10 @@ def _allowed(hint: Any, said: str) -> str:
 
 def _rules(hint: Any) -> list[Any]:
     """Return what is annotated to a type, or to the parts of a union."""
-    return [rule for each in (hint, *get_args(hint)) for rule in getattr(each, "__metadata__", ())]
+    rules: list[Any] = []
+    for each in (hint, *get_args(hint)):
+        rules += getattr(each, "__metadata__", ())
+    return rules
 
 
 def _text_rule(hint: Any) -> str:

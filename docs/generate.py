@@ -91,10 +91,11 @@ from the sources below it are dropped: `--compaction topics` means the fields of
 The file in the current folder may be a stranger's, which came with other files. So some of its keys do not count, and a note
 says which. To make them count, name the file with `--config`. They are:
 
-- `base_url`, `[store]`, `[fallbacks]`, and a server as the database;
+- `base_url`, `[store]`, `[fallbacks]`, `[models]`, and a server as the database;
 - `policy.file`, if your own file sets one;
 - `private` and `approve_sql`, if they protect less than what holds without the file;
-- each key of `[limits]` and `team.max_calls`, if your own file sets a lower number, and `[rate_limit]`, if your own file has one.
+- each key of `[limits]` and `team.max_calls`, if it is above the number in your own file, or above the default, and
+  `[rate_limit]`, if your own file has one.
 
 All other keys count, so the file may choose the model, and a file as the database.
 

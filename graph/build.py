@@ -40,7 +40,7 @@ from longtable.memory.topic_strategy import Topics
 from longtable.nodes.approve import Approve, Gate
 from longtable.nodes.compact import Compact, Compactor, Writer
 from longtable.nodes.estimate import CallPlans, Estimate
-from longtable.nodes.ingest import SENT, Ingest
+from longtable.nodes.ingest import SENT, STATELESS, Ingest
 from longtable.nodes.model.context_providers import ContextProvider, ContextProviders
 from longtable.nodes.prepare import Prepare
 from longtable.nodes.records.archive_store import StoreArchive
@@ -314,11 +314,11 @@ class _Editable(CompiledStateGraph[State, Context, Input, State]):
         return {**schema, "properties": _AllProperties(schema.get("properties", {}))}
 
     def stream(self, *args: Any, **kwargs: Any) -> Any:
-        sent, named = _run_arguments(args, kwargs)
+        sent, named = _run_arguments(args, kwargs, stateless=self.checkpointer is None)
         return super().stream(sent, **named)
 
     def astream(self, *args: Any, **kwargs: Any) -> Any:
-        sent, named = _run_arguments(args, kwargs)
+        sent, named = _run_arguments(args, kwargs, stateless=self.checkpointer is None)
         return super().astream(sent, **named)
 
     def bulk_update_state(self, config: RunnableConfig, supersteps: Supersteps) -> RunnableConfig:
@@ -367,7 +367,9 @@ class _AllProperties(dict[str, Any]):
         return ours or not (name in OF_LANGGRAPH or str(name).startswith("__"))
 
 
-def _run_arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+def _run_arguments(
+    args: Sequence[Any], kwargs: Mapping[str, Any], *, stateless: bool
+) -> tuple[Any, dict[str, Any]]:
     """Return the arguments of a run: its context as `Context`, which servers send as a dict, and in
     its config its newest message.
 
@@ -381,11 +383,13 @@ def _run_arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any,
         except ConfigError as error:
             error.language = _language_of(named.get("input"), context.get("language"))
             raise
+    marks: dict[str, Any] = {STATELESS: True} if stateless else {}
     newest = next(iter(_sent(named.get("input"))[::-1]), None)
     if newest is not None and newest.type == "human" and newest.id:
+        marks[SENT] = newest
+    if marks:
         config = named.get("config") or {}
-        configurable = {**config.get("configurable", {}), SENT: newest}
-        named["config"] = {**config, "configurable": configurable}
+        named["config"] = {**config, "configurable": {**config.get("configurable", {}), **marks}}
     return named.pop("input", None), named
 
 

@@ -374,7 +374,9 @@ def delete(
 def _kept_spending(threads: StoredThreads, thread_id: str) -> list[Spent]:
     """Return what the turns of a thread took that a server deleted."""
     (items,) = threads.batch([SearchOp(thread_namespace("spent", thread_id), limit=MOST_THREADS)])
-    rows = [row for item in items or [] for row in rows_of(item.value)]
+    rows: list[Spent] = []
+    for item in items or []:
+        rows += rows_of(item.value)
     return added(rows, (*FINEST, "project"))
 
 

@@ -72,8 +72,8 @@ MOST_OF_A_TURN = 200
 """Retired messages that are read for the answer to one that is sent again."""
 SENT = "__longtable_sent"
 """Key of a run's config: its newest message. The reducer has dropped one whose id is known."""
-CHECKPOINTER = "__pregel_checkpointer"
-"""Key of a run's config under which LangGraph hands its checkpointer to the nodes."""
+STATELESS = "__longtable_stateless"
+"""Key of a run's config: no checkpointer keeps the thread."""
 MADE_UP = "do-not-render-"
 """How agent-chat-ui begins the id of a message that it made up."""
 
@@ -99,8 +99,7 @@ class Ingest:
         try:
             brief, change = self.brief(arrival.context, state)
             arrival.check_access()
-            if not arrival.embedded:
-                _refuse_other_text(arrival)
+            new = arrival.new()
         except (InputError, ThreadNotFoundError) as error:
             return _refused(sent, before, error)
         update = _configured(state, brief)
@@ -111,10 +110,6 @@ class Ingest:
             if change and newest.type == "human":
                 update["messages"] = [_with_schema_change(newest, change, runtime)]
             return {**update, **retry_update(state)}
-        try:
-            new = arrival.new()
-        except UsedIdError as error:
-            return _refused(sent, before, error)
         if not new and arrival.is_answered:
             # A client that lost its connection sent again what the transcript has.
             return {
@@ -201,8 +196,10 @@ class _Arrival:
 
     def new(self) -> list[BaseMessage]:
         """Return what came without marks, without answers that a client made up, and without what
-        has retired.
+        has retired. Raises `UsedIdError`.
         """
+        if not self.embedded:
+            _refuse_other_text(self)
         messages = [
             _taken_in(message, embedded=self.embedded)
             for message in self.sent
@@ -280,9 +277,7 @@ def _arrival(state: State, runtime: Runtime[Context]) -> _Arrival:
 
 def _is_kept(runtime: Runtime[Context]) -> bool:
     """Return whether the thread of a run is there after it; only a server runs without one."""
-    if runtime.server_info is None:
-        return True
-    return _configurable().get(CHECKPOINTER) is not None
+    return runtime.server_info is None or not _configurable().get(STATELESS)
 
 
 def _refuse_other_text(arrival: _Arrival) -> None:

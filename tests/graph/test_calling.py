@@ -240,12 +240,12 @@ def test_the_clients_own_waits_are_told_before_they_begin(
 ) -> None:
     server.script(rate_limited(2), say("There."))
     model = server.chat_model(max_retries=client_retries)
+    told: list[float] = []
     for event in talk(model, CONTEXT).stream("Hi"):
         if event["type"] == "model_retry":
-            told = time.monotonic()
+            told.append(time.monotonic())
             assert (event["wait_s"], len(server.requests)) == (2, 1)
-    assert time.monotonic() - told >= 2
-    assert event["type"] == "answer"
+    assert time.monotonic() - told[0] >= 2
     assert model.root_client.max_retries == (1 if client_retries else 2)
 
 
