@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import urlsplit
@@ -295,7 +295,7 @@ def open_model(
     return _provider_model(name, option)
 
 
-def named_model(settings: Settings, name: str, option: str) -> "BaseChatModel":
+def named_model(settings: Settings, name: str) -> "BaseChatModel":
     """Return the model of a table `[models.NAME]`. Raises `ConfigError`.
 
     A URL without a variable gets no key: another server's is not sent there.
@@ -304,7 +304,7 @@ def named_model(settings: Settings, name: str, option: str) -> "BaseChatModel":
     key = _key_in(table.api_key_env, name)
     model = table.model or name
     if table.provider == "openai" and table.base_url:
-        return _endpoint(model, table.base_url, option, key or PLACEHOLDER_KEY)
+        return _endpoint(model, table.base_url, f"models.{name}", key or PLACEHOLDER_KEY)
     places = {"base_url": table.base_url, "api_key": key}
     options = {place: value for place, value in places.items() if value}
     return _provider_model(f"{table.provider}:{model}", f"models.{name}", **options)
@@ -316,6 +316,23 @@ def _key_in(variable: str | None, name: str) -> str | None:
     if variable and not key:
         raise ConfigError(f"models.{name}: set the environment variable {variable} to its key")
     return key
+
+
+def _opened(
+    settings: Settings, name: str | None, base_url: str | None, option: str
+) -> "BaseChatModel":
+    """Return the model of a table `[models.NAME]`, else the one that its name opens."""
+    if name in settings.models:
+        return named_model(settings, str(name))
+    return open_model(name, base_url=base_url, option=option)
+
+
+def _summarizer(settings: Settings) -> "BaseChatModel | Literal[False] | None":
+    name = settings.summarizer.name
+    if name in settings.models:
+        return named_model(settings, str(name))
+    option = settings.name_of("summarizer.name", "--summarizer")
+    return open_summarizer(name, base_url=settings.model.base_url, option=option)
 
 
 def graph_arguments(settings: Settings) -> dict[str, Any]:
@@ -331,30 +348,18 @@ def graph_arguments(settings: Settings) -> dict[str, Any]:
     )
     spare = settings.name_of("fallbacks.models", "--model")
 
-    def opened(name: str | None, url: str | None, option: str) -> "BaseChatModel":
-        if name in settings.models:
-            return named_model(settings, str(name), option)
-        return open_model(name, base_url=url, option=option)
+    opened = partial(_opened, settings)
 
     def open_persona(name: str) -> "BaseChatModel":
         return opened(name, base_url, settings.name_of("team.personas", "team.personas"))
 
     model = opened(own, base_url, settings.name_of("model.name", "--model"))
-    writer = summarizer.name
     return {
         "model": model,
         "models": {
             name: model if name == own else opened(name, base_url, offered) for name in choices
         },
-        "summarizer": (
-            named_model(settings, str(writer), "summarizer.name")
-            if writer in settings.models
-            else open_summarizer(
-                writer,
-                base_url=base_url,
-                option=settings.name_of("summarizer.name", "--summarizer"),
-            )
-        ),
+        "summarizer": _summarizer(settings),
         "policy": settings.compaction.policy(),
         "fallbacks": [
             opened(name, settings.fallbacks.base_url, spare) for name in settings.fallbacks.models
