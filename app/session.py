@@ -122,14 +122,13 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
             archive=archive,
         )
         state = await thread_state(conversation)
-        label = model_label(settings)
         yield Session(
             conversation=conversation,
             database=database,
             persistence=persistence,
             results=results,
             lasts=lasting is not None,
-            label=label,
+            label=model_label(settings),
             new=state.created_at is None,
             choices=tuple(arguments["models"]),
         )
