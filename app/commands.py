@@ -15,6 +15,7 @@ from longtable.app.translations import counted, say
 from longtable.base.errors import MessageTooLongError, UnknownPinError
 from longtable.base.events import QueryFinished
 from longtable.memory.stamps import EXCLUDED, kind_of
+from longtable.nodes.compact import NOTHING_LEFT
 from longtable.tools.cells import json_value
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ COMMANDS = (
     "unpin",
     "topics",
     "usage",
+    "model",
     "threads",
     "tables",
     "table",
@@ -48,6 +50,7 @@ COMMANDS = (
     "quit",
 )
 MOST_WORDS = {
+    "model": 1,
     "exclude": 1,
     "include": 1,
     "pins": 1,
@@ -180,6 +183,11 @@ class Commands:
             if self.chat.values() and not argument
             else None
         )
+        if event and event["type"] == "context_compaction_skipped":
+            code = event["reasons"][0]["code"]
+            if code in NOTHING_LEFT:
+                self.screen.note(code)
+                return
         if event:
             self.screen.event(event)
         else:
@@ -287,6 +295,20 @@ class Commands:
             self.screen.show("usage", render.gauge(usage, self.screen.language))
         else:
             self.screen.note("no_usage")
+
+    def _model(self, name: str) -> None:
+        choices = self.session.choices
+        if name and name not in choices:
+            known = ", ".join(choices)
+            key = "model_unknown" if known else "model_no_choices"
+            self.screen.complain(
+                say(key, self.screen.language, name=clean_line(name, 40), known=known)
+            )
+            return
+        if name:
+            self.conversation.context = self.conversation.context.replace(model=name)
+        current = self.conversation.context.model or self.session.label
+        self.screen.note("model_now", name=current, known=", ".join(choices) or "-")
 
     # -- the rest ----------------------------------------------------------------------------------
 

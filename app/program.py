@@ -191,7 +191,10 @@ def ask(
         check_text(question)
         with Chat(settings, screen, demo_progress, answering=False) as chat:
             screen.opened(chat.session)
-            chat.resume()
+            try:
+                chat.resume()
+            except Exception as error:  # of the turn before; the new question is asked all the same
+                report(error, screen, debug=settings.debug)
             if not chat.turn(question):
                 chat.left_waiting()
                 raise typer.Exit(1)

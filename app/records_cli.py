@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 By = StrEnum("By", "hour day month thread model project purpose voice")
 """What usage is added up by."""
+First = Annotated[
+    str, typer.Option("--from", help="First day, month or hour, as 2026-11-23 or 2026-11.")
+]
+Last = Annotated[str, typer.Option("--to", help="Last day, month or hour.")]
 FIGURES = ("calls", "input", "output", "cached", "reasoning", "estimated")
 SHOWN_SQL = 100
 
@@ -47,6 +51,8 @@ def usage(
         list[By] | None,
         typer.Option(help="Add up by this; may be given again. Default: model and purpose."),
     ] = None,
+    first: First = "",
+    last: Last = "",
     prices: Annotated[
         Path | None,
         typer.Option(
@@ -61,18 +67,16 @@ def usage(
     with open_store(ctx, options.run) as opened:
         from longtable.app import render
         from longtable.graph.reports import read_prices, usage_of_threads
-        from longtable.memory.spent import Price
 
         names: list[Any] = [each.value for each in dict.fromkeys(by or (By.model, By.purpose))]
-        set_prices = {
-            name: Price(**price.model_dump()) for name, price in opened.settings.prices.items()
-        }
-        table = read_prices(prices) if prices else set_prices or None
+        table = read_prices(prices) if prices else opened.settings.price_table()
         spent = usage_of_threads(
             opened.persistence,
             by=names,
             prices=table,
             on_damaged=opened.report_damaged,
+            first=first,
+            last=last,
             **options.whose,
         )
         figures = [*FIGURES, *(("cost", "unpriced") if table else ())]

@@ -6,13 +6,13 @@ import asyncio
 import contextlib
 import re
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import urlsplit
 
 from longtable.app.demo import OnStep, demo_path, ensure_demo
@@ -68,6 +68,8 @@ class Session:
     """The results outlive the session."""
     label: str
     new: bool
+    choices: Sequence[str] = ()
+    """Names of the models that a turn may choose, the own first."""
 
     @property
     def thread_id(self) -> str:
@@ -120,15 +122,15 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
             archive=archive,
         )
         state = await thread_state(conversation)
-        label = model_label(settings)
         yield Session(
             conversation=conversation,
             database=database,
             persistence=persistence,
             results=results,
             lasts=lasting is not None,
-            label=label,
+            label=model_label(settings),
             new=state.created_at is None,
+            choices=tuple(arguments["models"]),
         )
 
 
@@ -292,6 +294,46 @@ def open_model(
     return _provider_model(name, option)
 
 
+def named_model(settings: Settings, name: str) -> "BaseChatModel":
+    """Return the model of a table `[models.NAME]`. Raises `ConfigError`.
+
+    A URL without a variable gets no key: another server's is not sent there.
+    """
+    table = settings.models[name]
+    key = _key_in(table.api_key_env, name)
+    model = table.model or name
+    if table.provider == "openai" and table.base_url:
+        return _endpoint(model, table.base_url, f"models.{name}", key or PLACEHOLDER_KEY)
+    places = {"base_url": table.base_url, "api_key": key}
+    options = {place: value for place, value in places.items() if value}
+    return _provider_model(f"{table.provider}:{model}", f"models.{name}", **options)
+
+
+def _key_in(variable: str | None, name: str) -> str | None:
+    """Return the key that a variable holds, None if no variable is named. Raises `ConfigError`."""
+    key = key_for(variable) if variable else None
+    if variable and not key:
+        raise ConfigError(f"models.{name}: set the environment variable {variable} to its key")
+    return key
+
+
+def _opened(
+    settings: Settings, name: str | None, base_url: str | None, option: str
+) -> "BaseChatModel":
+    """Return the model of a table `[models.NAME]`, else the one that its name opens."""
+    if name in settings.models:
+        return named_model(settings, str(name))
+    return open_model(name, base_url=base_url, option=option)
+
+
+def _summarizer(settings: Settings) -> "BaseChatModel | Literal[False] | None":
+    name = settings.summarizer.name
+    if name in settings.models:
+        return named_model(settings, str(name))
+    option = settings.name_of("summarizer.name", "--summarizer")
+    return open_summarizer(name, base_url=settings.model.base_url, option=option)
+
+
 def graph_arguments(settings: Settings) -> dict[str, Any]:
     """Return what the settings say as arguments of `build_graph`. Raises `ConfigError`."""
     from longtable.nodes.turns.rate_limit import RateLimit
@@ -305,30 +347,21 @@ def graph_arguments(settings: Settings) -> dict[str, Any]:
     )
     spare = settings.name_of("fallbacks.models", "--model")
 
-    def open_persona(name: str) -> "BaseChatModel":
-        return open_model(
-            name, base_url=base_url, option=settings.name_of("team.personas", "team.personas")
-        )
+    opened = partial(_opened, settings)
 
+    def open_persona(name: str) -> "BaseChatModel":
+        return opened(name, base_url, settings.name_of("team.personas", "team.personas"))
+
+    model = opened(own, base_url, settings.name_of("model.name", "--model"))
     return {
-        "model": (
-            model := open_model(
-                own, base_url=base_url, option=settings.name_of("model.name", "--model")
-            )
-        ),
+        "model": model,
         "models": {
-            name: model if name == own else open_model(name, base_url=base_url, option=offered)
-            for name in choices
+            name: model if name == own else opened(name, base_url, offered) for name in choices
         },
-        "summarizer": open_summarizer(
-            summarizer.name,
-            base_url=base_url,
-            option=settings.name_of("summarizer.name", "--summarizer"),
-        ),
+        "summarizer": _summarizer(settings),
         "policy": settings.compaction.policy(),
         "fallbacks": [
-            open_model(name, base_url=settings.fallbacks.base_url, option=spare)
-            for name in settings.fallbacks.models
+            opened(name, settings.fallbacks.base_url, spare) for name in settings.fallbacks.models
         ],
         "rate_limit": RateLimit(**limit.model_dump()) if limit else None,
         "request_limits": RequestLimits(**settings.limits_of("request")),
@@ -359,19 +392,24 @@ def model_label(settings: Settings) -> str:
     alone: a URL may hold a password.
     """
     model, summarizer = settings.model, settings.summarizer.name
-    at = f" at {urlsplit(model.base_url).hostname}" if model.base_url else ""
+    named = settings.models.get(model.name or "")
+    url = named.base_url if named else model.base_url
+    at = f" at {urlsplit(url).hostname}" if url else ""
     writer = f" (summaries: {summarizer}{at})" if summarizer not in (None, SAME, CODE) else ""
     return f"{model.name or BUILT_IN}{at}{writer}"
 
 
-def _endpoint(name: str | None, base_url: str, option: str) -> "BaseChatModel":
+def _endpoint(
+    name: str | None, base_url: str, option: str, own_key: str | None = None
+) -> "BaseChatModel":
     bare = (name or "").removeprefix("openai:")
     if not bare:
         raise ConfigError(f"{option} must name a model at the base URL, as in llama3.1")
     from langchain_openai import ChatOpenAI
     from pydantic import SecretStr
 
-    key = SecretStr(key_for(*KEY_VARIABLES) or PLACEHOLDER_KEY)
+    shared = key_for(*KEY_VARIABLES) if own_key is None else own_key
+    key = SecretStr(shared or PLACEHOLDER_KEY)
     # Without stream_usage, streaming from a base_url of one's own reports no tokens.
     return ChatOpenAI(
         model=bare,
@@ -383,7 +421,7 @@ def _endpoint(name: str | None, base_url: str, option: str) -> "BaseChatModel":
     )
 
 
-def _provider_model(name: str, option: str) -> "BaseChatModel":
+def _provider_model(name: str, option: str, **places: str) -> "BaseChatModel":
     provider, colon, bare = name.partition(":")
     if not colon or not provider or not bare:
         raise ConfigError(
@@ -393,7 +431,10 @@ def _provider_model(name: str, option: str) -> "BaseChatModel":
     from langchain.chat_models import init_chat_model
 
     try:
-        return init_chat_model(bare, model_provider=provider)
+        return cast(
+            "BaseChatModel",
+            init_chat_model(bare, model_provider=provider, **cast("Any", places)),
+        )
     except Exception as error:  # each provider's package raises its own; the user gets one sentence
         raise ConfigError(
             f"{option} {name} cannot be opened: {_what_to_do(error, provider)}"

@@ -30,10 +30,13 @@ from longtable.base.context import STRICTER, Context, RequestLimits
 from longtable.base.errors import ConfigError, InputError
 from longtable.base.redaction import HIDDEN, redacted
 from longtable.memory.policy import CompactionPolicy
+from longtable.memory.spent import Price
 from longtable.tools.engines.base import QueryLimits
 
 MOST_THREAD_ID = 128
 CONFIG = "LONGTABLE_CONFIG"
+TEAM_CALLS = 24
+"""Most model calls of a team's turn, unless that is set."""
 NO_TRUST = (
     "the file in the current folder may be a stranger's: name it with --config if you trust it"
 )
@@ -67,6 +70,11 @@ class Settings(SettingsTables):
         }
         values["privacy"] = "types" if policy.private else None
         return Context(**{name: value for name, value in values.items() if value is not None})
+
+    def price_table(self) -> dict[str, Price] | None:
+        """Return what models cost, None if no price is set."""
+        prices = {name: Price(**price.model_dump()) for name, price in self.prices.items()}
+        return prices or None
 
     def limits_of(self, what: str) -> dict[str, Any]:
         """Return the limits of a "request" or a "query", by their names without that word."""
@@ -238,7 +246,8 @@ def _is_free(place: Place, value: Any, own: Values) -> bool:
 
     A key that is not named here is refused.
     """
-    before = own[place[0]].get(place[-1]) if place[0] in own and len(place) == 2 else None
+    table = own.get(place[0], {})
+    before = table.get(place[-1]) if len(place) == 2 else None
     order = STRICTER["approve_sql"]
     match place:
         case ("policy", "approve_sql"):
@@ -248,7 +257,7 @@ def _is_free(place: Place, value: Any, own: Values) -> bool:
         case ("policy", "file"):
             return before is None
         case ("limits", _) | ("team", "max_calls"):
-            return before is None or value <= before
+            return bool(value <= (before or _default_limits()[".".join(place)]))
         case ("rate_limit", _):
             return "rate_limit" not in own
         case ("database", "url"):
@@ -259,13 +268,28 @@ def _is_free(place: Place, value: Any, own: Values) -> bool:
     )
 
 
+def _default_limits() -> dict[str, Any]:
+    """Return what each limit is unless it is set, by `table.key`."""
+    context = Context()
+    limits = {"request": asdict(RequestLimits()), "query": asdict(QueryLimits())}
+    defaults = {
+        f"limits.{what}_{name}": value
+        for what, values in limits.items()
+        for name, value in values.items()
+    }
+    of_turn = ("max_model_calls", "max_message_chars", "max_repairs")
+    defaults |= {f"limits.{name}": getattr(context, name) for name in of_turn}
+    return {**defaults, "team.max_calls": TEAM_CALLS}
+
+
 def _check_run(settings: Settings) -> None:
     """Raise `ConfigError` for what only the whole of the settings shows."""
     if settings.thread is not None:
         check_thread_id(settings.thread)
     settings.context()
     name = settings.summarizer.name or SAME
-    if name not in SUMMARIZERS and ":" not in name and not settings.model.base_url:
+    known = name in SUMMARIZERS or name in settings.models
+    if not known and ":" not in name and not settings.model.base_url:
         raise ConfigError(
             f"{settings.name_of('summarizer.name', '--summarizer')} must be one of"
             f" {', '.join(SUMMARIZERS)}, or another model as provider:name, found"
@@ -282,16 +306,7 @@ def setting_rows(settings: Settings, environment: Mapping[str, str]) -> list[tup
     holds.
     """
     context, compaction = settings.context(), settings.compaction.policy() or CompactionPolicy()
-    limits = {"request": asdict(RequestLimits()), "query": asdict(QueryLimits())}
-    defaults = {
-        f"limits.{what}_{name}": value
-        for what, values in limits.items()
-        for name, value in values.items()
-    }
-    defaults |= {
-        f"limits.{name}": getattr(context, name)
-        for name in ("max_model_calls", "max_message_chars", "max_repairs")
-    }
+    defaults = _default_limits()
     defaults |= {
         "model.name": "built-in analyst",
         "database.url": "the demo database",
@@ -315,12 +330,14 @@ def setting_rows(settings: Settings, environment: Mapping[str, str]) -> list[tup
                 settings.sources.get(name) or preset or "default",
             )
         )
-    for model, price in settings.prices.items():
-        rows += [
-            (f"prices.{model}.{name}", value, settings.sources[f"prices.{model}.{name}"])
-            for name, value in price
-            if value is not None
-        ]
+    for table in ("models", "prices"):
+        for name, values in getattr(settings, table).items():
+            places = {f"{table}.{name}.{key}": value for key, value in values}
+            rows += [
+                (place, value, settings.sources[place])
+                for place, value in places.items()
+                if place in settings.sources
+            ]
     texts = [
         (name, value if isinstance(value, str) else _json(value), source)
         for name, value, source in rows

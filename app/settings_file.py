@@ -11,8 +11,6 @@ from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
-from rapidfuzz import process
-from rapidfuzz.distance import OSA
 
 from longtable.app.settings_tables import (
     BACKSLASH,
@@ -24,7 +22,7 @@ from longtable.app.settings_tables import (
     Values,
     team_of,
 )
-from longtable.base.context import shown
+from longtable.base.context import nearest, shown
 from longtable.base.errors import ConfigError
 from longtable.base.redaction import redacted
 from longtable.memory.policy import CompactionPolicy
@@ -176,7 +174,12 @@ def check(
 def _sentence(error: ErrorDetails, where: Callable[[Place], str]) -> str:
     """Return what is wrong with one value."""
     place = tuple(str(part) for part in error["loc"])
-    sizes = {"prices": 3, "project": 1, "team": 4 if place[1:2] == ("personas",) else 2}
+    sizes = {
+        "models": 3,
+        "prices": 3,
+        "project": 1,
+        "team": 4 if place[1:2] == ("personas",) else 2,
+    }
     place = place[: sizes.get(place[0], 2)]
     if error["type"] == "extra_forbidden":
         kind = (
@@ -200,7 +203,7 @@ def _sentence(error: ErrorDetails, where: Callable[[Place], str]) -> str:
     if place[-1] == "preset" and isinstance(error["input"], list):
         rule = "one name: two presets cannot be mixed"
     requirement = rule if rule.startswith("must ") else f"must be {rule}"
-    if place[-1] == "base_url":
+    if place[-1] in ("base_url", "api_key_env"):
         return f"{where(place)} {requirement}"
     near = (
         did_you_mean(error["input"], re.findall(r"'(\w+)'", rule))
@@ -212,10 +215,8 @@ def _sentence(error: ErrorDetails, where: Callable[[Place], str]) -> str:
 
 def did_you_mean(name: str, known: Sequence[str] | Mapping[str, object]) -> str:
     """Return "; did you mean ...?" for the name that is most like it, "" where none is."""
-    best = process.extractOne(
-        name[:60].lower(), list(known), scorer=OSA.normalized_similarity, score_cutoff=0.6
-    )
-    return f"; did you mean {best[0]}?" if best else ""
+    best = nearest(name, known)
+    return f"; did you mean {best}?" if best else ""
 
 
 def _refuse_secret(place: Place, value: object, where: Callable[[Place], str]) -> None:

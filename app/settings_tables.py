@@ -133,6 +133,13 @@ def _anchored(text: str, info: ValidationInfo) -> str:
     return f"{scheme}:///{path}" if separator else str(path)
 
 
+def _variable_name(text: str | None) -> str | None:
+    """Check the name of a variable. No message repeats it: it may be the key itself."""
+    if text is not None and not re.fullmatch(r"[A-Z][A-Z0-9_]{0,80}", text, re.ASCII):
+        raise ValueError("must be the name of a variable that holds the key, as in DEEPSEEK_KEY")
+    return text
+
+
 Text = Annotated[str, TEXT]
 FilePlace = Annotated[Text, AfterValidator(_anchored)]
 BaseUrl = Annotated[str, AfterValidator(_base_url)]
@@ -289,6 +296,15 @@ class PriceTable(Table):
     reasoning: Price | None = None
 
 
+class NamedModelTable(Table):
+    """A model with a name of its own: where it is, and which variable holds its key."""
+
+    provider: Text = "openai"
+    model: Text | None = None
+    base_url: BaseUrl | None = None
+    api_key_env: Annotated[str | None, AfterValidator(_variable_name)] = None
+
+
 class SettingsTables(Table):
     """All that a settings file may hold."""
 
@@ -305,6 +321,9 @@ class SettingsTables(Table):
     rate_limit: RateLimitTable | None = None
     fallbacks: FallbacksTable = FallbacksTable()
     team: TeamTable = TeamTable()
+    models: Annotated[
+        dict[Text, NamedModelTable], Field(description="By a name of the operator's.")
+    ] = {}
     prices: Annotated[
         dict[Text, PriceTable],
         Field(description="By the name of a model or a pattern, as in gpt-4o-mini*."),
@@ -322,8 +341,11 @@ TABLES: Mapping[str, type[Table]] = {
     "rate_limit": RateLimitTable,
     "fallbacks": FallbacksTable,
     "team": TeamTable,
+    "models": NamedModelTable,
     "prices": PriceTable,
 }
+BY_NAME = (NamedModelTable, PriceTable)
+"""Tables that stand by the name of a model."""
 
 
 FIRST_FILE = (Path(__file__).parent / "first_settings.toml").read_text(encoding="utf-8")
@@ -345,13 +367,13 @@ class Key(NamedTuple):
 
 
 def _keys() -> dict[Place, Key]:
-    """Return every key by its place, in the order of the file; prices aside, which stand by
-    model.
+    """Return every key by its place, in the order of the file; tables that stand by the
+    name of a model aside.
     """
     places = [
         (table, name)
         for table, kind in TABLES.items()
-        if kind is not PriceTable
+        if kind not in BY_NAME
         for name in kind.model_fields
     ]
     keys = dict.fromkeys([("project",), *places], Key())

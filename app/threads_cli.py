@@ -32,6 +32,14 @@ from longtable.base.errors import ConfigError, ThreadNotFoundError
 threads_app = typer.Typer(invoke_without_command=True, add_completion=False)
 
 Limit = Annotated[int, typer.Option(min=1, max=100_000, help="Most lines.")]
+Form = Literal["jsonl", "markdown", "html"]
+ENDINGS: dict[str, Form] = {
+    ".jsonl": "jsonl",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".html": "html",
+    ".htm": "html",
+}
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
@@ -81,6 +89,24 @@ def list_command(
             offset=(page - 1) * limit,
             owner=options.owner,
             all_owners=options.all_owners,
+        )
+
+
+@threads_app.command()
+@add_options(all_owner_options)
+def projects(ctx: typer.Context, options: Scope) -> None:
+    """List the projects of threads, with how many each has."""
+    with open_store(ctx, options.run) as opened:
+        from longtable.app import render
+        from longtable.graph.threads import list_projects
+
+        found = list_projects(opened.persistence, **options.whose)
+        rows = [[each.project or "-", each.updated[:16], f"{each.threads:,}"] for each in found]
+        opened.screen.listing(
+            "projects",
+            lambda: render.listing(("project", "updated", "threads"), rows, numeric=1),
+            list(map(asdict, found)),
+            empty="no_threads",
         )
 
 
@@ -219,11 +245,15 @@ def export(
     ctx: typer.Context,
     thread: Id,
     form: Annotated[
-        Literal["jsonl", "markdown", "html"],
+        Form | None,
         typer.Option(
-            "--format", help="jsonl holds all and can be imported; the others are for people."
+            "--format",
+            help=(
+                "jsonl holds all and can be imported; the others are for people. Default: by the"
+                " file's ending, else jsonl."
+            ),
         ),
-    ] = "jsonl",
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A new file. Default: standard output.")
     ] = None,
@@ -235,7 +265,7 @@ def export(
     """Write a thread whole: messages, archive, memory and edits; or its transcript for people."""
     run = RunOptions(store=store, config=config, json=False, debug=debug)
     with open_store(ctx, run) as opened:
-        text = opened.conversation(thread, owner).export(form)
+        text = opened.conversation(thread, owner).export(_form_of(output, form))
         if output is None:
             with writing():
                 sys.stdout.write(text)
@@ -371,6 +401,16 @@ def _list(opened: OpenStore, *, thread: str | None = None, **page: Any) -> None:
         list(map(asdict, infos)),
         empty="no_such_threads" if narrowed else "no_threads",
     )
+
+
+def _form_of(output: Path | None, form: Form | None) -> Form:
+    """Return the form that was asked for, else that of the file's ending. Raises `ConfigError` if
+    they differ.
+    """
+    of_ending = ENDINGS.get(output.suffix.lower()) if output else None
+    if form and of_ending and form != of_ending:
+        raise ConfigError(f"--format {form} does not fit the file {str(output)!r}: leave one out")
+    return form or of_ending or "jsonl"
 
 
 def _confirm(key: str, opened: OpenStore, *, yes: bool, **values: object) -> None:

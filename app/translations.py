@@ -263,6 +263,18 @@ WORDS: dict[str, dict[str, str]] = {
     "head_version": {"en": "version", "zh": "版本"},
     "head_title": {"en": "title", "zh": "标题"},
     "head_summary": {"en": "summary", "zh": "摘要"},
+    "nothing_to_fold": {
+        "en": "There is nothing to compact yet: the newest round stays word for word.",
+        "zh": "目前没有可压缩的内容：最新一轮逐字保留。",
+    },
+    "all_compacted": {
+        "en": "All but the newest rounds is compacted already; those stay word for word.",
+        "zh": "除最新几轮外都已压缩；最新几轮逐字保留。",
+    },
+    "window_only": {
+        "en": "The policy is a sliding window: it compacts nothing.",
+        "zh": "当前策略是滑动窗口：不做压缩。",
+    },
     "nothing_to_compact": {
         "en": "There is nothing to compact yet.",
         "zh": "目前没有可压缩的内容。",
@@ -471,6 +483,22 @@ WORDS: dict[str, dict[str, str]] = {
     "reasoning_off": {
         "en": "The model's reasoning is no longer shown as it comes.",
         "zh": "不再实时显示模型的推理过程。",
+    },
+    "help_model": {
+        "en": "show which model answers; /model NAME: another one from the next turn on",
+        "zh": "显示由哪个模型回答；/model 名称：从下一轮起换用另一个",
+    },
+    "model_now": {
+        "en": "Model: {name} (to choose from: {known}).",
+        "zh": "模型：{name}（可选：{known}）。",
+    },
+    "model_unknown": {
+        "en": "There is no model {name} here: choose one of {known}.",
+        "zh": "这里没有模型 {name}：可选 {known}。",
+    },
+    "model_no_choices": {
+        "en": "There is only one model here: name others in [model] choices of longtable.toml.",
+        "zh": "这里只有一个模型：可在 longtable.toml 的 [model] choices 中列出其他模型。",
     },
     "help_reasoning": {
         "en": "show the newest reasoning of the model; on or off: as it comes",

@@ -12,7 +12,6 @@ import asyncio
 import csv
 import io
 import json
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -30,7 +29,8 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from longtable.app.result_files import csv_cells
 from longtable.app.session import server_archive, server_results
-from longtable.app.web_threads import ServerThreads, compact_thread, write_metadata
+from longtable.app.settings import running_settings
+from longtable.app.web_threads import ServerThreads, compact_thread, threads_there, write_metadata
 from longtable.base.concurrency import in_thread
 from longtable.base.context import OWNER_RULE, is_owner, requester
 from longtable.base.errors import (
@@ -52,7 +52,7 @@ from longtable.base.errors import (
     UnknownTopicError,
     UnknownTurnError,
 )
-from longtable.graph.changes import TopicHistory, topic_histories
+from longtable.graph.changes import TopicHistory, preview_of, topic_histories
 from longtable.graph.export import Form, chart_drawer, export_as
 from longtable.graph.reports import (
     ALL,
@@ -64,16 +64,19 @@ from longtable.graph.reports import (
 )
 from longtable.graph.threads import (
     MOST_THREADS,
+    ThreadInfo,
     change_thread,
     delete_thread,
     list_threads,
+    projects_of,
     search_threads,
 )
 from longtable.graph.transcripts import ThreadRecord, find_thread, load_thread, spent_in
 from longtable.memory.pins import current_pins
-from longtable.memory.spent import By, added
+from longtable.memory.spent import By, added, price_rows
 from longtable.memory.stamps import marks_of
 from longtable.memory.transcript_text import Drawing, parts_of
+from longtable.nodes.state import values_of
 from longtable.nodes.turns.failures import failed_event
 from longtable.tools.charts.chart_tool import chart_of
 from longtable.tools.results import ResultGoneError, UnknownResultError
@@ -124,11 +127,11 @@ class BadRequestError(ConfigError):
     """
 
     code = ConfigError.code
-    sentence = "bad_request"
 
     def __init__(self, found: str, *, name: str = "", wanted: str = "") -> None:
-        super().__init__(f"{name} must be {wanted}, found {found[:80]!r}")
-        self.name, self.wanted = name, wanted
+        super().__init__(
+            f"{name} must be {wanted}, found {found[:80]!r}", name=name, wanted=wanted or "…"
+        )
 
 
 @dataclass(frozen=True)
@@ -203,19 +206,28 @@ async def compact(request: Request) -> Response:
     return _json({"compacted": event})
 
 
+def compact_preview(request: RouteRequest) -> Mapping[str, Any]:
+    """Return what compacting now would cover and cost, null if there is nothing to compact."""
+    state, _ = find_thread(request.threads, request.thread_id, request.owner)
+    values = values_of(state)
+    preview = preview_of(values, running_settings().context()) if values.get("brief") else None
+    return {"preview": asdict(preview) if preview else None}
+
+
 def threads(request: RouteRequest) -> Mapping[str, Any]:
     """Return the threads that the owner may see, the newest first; `?project=` and `?text=` narrow
     them.
     """
     project = request.http.query_params.get("project")
-    infos = list_threads(
-        request.threads,
-        limit=MOST_THREADS,
-        owner=request.owner,
-        text=request.parameter("text"),
-        project=project,
-    )
+    infos = _listed(request, text=request.parameter("text"), project=project)
     return request.page("threads", map(asdict, infos))
+
+
+def _listed(request: RouteRequest, **narrow: Any) -> list[ThreadInfo]:
+    """Return the threads that the owner may see and the server has."""
+    there = threads_there(request.threads)
+    infos = list_threads(request.threads, limit=MOST_THREADS, owner=request.owner, **narrow)
+    return [info for info in infos if info.thread_id in there]
 
 
 def search(request: RouteRequest) -> Mapping[str, Any]:
@@ -230,16 +242,7 @@ def search(request: RouteRequest) -> Mapping[str, Any]:
 
 def projects(request: RouteRequest) -> Mapping[str, Any]:
     """Return each project's name with how many threads it has and when one was last used."""
-    infos = list_threads(request.threads, limit=MOST_THREADS, owner=request.owner)
-    counts = Counter(info.project for info in infos)
-    used = {info.project: info.updated for info in reversed(infos)}
-    return request.page(
-        "projects",
-        [
-            {"project": name, "threads": counts[name], "updated": used[name]}
-            for name in sorted(counts)
-        ],
-    )
+    return request.page("projects", map(asdict, projects_of(_listed(request))))
 
 
 def change(request: RouteRequest) -> Mapping[str, Any]:
@@ -259,6 +262,15 @@ def change(request: RouteRequest) -> Mapping[str, Any]:
             request.body[:80].decode(errors="replace"),
             name="JSON",
             wanted='{"title": "…", "project": "…"}',
+        )
+    ours = running_settings().project
+    if ours and fields.get("project", ours) != ours:
+        # No run of this server would find the thread again.
+        raise ConfigError(
+            f"this server answers on threads of the project {ours!r} only, found"
+            f" {fields['project'][:80]!r}",
+            name="project",
+            wanted=json.dumps(ours, ensure_ascii=False),
         )
     info = change_thread(request.threads, request.seen(), **fields, owner=request.owner)
     with suppress(NotFoundError, UnprocessableEntityError):
@@ -341,12 +353,15 @@ def usage(request: RouteRequest) -> Mapping[str, Any]:
     if not set(names) <= set(BY):
         raise BadRequestError(",".join(names), name="by=", wanted=", ".join(BY))
     by = [name for name in BY if name in names]
+    prices = running_settings().price_table()
     if "thread_id" in request.http.path_params:
         spent = within(spent_in(request.load()), request.parameter("from"), request.parameter("to"))
-        return request.page("usage", map(asdict, added(spent, by)))
+        priced = price_rows(spent, prices) if prices else spent
+        return request.page("usage", map(asdict, added(priced, by)))
     spent = usage_of_threads(
         request.threads,
         by=by,
+        prices=prices,
         owner=request.owner,
         first=request.parameter("from"),
         last=request.parameter("to"),
@@ -564,6 +579,7 @@ ROUTES: tuple[tuple[str, str, Callable[[Request], Awaitable[Response]]], ...] = 
             ("GET", "/longtable/usage", usage),
             ("PATCH", THREAD, change),
             ("DELETE", THREAD, delete),
+            ("GET", f"{THREAD}/compact", compact_preview),
             ("GET", f"{THREAD}/history", history),
             ("GET", f"{THREAD}/export", export),
             ("GET", f"{THREAD}/audit", audit),

@@ -36,11 +36,16 @@ from longtable.base.events import Event
 from longtable.base.stored import THREADS
 from longtable.graph.thread_runner import CompactionEvent, compaction_of
 from longtable.graph.thread_state import StoredThreads, is_pending, leftover_update
+from longtable.graph.threads import MOST_THREADS
 from longtable.graph.transcripts import find_thread
-from longtable.nodes.state import turn_of, values_of
+from longtable.memory.stamps import marks_of
+from longtable.nodes.records.thread_index import owner_of, title_of
+from longtable.nodes.state import thread_of, turn_of, values_of
 
 Result = TypeVar("Result")
 GRAPH = "longtable"
+PAGE = 1_000
+"""Threads of one search of the server."""
 
 
 class CompactionFailedError(LongtableError):
@@ -95,6 +100,54 @@ class ServerThreads(StoredThreads):
         yield
 
 
+def threads_there(threads: ServerThreads) -> set[str]:
+    """Return the ids of the server's threads, each with its place in the index: one that the server
+    copied gets it here.
+    """
+    found = _server_threads(threads)
+    (items,) = threads.batch([SearchOp(THREADS, limit=MOST_THREADS)])
+    indexed = {item.key for item in items}
+    for thread_id, metadata in found.items():
+        if thread_id not in indexed and metadata.get("graph_id"):
+            with suppress(LongtableError):
+                _index_copy(threads, thread_id, metadata)
+    return {*found}
+
+
+def _server_threads(threads: ServerThreads) -> dict[str, Mapping[str, Any]]:
+    """Return the metadata of all threads of the server, by id."""
+    search = threads.client.threads.search
+    found: dict[str, Mapping[str, Any]] = {}
+    while True:
+        before = len(found)
+        page = threads.wait(search(limit=PAGE, offset=before, select=["thread_id", "metadata"]))
+        found |= {str(thread["thread_id"]): thread["metadata"] or {} for thread in page}
+        if len(page) < PAGE or len(found) == before:
+            return found
+
+
+def _index_copy(threads: ServerThreads, thread_id: str, metadata: Mapping[str, Any]) -> None:
+    """Write the place in the index of a thread that the server copied."""
+    state = threads.load(thread_id)
+    thread = thread_of(values_of(state))
+    turn = turn_of(values_of(state))
+    if not turn.get("number") or not thread.messages:
+        return
+    times = [str(marks_of(message).get("time") or "") for message in thread.messages]
+    asked = next((each.text for each in thread.messages if each.type == "human"), "")
+    entry = {
+        "title": str(metadata.get("title") or "") or title_of(asked),
+        "project": str(metadata.get("project") or ""),
+        "owner": owner_of(turn),
+        "created": times[0],
+        "updated": max(times),
+        "turns": turn["number"],
+        "messages": thread.length,
+        "model": str((state.values.get("brief") or {}).get("model") or ""),
+    }
+    threads.batch([PutOp(THREADS, thread_id, entry, False)])
+
+
 async def write_metadata(client: LangGraphClient, thread_id: str) -> None:
     """Copy a thread's title and project from the index into the server's metadata, where
     `threads.search` looks.
@@ -145,7 +198,7 @@ class MetadataWriter(AsyncCallbackHandler):
 async def compact_thread(
     client: LangGraphClient, thread_id: str, owner: str | None
 ) -> CompactionEvent | None:
-    """Compact a thread now; None when there is nothing to compact. Raises `ThreadNotFoundError`,
+    """Compact a thread now, or say why there is nothing to compact. Raises `ThreadNotFoundError`,
     `TurnPendingError`, `ThreadBusyError`.
     """
     state, _ = await in_thread(

@@ -4,10 +4,20 @@ import dataclasses
 import inspect
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Self,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from pydantic import (
     AfterValidator,
@@ -20,7 +30,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
-from longtable.base.errors import ConfigError
+from longtable.base.errors import ConfigError, UnknownSettingError
 
 STRICTER: dict[str, tuple[str, ...]] = {
     "approve_sql": ("never", "costly", "always"),
@@ -64,10 +74,34 @@ class _Kind(type):
             return super().__call__(*args, **_current(cls, values))
 
 
+def _refuse_unknown(kind: Any, values: Mapping[str, Any]) -> None:
+    """Raise `UnknownSettingError` for the first name that is no field, with the nearest one."""
+    fields = [each.name for each in dataclasses.fields(kind)]
+    known = {*fields, *kind.REPLACED, *kind.WITHOUT_EFFECT}
+    for name in [each for each in values if each not in known]:
+        near = nearest(name, fields)
+        advice = f"did you mean {near}?" if near else f"it has {', '.join(fields)}"
+        raise UnknownSettingError(
+            f"{kind.__name__} has no field {shown(name)}; {advice}", near=near
+        )
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return the name that is most like this one, "" if none is."""
+    from rapidfuzz import process
+    from rapidfuzz.distance import OSA
+
+    best = process.extractOne(
+        name[:60].lower(), list(known), scorer=OSA.normalized_similarity, score_cutoff=0.6
+    )
+    return best[0] if best else ""
+
+
 def _current(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values without fields of earlier versions. Warns of one that has no effect any
-    more; raises `ConfigError` for one that needs another setting instead.
+    more; raises `ConfigError` for one that needs another setting instead, or is unknown.
     """
+    _refuse_unknown(kind, values)
     for name, value in values.items():
         if name in kind.WITHOUT_EFFECT and value is not None:
             warnings.warn(
@@ -123,7 +157,10 @@ class Settings(metaclass=_Kind):
             name = str(first["loc"][0])
             raise ConfigError(
                 f"{kind.__name__}.{name} must be {_allowed(hints[name], first['msg'])}, found"
-                f" {shown(values[name])}"
+                f" {shown(values[name])}",
+                name=name,
+                wanted=_symbols(hints[name]),
+                says=_text_rule(hints[name]),
             ) from None
 
 
@@ -159,6 +196,35 @@ def _allowed(hint: Any, said: str) -> str:
     return " or ".join(
         [said.removeprefix("Input should be ").removeprefix("Value error, "), *choices]
     )
+
+
+def _rules(hint: Any) -> list[Any]:
+    """Return what is annotated to a type, or to the parts of a union."""
+    rules: list[Any] = []
+    for each in (hint, *get_args(hint)):
+        rules += getattr(each, "__metadata__", ())
+    return rules
+
+
+def _text_rule(hint: Any) -> str:
+    """Return the key of the sentence on a field that takes text, "" for another field."""
+    rules = _rules(hint)
+    return "setting_name" if NAME in rules else "setting_text" if TEXT in rules else ""
+
+
+def _symbols(hint: Any) -> str:
+    """Return what a field takes in signs that stand in a sentence of any language."""
+    symbols: list[str] = []
+    for each in (hint, *get_args(hint)):
+        if get_origin(each) is Literal:
+            symbols += get_args(each)
+    if bool in get_args(hint):
+        symbols.append("true | false")
+    for rule in _rules(hint):
+        if isinstance(rule, FieldInfo):
+            bounds = [dataclasses.astuple(bound)[0] for bound in rule.metadata]
+            symbols.append(" … ".join(f"{bound:,}" for bound in bounds))
+    return " | ".join(symbols)
 
 
 def is_owner(value: object) -> bool:

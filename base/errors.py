@@ -44,6 +44,8 @@ class LongtableError(Exception):
 
     code: ClassVar[str] = "error"
     """The class name in snake case, unless the class sets another."""
+    language: str = ""
+    """The person's, if it is known where the error is raised."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -72,12 +74,13 @@ class LongtableError(Exception):
         return self.code
 
     def dict(self) -> dict[str, str]:
-        """Return what Agent Server sends for an error raised outside the nodes: both languages,
-        since the person's is unknown.
+        """Return what Agent Server sends for an error raised outside the nodes: in both languages
+        if the person's is unknown.
         """
+        languages = [self.language] if self.language else ["en", "zh"]
         return {
             "error": type(self).__name__,
-            "message": f"{self.user_text('en')} {self.user_text('zh')}",
+            "message": " ".join(map(self.user_text, languages)),
             "code": self.code,
         }
 
@@ -109,7 +112,35 @@ def client_error(error: Exception, text: str, code: str) -> RunFailedError:
 
 
 class ConfigError(LongtableError):
-    """A setting is wrong or missing; the message names it and says what is allowed."""
+    """A setting is wrong or missing; the message names it and says what is allowed.
+
+    `name` and `wanted` are for the person, and repeat nothing that was sent. `says`: the key of
+    another sentence in `error_sentences.toml`.
+    """
+
+    def __init__(self, message: str, *, name: str = "", wanted: str = "", says: str = "") -> None:
+        super().__init__(message)
+        self.name = name
+        self.wanted = wanted
+        self.says = says
+
+    @property
+    def sentence(self) -> str:
+        return self.says or ("bad_request" if self.wanted else self.code)
+
+
+class UnknownSettingError(ConfigError):
+    """There is no setting of this name. `near`: the one that is most like it, "" if none is."""
+
+    code = ConfigError.code
+
+    def __init__(self, message: str, *, near: str = "") -> None:
+        super().__init__(message)
+        self.near = near
+
+    @property
+    def sentence(self) -> str:
+        return "unknown_setting" if self.near else "unknown_setting.far"
 
 
 def check_type(name: str, value: object, kind: type, *, optional: bool = False) -> None:
@@ -192,6 +223,17 @@ class UnknownModelError(InputError):
             f" found {name!r}"
         )
         self.name, self.known = name, known
+
+
+class UsedIdError(InputError, ConfigError):
+    """The id of a message belongs to another message of the thread; nothing was written."""
+
+    def __init__(self, *, message_id: str, **_: object) -> None:
+        super().__init__(
+            f"the id {message_id!r} belongs to another message of this thread: give this message an"
+            " id of its own"
+        )
+        self.message_id = message_id
 
 
 class MessageTooLongError(InputError):

@@ -19,13 +19,19 @@ took.
 TURNS: Namespace = ("longtable", "turns")
 """One item an owner: when the last turns began, for the rate limit."""
 
-Kind = Literal["archive", "archived", "compactions", "records", "inbox", "audit", "recall", "words"]
+SPENT: Namespace = ("longtable", "spent")
+"""Above the namespaces of the kind of this name."""
+
+Kind = Literal[
+    "archive", "archived", "compactions", "records", "inbox", "audit", "recall", "words", "spent"
+]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """What a store keeps of one thread.
 
 `archive` holds retired messages by number, `archived` their numbers by message id, `recall` the
 texts of live messages that were made searchable by meaning, `words` the index of the words of
-retired messages: its keys are numbers and hold no word.
+retired messages: its keys are numbers and hold no word, `spent` on a server the tokens of each
+turn.
 """
 NODE = "\x1f"
 """Separates a thread's id from the node of a parent graph whose memory it is."""

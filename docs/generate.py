@@ -91,10 +91,11 @@ from the sources below it are dropped: `--compaction topics` means the fields of
 The file in the current folder may be a stranger's, which came with other files. So some of its keys do not count, and a note
 says which. To make them count, name the file with `--config`. They are:
 
-- `base_url`, `[store]`, `[fallbacks]`, and a server as the database;
+- `base_url`, `[store]`, `[fallbacks]`, `[models]`, and a server as the database;
 - `policy.file`, if your own file sets one;
 - `private` and `approve_sql`, if they protect less than what holds without the file;
-- each key of `[limits]` and `team.max_calls`, if your own file sets a lower number, and `[rate_limit]`, if your own file has one.
+- each key of `[limits]` and `team.max_calls`, if it is above the number in your own file, or above the default, and
+  `[rate_limit]`, if your own file has one.
 
 All other keys count, so the file may choose the model, and a file as the database.
 
@@ -102,6 +103,7 @@ Keys and passwords have no place in the file: it is refused, with the name of th
 its texts are not replaced. On a server `store.url` has no effect, because the server keeps its threads itself.
 
 {table(("key", "variable", "meaning"), _keys())}
+| `[models.NAME]` |  | A model with a name of your own, for `--model`, `choices`, `summarizer` and `fallbacks`: `provider` (openai by default), `model` (its name there; NAME by default), `base_url`, `api_key_env` (the variable that holds its key). |
 | `[prices."gpt-4o*"]` |  | What a model costs for a million tokens: `input`, `output`, `cached`, `reasoning`. |
 
 Settings of a run are fields of `Context`. They come with each run, from a program, from Studio's form or from a client

@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
     from longtable.graph.threads import (
         delete_thread as delete_thread,
         import_thread as import_thread,
+        list_projects as list_projects,
         list_threads as list_threads,
         move_thread as move_thread,
         prune_threads as prune_threads,
@@ -97,6 +98,7 @@ _HOMES = {
     "build_graph": "longtable.graph.build",
     "delete_thread": "longtable.graph.threads",
     "import_thread": "longtable.graph.threads",
+    "list_projects": "longtable.graph.threads",
     "list_threads": "longtable.graph.threads",
     "metadata_of": "longtable.memory.answers",
     "move_thread": "longtable.graph.threads",

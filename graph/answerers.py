@@ -10,7 +10,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
 from longtable.base.errors import ConfigError
-from longtable.nodes.model.caller import Answerer
+from longtable.nodes.model.caller import Answerer, asked_once
 from longtable.nodes.model.marker_filter import MarkerFilter
 from longtable.nodes.model.provider_errors import with_usage
 from longtable.nodes.model.thinking import with_reasoning_kept
@@ -126,7 +126,9 @@ def answerer_lines(
     """
 
     def answerer(model: BaseChatModel, persona: str) -> Answerer:
-        tools, run = offer.of(persona), prepared(model)
+        once, retries = asked_once(model)
+        tools = offer.of(persona)
+        run = prepared(once)
         bound = with_tools(run, tools)[0]
         pins = offer.pinning and (not team or team.personas[persona].tools is None)
         return Answerer(
@@ -134,6 +136,7 @@ def answerer_lines(
             MarkerFilter(inner=bound) if offer.marker else bound,
             run,
             with_tools(run, [*tools, *offer.pinning])[0] if pins else None,
+            retries,
         )
 
     return {

@@ -3,12 +3,14 @@
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.graph import END, START, StateGraph
@@ -33,16 +35,19 @@ from longtable.memory.archive import ids_in_archive
 from longtable.memory.compaction.compaction import Strategy
 from longtable.memory.policy import WINDOW, CompactionPolicy
 from longtable.memory.rolling import Rolling
+from longtable.memory.summary import language_of
 from longtable.memory.topic_strategy import Topics
 from longtable.nodes.approve import Approve, Gate
 from longtable.nodes.compact import Compact, Compactor, Writer
 from longtable.nodes.estimate import CallPlans, Estimate
-from longtable.nodes.ingest import Ingest
+from longtable.nodes.ingest import SENT, STATELESS, Ingest
 from longtable.nodes.model.context_providers import ContextProvider, ContextProviders
 from longtable.nodes.prepare import Prepare
 from longtable.nodes.records.archive_store import StoreArchive
 from longtable.nodes.records.audit import Audit
 from longtable.nodes.records.recall import Indexes
+from longtable.nodes.records.reducers import read_messages
+from longtable.nodes.records.spending import ENDINGS, keep_spending
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.respond import Respond
 from longtable.nodes.route import (
@@ -80,6 +85,8 @@ if TYPE_CHECKING:
 Node = Callable[..., Any]
 ConversationGraph = StateGraph[State, Context, Input, State]
 Supersteps = Sequence[Sequence[StateUpdate]]
+OF_LANGGRAPH = {"thread_id", "checkpoint_id", "checkpoint_ns", "run_id", "assistant_id", "graph_id"}
+"""Names that clients of servers send beside settings."""
 OPTIONAL_KINDS: Mapping[str, type] = {
     "database": Database,
     "policy": CompactionPolicy,
@@ -299,6 +306,21 @@ class _Editable(CompiledStateGraph[State, Context, Input, State]):
     overwrites nothing.
     """
 
+    def get_context_jsonschema(self) -> dict[str, Any] | None:
+        """Return the schema of `Context`. Agent Server drops what is not among its properties
+        before a run; here it drops nothing, so that a misspelt field is refused.
+        """
+        schema = super().get_context_jsonschema() or {}
+        return {**schema, "properties": _AllProperties(schema.get("properties", {}))}
+
+    def stream(self, *args: Any, **kwargs: Any) -> Any:
+        sent, named = _run_arguments(args, kwargs, stateless=self.checkpointer is None)
+        return super().stream(sent, **named)
+
+    def astream(self, *args: Any, **kwargs: Any) -> Any:
+        sent, named = _run_arguments(args, kwargs, stateless=self.checkpointer is None)
+        return super().astream(sent, **named)
+
     def bulk_update_state(self, config: RunnableConfig, supersteps: Supersteps) -> RunnableConfig:
         edits = any(writes_messages(update) for step in supersteps for update in step)
         return super().bulk_update_state(
@@ -335,6 +357,55 @@ class _Editable(CompiledStateGraph[State, Context, Input, State]):
             ]
             for step in supersteps
         ]
+
+
+class _AllProperties(dict[str, Any]):
+    """The properties of a schema; all names count as such but those of LangGraph itself."""
+
+    def __contains__(self, name: object) -> bool:
+        ours = super().__contains__(name)
+        return ours or not (name in OF_LANGGRAPH or str(name).startswith("__"))
+
+
+def _run_arguments(
+    args: Sequence[Any], kwargs: Mapping[str, Any], *, stateless: bool
+) -> tuple[Any, dict[str, Any]]:
+    """Return the arguments of a run: its context as `Context`, which servers send as a dict, and in
+    its config its newest message.
+
+    What is wrong with the context is told in the language of the newest message.
+    """
+    named = {**dict(zip(("input", "config"), args, strict=False)), **kwargs}
+    context = named.get("context")
+    if isinstance(context, Mapping):
+        try:
+            named["context"] = Context(**context)
+        except ConfigError as error:
+            error.language = _language_of(named.get("input"), context.get("language"))
+            raise
+    marks: dict[str, Any] = {STATELESS: True} if stateless else {}
+    newest = next(iter(_sent(named.get("input"))[::-1]), None)
+    if newest is not None and newest.type == "human" and newest.id:
+        marks[SENT] = newest
+    if marks:
+        config = named.get("config") or {}
+        named["config"] = {**config, "configurable": {**config.get("configurable", {}), **marks}}
+    return named.pop("input", None), named
+
+
+def _sent(sent: object) -> Sequence[BaseMessage]:
+    """Return the messages of a run's input, none if they cannot be read: `ingest` says why."""
+    messages = sent.get("messages") if isinstance(sent, Mapping) else None
+    with suppress(Exception):
+        return read_messages(messages or [])
+    return ()
+
+
+def _language_of(sent: object, chosen: object) -> str:
+    """Return the language of what a run was sent, English if it holds no messages."""
+    if chosen in ("en", "zh"):
+        return str(chosen)
+    return language_of(_sent(sent))
 
 
 @dataclass(frozen=True)
@@ -403,6 +474,8 @@ class Step(Runnable[State, Update]):
                     else self.node(state, runtime=runtime)
                 ),
             )
+            if self.name in ENDINGS:
+                keep_spending(applied(state, update), runtime)
             counted = partial(self.counting.done, state, update, runtime) if self.counting else None
             return (
                 update if counted is None else await how.call(counted) if self.waits else counted()

@@ -359,8 +359,8 @@ class Conversation:
     @overload
     def compact(self, *, preview: Literal[True]) -> CompactionPreview | None: ...
     def compact(self, *, preview: bool = False) -> CompactionEvent | CompactionPreview | None:
-        """Compact now, also under the threshold; None when there is nothing to compact. `preview`:
-        only say what it would do and cost.
+        """Compact now, also under the threshold. `preview`: only say what it would do and cost;
+        None if there is nothing to compact.
 
         Return the event `context_compressed`, which says who wrote the memory and what that cost,
         or `context_compaction_skipped`, which says why nothing came of it. Raises

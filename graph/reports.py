@@ -14,7 +14,7 @@ from langgraph.store.base import Item, SearchOp
 
 from longtable.base.concurrency import a_from
 from longtable.base.errors import ConfigError
-from longtable.base.stored import USAGE, thread_namespace
+from longtable.base.stored import SPENT, USAGE, thread_namespace
 from longtable.graph.loading import Report, log_damaged, readable, skip_unreadable
 from longtable.graph.persistence import Persistence, storage_errors
 from longtable.graph.thread_state import StoredThreads, threads_in
@@ -22,6 +22,7 @@ from longtable.graph.threads import MOST_THREADS, list_threads
 from longtable.graph.transcripts import find_thread, load_thread, spent_in, usage_key
 from longtable.memory.spent import UNKNOWN, By, Price, Spent, added, price_rows
 from longtable.nodes.records.audit import AuditEntry
+from longtable.nodes.records.spending import rows_of
 from longtable.nodes.records.thread_index import may_see
 
 MOST_ENTRIES = 1_000_000
@@ -122,13 +123,20 @@ def usage_of_threads(
         for item in items or []
         if all_owners or may_see(item.value.get("owner"), owner)
     }
+    (kept,) = threads.batch([SearchOp(SPENT, limit=MOST_ENTRIES)])
     spent: list[Spent] = []
+    there: set[str] = set()
     for info in list_threads(threads, limit=MOST_THREADS, owner=owner, all_owners=all_owners):
         with skip_unreadable(on_damaged):
             whole, _ = load_thread(threads, info.thread_id, info.owner, all_owners=all_owners)
+            there.add(info.thread_id)
             if rows := spent_in(whole):  # one whose deletion was cut short counts once
                 spent += rows
                 deleted.pop(usage_key(whole), None)
+    for item in kept or []:
+        visible = all_owners or may_see(item.value.get("owner"), owner)
+        if visible and item.value["thread"] not in there:
+            spent += rows_of(item.value)
     spent = within(
         [*spent, *(Spent(**row) for item in deleted.values() for row in item["rows"])], first, last
     )
@@ -148,10 +156,14 @@ def within(rows: list[Spent], first: str, last: str) -> list[Spent]:
         except ValueError:
             raise ConfigError(
                 "give a day, month or hour as 2026-11-23, 2026-11 or 2026-11-23T09, found"
-                f" {text[:40]!r}"
+                f" {text[:40]!r}",
+                name="from= / to=",
+                wanted="2026-11-23 | 2026-11 | 2026-11-23T09",
             ) from None
     if first[: len(last)] > last[: len(first)]:
-        raise ConfigError(f"a period ends after it begins, found {first} to {last}")
+        raise ConfigError(
+            f"a period ends after it begins, found {first} to {last}", says="period_order"
+        )
     known = [row for row in rows if row.hour != UNKNOWN or not first + last]
     return [
         row for row in known if row.hour[: len(first)] >= first and row.hour[: len(last)] <= last

@@ -526,16 +526,8 @@ def compactions_in(events: Sequence[Event]) -> list[CompactionEvent]:
 
 
 def compaction_of(events: Sequence[Event]) -> CompactionEvent | None:
-    """Return what became of a compaction that a person asked for, None where there was nothing to
-    compact.
-    """
-    event = next(iter(compactions_in(events)), None)
-    nothing = (
-        event is not None
-        and event["type"] == "context_compaction_skipped"
-        and event["reasons"][0]["code"] == "nothing_to_fold"
-    )
-    return None if nothing else event
+    """Return what became of a compaction that a person asked for, None if the thread is empty."""
+    return next(iter(compactions_in(events)), None)
 
 
 def _is_restart(event: Event) -> bool:

@@ -41,7 +41,9 @@ from longtable.graph.transcripts import (
 )
 from longtable.memory.archive import DAMAGED, key_of
 from longtable.memory.search import Index, Original, text_of, tokens_of
+from longtable.memory.spent import FINEST, Spent, added
 from longtable.memory.stamps import marks_of
+from longtable.nodes.records.spending import rows_of
 from longtable.nodes.records.thread_index import may_see, owner_of, title_of
 from longtable.nodes.turns.rate_limit import turns_key
 
@@ -142,6 +144,39 @@ def list_threads(
 
 
 alist_threads = a_from(list_threads)
+
+
+@dataclass(frozen=True)
+class ProjectInfo:
+    """One project: "" for threads without one. `updated`: when one of its threads was last used."""
+
+    project: str
+    threads: int
+    updated: str
+
+
+def list_projects(
+    persistence: Persistence | StoredThreads,
+    *,
+    owner: str | None = None,
+    all_owners: bool = False,
+) -> list[ProjectInfo]:
+    """Return the projects of the threads that an owner may see, by name."""
+    infos = list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
+    return projects_of(infos)
+
+
+def projects_of(infos: Iterable[ThreadInfo]) -> list[ProjectInfo]:
+    """Return the projects of these threads, by name."""
+    by_name: dict[str, list[str]] = {}
+    for info in infos:
+        by_name.setdefault(info.project, []).append(info.updated)
+    return [
+        ProjectInfo(name, len(updated), max(updated)) for name, updated in sorted(by_name.items())
+    ]
+
+
+alist_projects = a_from(list_projects)
 
 
 def info_of(thread_id: str, entry: Mapping[str, Any]) -> ThreadInfo:
@@ -275,13 +310,16 @@ def change(
     """
     new_title = title_of(title) if title is not None else None
     if new_title == "":
-        raise ConfigError("a title needs at least one character that is not white space")
+        raise ConfigError(
+            "a title needs at least one character that is not white space", says="title_blank"
+        )
     new_project = Context(project=project).project or "" if project is not None else None
     _, entry = find_thread(threads, thread_id, owner, all_owners=all_owners)
     if not entry:
         raise ConfigError(
             f"thread {thread_id!r} has no place in the index: it was run without a store, compile"
-            " the graph with one"
+            " the graph with one",
+            says="not_indexed",
         )
     fields = {
         name: value
@@ -310,17 +348,11 @@ def delete(
     _check_owner(threads, thread_id, owner, all_owners=all_owners)
     with suppress(DamagedThreadError):
         whole, _ = load_thread(threads, thread_id, None, all_owners=True)
-        if rows := [asdict(replace(row, thread="deleted")) for row in spent_in(whole)]:
-            threads.batch(
-                [
-                    PutOp(
-                        USAGE,
-                        usage_key(whole),
-                        {"owner": owner_of(whole.entry), "rows": rows},
-                        False,
-                    )
-                ]
-            )
+        rows = [replace(row, thread="deleted") for row in spent_in(whole)]
+        rows = rows or _kept_spending(threads, thread_id)
+        if rows:
+            value = {"owner": owner_of(whole.entry), "rows": list(map(asdict, rows))}
+            threads.batch([PutOp(USAGE, usage_key(whole), value, False)])
     names = [thread_id, *_embedded_ids(threads, thread_id)] if results is not None else []
     threads.forget(thread_id)
     if results is not None:
@@ -337,6 +369,15 @@ def delete(
             PutOp(THREADS, thread_id, None),
         ]
     )
+
+
+def _kept_spending(threads: StoredThreads, thread_id: str) -> list[Spent]:
+    """Return what the turns of a thread took that a server deleted."""
+    (items,) = threads.batch([SearchOp(thread_namespace("spent", thread_id), limit=MOST_THREADS)])
+    rows: list[Spent] = []
+    for item in items or []:
+        rows += rows_of(item.value)
+    return added(rows, (*FINEST, "project"))
 
 
 def _check_owner(

@@ -186,9 +186,9 @@ def usage_key(whole: ThreadRecord) -> str:
     """Return the key of its usage once it is deleted: it does not tell the id, which another thread
     may get.
     """
-    return hashlib.sha256(
-        f"{whole.thread_id}\n{whole.messages[0].id}".encode("utf-8", "replace")
-    ).hexdigest()[:32]
+    first = whole.messages[0].id if whole.messages else whole.entry.get("created")
+    text = f"{whole.thread_id}\n{first}"
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def save_thread(threads: StoredThreads, whole: ThreadRecord) -> None:

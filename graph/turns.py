@@ -23,7 +23,7 @@ from langgraph.store.base import BaseStore
 from langgraph.types import Command, StateSnapshot
 
 from longtable.base.concurrency import complete
-from longtable.base.errors import ConfigError, NotPrivateError, ThreadBusyError
+from longtable.base.errors import ConfigError, NotPrivateError, ThreadBusyError, UsedIdError
 from longtable.base.events import (
     AnswerEvent,
     AnswerStatus,
@@ -187,10 +187,7 @@ def _continuation(
             str(message.id), thread_of(values_of(state)), runner.graph.store, runner.thread_id
         )
         if known is not None and known.content != message.content:
-            raise ConfigError(
-                f"the id {message.id!r} belongs to another message of this thread: give this"
-                " message an id of its own"
-            )
+            raise UsedIdError(message_id=str(message.id))
         if earlier is not None and not (
             is_pending(state) and turn_number(earlier) == turn_of(values_of(state)).get("number")
         ):

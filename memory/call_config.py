@@ -366,7 +366,8 @@ def model_limit(
     raise ConfigError(
         f"the input limit of model {name or 'without a name'!r} is not known: set"
         " Context.model_limit (on the command line --model-limit N) to the number of tokens its"
-        " provider documents"
+        " provider documents",
+        says="limit_unknown",
     )
 
 

@@ -145,7 +145,11 @@ def single_history() -> CompactionPolicy:
     message with its source range.
     """
     return CompactionPolicy(
-        trigger_tokens=12_000, min_messages=0, keep_rounds=1, keep_messages=30, memory_role="user"
+        trigger_tokens=12_000,
+        min_messages=0,
+        keep_rounds=1,
+        keep_messages=30,
+        memory_role="assistant",
     )
 
 

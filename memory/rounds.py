@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessag
 
 from longtable.memory.stamps import COLLEAGUE, STEERED, kind_of, mark_of, marks_of, turn_number
 
+UNANSWERED = "This turn was interrupted before an answer."
 INTERRUPTED = "This call was interrupted, no result."
 MALFORMED = "malformed_arguments"
 
@@ -81,6 +82,22 @@ def pair_calls(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
             answer = answers.get((i, slot))
             paired.append(answer or _interrupted(message, call, slot))
     return paired
+
+
+def without_dangling(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return messages so that each question that a later turn follows at once has an answer.
+
+    A cancelled turn leaves its question without one, and some providers refuse two messages of the
+    user in a row.
+    """
+    answered: list[BaseMessage] = []
+    for message, following in zip(messages, [*messages[1:], None], strict=True):
+        answered.append(message)
+        if following is not None and message.type == following.type == "human":
+            turn = turn_number(message)
+            if turn and turn != turn_number(following):
+                answered.append(AIMessage(UNANSWERED, id=f"{message.id}/unanswered"))
+    return answered
 
 
 def all_calls(message: AIMessage) -> list[ToolCall]:

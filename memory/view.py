@@ -20,7 +20,14 @@ from longtable.memory.call_config import (
 )
 from longtable.memory.compaction.result_heads import shrunk
 from longtable.memory.policy import WINDOW
-from longtable.memory.rounds import is_users, pair_calls, split_groups, split_rounds, without_stale
+from longtable.memory.rounds import (
+    is_users,
+    pair_calls,
+    split_groups,
+    split_rounds,
+    without_dangling,
+    without_stale,
+)
 from longtable.memory.stamps import SUMMARY, marked
 from longtable.memory.thread import Thread
 from longtable.memory.tokens import MOST_CHARS, PRIMING, TokenCounter
@@ -71,6 +78,7 @@ class CallPlan:
         """Return the messages that are not compacted, each call with its answer."""
         policy = self.call_config.policy
         recent = without_stale(self.thread.messages[self.thread.live[1] :], self.thread.shown)
+        recent = without_dangling(recent)
         if self.call_config.voice is not None:
             recent = as_heard(recent, self.call_config.voice)
         recent = shrunk(recent, self.shrunk_numbers)

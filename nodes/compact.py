@@ -48,6 +48,7 @@ from longtable.memory.compaction.compaction import (
 )
 from longtable.memory.compaction.compaction_plan import CompactionPlan, When, plan_compaction
 from longtable.memory.compaction.due import DueCompaction, due_compaction
+from longtable.memory.policy import WINDOW
 from longtable.memory.rolling import PIN_ROOM
 from longtable.memory.spent import SummaryCall, call_usage
 from longtable.memory.summary import Numbered
@@ -58,7 +59,16 @@ from longtable.nodes.model.caller import LOCKED_OUT, bounded, summary_settings
 from longtable.nodes.model.provider_errors import provider_error
 from longtable.nodes.records.archive_store import Files, StoreArchive, archived
 from longtable.nodes.records.thread_index import thread_id_of
-from longtable.nodes.state import UNDER_WAY, State, Turn, Update, failed_at, pins_changed, turn_of
+from longtable.nodes.state import (
+    UNDER_WAY,
+    State,
+    Turn,
+    Update,
+    failed_at,
+    pins_changed,
+    thread_of,
+    turn_of,
+)
 from longtable.nodes.turns.tracing import log_cause, span, usage_fields
 
 NO_THREAD = "-"
@@ -73,7 +83,18 @@ reach it, and two tags say so to LangGraph and to agent-chat-ui.
 """
 OTHER_ANSWERS = 4_096
 """Least that may be answered to a strategy other than "rolling", in tokens."""
-NOTHING = Reason(code="nothing_to_fold", message="there is nothing to compact")
+NOTHING = Reason(
+    code="nothing_to_fold",
+    message="the newest round stays word for word, and there is no other yet",
+)
+ALL_COMPACTED = Reason(
+    code="all_compacted",
+    message="all but the newest rounds is compacted already; those stay word for word",
+)
+WINDOW_ONLY = Reason(
+    code="window_only", message="the policy is a sliding window, which compacts nothing"
+)
+NOTHING_LEFT = (NOTHING["code"], ALL_COMPACTED["code"], WINDOW_ONLY["code"])
 RECENT = 256
 """Records a process keeps, so that a compaction is made once also where there is no store."""
 
@@ -327,7 +348,7 @@ def compaction_update(
 ) -> Update:
     """Tell what became of a compaction and return the update it makes."""
     turn = turn_of(state)
-    outcome = outcome or Outcome(None, [NOTHING])
+    outcome = outcome or Outcome(None, [_nothing_left(state)])
     made = [record for record in (outcome.results, outcome.record) if record]
     for record in made:
         own = outcome if record is outcome.record else Outcome(record, [])
@@ -396,9 +417,17 @@ def _waits(state: State, outcome: Outcome) -> Turn:
     whole = state.get("usage", {}).get("total", 0) if of_voice else 0
     tokens = max(outcome.tokens, whole)
     waits: Turn = {"skipped": tokens}
-    if not any(reason["code"] in (TOO_LITTLE, NOTHING["code"]) for reason in outcome.reasons):
+    if not any(reason["code"] in (TOO_LITTLE, *NOTHING_LEFT) for reason in outcome.reasons):
         waits = {"breaker": tokens or turn.get("breaker")}
     return waits
+
+
+def _nothing_left(state: State) -> Reason:
+    """Return why there is nothing to compact."""
+    policy = (state.get("brief") or {}).get("policy") or {}
+    if policy.get("strategy") == WINDOW:
+        return WINDOW_ONLY
+    return ALL_COMPACTED if thread_of(state).newest else NOTHING
 
 
 def _why_by_code(has_model: bool, reasons: Sequence[Reason]) -> str:

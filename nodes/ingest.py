@@ -3,11 +3,12 @@
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeVar, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, ToolMessage
+from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
@@ -17,6 +18,7 @@ from longtable.base.errors import (
     LongtableError,
     NotPrivateError,
     ThreadNotFoundError,
+    UsedIdError,
 )
 from longtable.base.events import SchemaChanged
 from longtable.base.stored import thread_namespace
@@ -68,6 +70,10 @@ from longtable.nodes.turns.rate_limit import RateLimit
 
 MOST_OF_A_TURN = 200
 """Retired messages that are read for the answer to one that is sent again."""
+SENT = "__longtable_sent"
+"""Key of a run's config: its newest message. The reducer has dropped one whose id is known."""
+STATELESS = "__longtable_stateless"
+"""Key of a run's config: no checkpointer keeps the thread."""
 MADE_UP = "do-not-render-"
 """How agent-chat-ui begins the id of a message that it made up."""
 
@@ -93,6 +99,7 @@ class Ingest:
         try:
             brief, change = self.brief(arrival.context, state)
             arrival.check_access()
+            new = arrival.new()
         except (InputError, ThreadNotFoundError) as error:
             return _refused(sent, before, error)
         update = _configured(state, brief)
@@ -103,7 +110,6 @@ class Ingest:
             if change and newest.type == "human":
                 update["messages"] = [_with_schema_change(newest, change, runtime)]
             return {**update, **retry_update(state)}
-        new = arrival.new()
         if not new and arrival.is_answered:
             # A client that lost its connection sent again what the transcript has.
             return {
@@ -150,6 +156,8 @@ class _Arrival:
     thread_id: str
     embedded: bool
     store: BaseStore | None
+    kept: bool
+    """Whether a checkpointer keeps the thread; a stateless run of a server has none."""
 
     @property
     def owner(self) -> str | None:
@@ -159,14 +167,17 @@ class _Arrival:
     @property
     def index(self) -> BaseStore | None:
         """Return the store that has the thread in its index, None where none has."""
-        return self.store if self.thread_id and not self.embedded else None
+        return self.store if self.thread_id and self.kept and not self.embedded else None
 
     @property
     def is_answered(self) -> bool:
         """Return whether the newest turn is closed, and no answer came that a client made up."""
         if self.embedded or not self.before.get("number") or any(map(is_made_up, self.sent)):
             return False
-        return self.before.get("status") not in (*UNDER_WAY, "refused", FAILED)
+        status = self.before.get("status")
+        if status == "refused":  # what came is known, so its turn is over
+            return SENT in _configurable()
+        return status not in (*UNDER_WAY, FAILED)
 
     def check_access(self) -> None:
         """Raise `ThreadNotFoundError` for another owner's or project's thread, `NotPrivateError`
@@ -185,14 +196,23 @@ class _Arrival:
 
     def new(self) -> list[BaseMessage]:
         """Return what came without marks, without answers that a client made up, and without what
-        has retired.
+        has retired. Raises `UsedIdError`.
         """
+        if not self.embedded:
+            _refuse_other_text(self)
         messages = [
             _taken_in(message, embedded=self.embedded)
             for message in self.sent
             if not is_made_up(message)
         ]
-        return _not_retired(messages, self.thread, self.store, self.thread_id)
+        new = _not_retired(messages, self.thread, self.store, self.thread_id)
+        newest = messages[-1] if messages else None
+        if newest is not None and newest.type == "human" and newest not in new:
+            retired = replace(self.thread, messages=[])
+            known, _ = answer_to(str(newest.id), retired, self.store, self.thread_id)
+            if known is not None and known.text != storable(newest.text):
+                raise UsedIdError(message_id=str(newest.id))
+        return new
 
     def next_turn(self, brief: StoredConfig) -> Turn:
         """Return the record of the turn that begins."""
@@ -251,7 +271,34 @@ def _arrival(state: State, runtime: Runtime[Context]) -> _Arrival:
         (info.thread_id if info else None) or "",
         embedded,
         runtime.store,
+        _is_kept(runtime),
     )
+
+
+def _is_kept(runtime: Runtime[Context]) -> bool:
+    """Return whether the thread of a run is there after it; only a server runs without one."""
+    return runtime.server_info is None or not _configurable().get(STATELESS)
+
+
+def _refuse_other_text(arrival: _Arrival) -> None:
+    """Raise `UsedIdError` if the run's newest message has the id of an accepted one and another
+    text. With the stamp of that message it is an edit, which the reducer has taken in.
+    """
+    sent = _configurable().get(SENT)
+    if sent is None:
+        return
+    for message in arrival.thread.messages:
+        same = message.id == sent.id and turn_number(message)
+        if same and storable(sent.text) != message.text:
+            raise UsedIdError(message_id=sent.id)
+
+
+def _configurable() -> Mapping[str, Any]:
+    """Return what the run's config holds, nothing outside a run."""
+    try:
+        return get_config().get("configurable", {})
+    except RuntimeError:
+        return {}
 
 
 def _configured(state: State, brief: StoredConfig) -> Update:
@@ -355,7 +402,9 @@ def answer_to(
 def _refused(new: Sequence[BaseMessage], before: Turn, error: LongtableError) -> Update:
     """Take the input out again and keep why, for `settle` to raise."""
     numbers = {key: value for key, value in vars(error).items() if not key.startswith("_")}
-    refusal = InputRefusal(code=error.code, numbers=numbers, language=language_of(new))
+    newest = _configurable().get(SENT)
+    language = language_of(new or [newest] if newest else new)
+    refusal = InputRefusal(code=error.code, numbers=numbers, language=language)
     turn: Turn = {
         **before,
         "number": before.get("number", 0),

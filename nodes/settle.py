@@ -28,6 +28,7 @@ from longtable.base.errors import (
     ThreadNotFoundError,
     TooManyMessagesError,
     UnknownModelError,
+    UsedIdError,
     WrongRoleError,
 )
 from longtable.base.events import TurnStatus, UnsupportedNumbers
@@ -74,6 +75,7 @@ _REFUSALS: dict[str, Callable[..., LongtableError]] = {
     ThreadNotFoundError.code: ThreadNotFoundError,
     NotPrivateError.code: NotPrivateError,
     UnknownModelError.code: UnknownModelError,
+    UsedIdError.code: UsedIdError,
 }
 
 NOTICES: dict[str, dict[str, str]] = {

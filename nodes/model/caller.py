@@ -37,8 +37,10 @@ from longtable.nodes.turns.tracing import span, usage_fields
 
 FIRST_WAIT, MOST_WAIT = 0.5, 30.0
 """Seconds before the first further try, doubled each time; and the longest that a provider's
-retry-after is waited for.
+retry-after is waited for while another model could answer.
 """
+LAST_WAIT = 90.0
+"""Longest that the last model in line is waited for."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,36 @@ class Answerer:
     model: Runnable[Any, BaseMessage]
     base: BaseChatModel
     with_pins: Runnable[Any, BaseMessage] | None = None
+    retries: int = 0
+    """Further tries that its client would have made by itself, in silence."""
+
+
+def asked_once(model: BaseChatModel) -> tuple[BaseChatModel, int]:
+    """Return the model with a client that asks once, and how often that client would have asked
+    again: its waits are ours, so that they are told.
+
+    Of the clients of OpenAI and Anthropic; another model comes back as it is.
+    """
+    modules = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
+    client: Any = model
+    if "langchain_anthropic" in modules and client.max_retries:
+        once = model.model_copy(update={"max_retries": 0})
+        for cached in ("_client", "_async_client", "_client_params"):
+            vars(once).pop(cached, None)
+        return once, int(client.max_retries)
+    root = getattr(model, "root_client", None)
+    root_async = getattr(model, "root_async_client", None)
+    if "langchain_openai" not in modules or not root or not root_async or not root.max_retries:
+        return model, 0
+    one_try = root.with_options(max_retries=0)
+    one_try_async = root_async.with_options(max_retries=0)
+    clients = {
+        "root_client": one_try,
+        "root_async_client": one_try_async,
+        "client": one_try.chat.completions,
+        "async_client": one_try_async.chat.completions,
+    }
+    return model.model_copy(update={"max_retries": 0, **clients}), int(root.max_retries)
 
 
 def without_tools(model: Runnable[Any, BaseMessage], names: Set[str]) -> Runnable[Any, BaseMessage]:
@@ -157,7 +189,10 @@ class Caller:
         known = provider_error(error, answering=self.answering)
         if known is None or isinstance(known, ModelContextOverflowError) or self.answering:
             raise error
-        wait = _pause(known, self._tries) if self._tries < self.context.max_retries else None
+        is_last = self.answered + 1 >= len(self.line)
+        tries = self.context.max_retries + self.line[self.answered].retries
+        longest = LAST_WAIT if is_last else MOST_WAIT
+        wait = _pause(known, self._tries, longest) if self._tries < tries else None
         if wait is not None:
             self._tries += 1
             self.emit(
@@ -170,7 +205,7 @@ class Caller:
                 )
             )
             return wait
-        if self.answered + 1 >= len(self.line):
+        if is_last:
             raise error
         following = self.line[self.answered + 1].name
         self.emit(
@@ -190,14 +225,14 @@ def _messages_for(answerer: Answerer, messages: Sequence[BaseMessage]) -> list[B
     return list(messages) if wants else [without_reasoning(message) for message in messages]
 
 
-def _pause(error: ProviderError, tries: int) -> float | None:
+def _pause(error: ProviderError, tries: int, longest: float) -> float | None:
     """Return the seconds to wait before asking again, None where that cannot help, or takes too
     long.
     """
     if not isinstance(error, ProviderRateLimitedError | ProviderUnavailableError):
         return None
     if error.retry_after is not None:
-        return error.retry_after if error.retry_after <= MOST_WAIT else None
+        return error.retry_after if error.retry_after <= longest else None
     return min(MOST_WAIT, float(FIRST_WAIT * 2**tries))
 
 
@@ -236,7 +271,9 @@ def call_settings(context: Context, model: BaseChatModel) -> Settings:
         return {**settings, **_for_anthropic(context)}
     raise ConfigError(
         f"Context.{names[0]} cannot be set for a run of {type(model).__name__}: set it where the"
-        " model is made, or leave it at None"
+        " model is made, or leave it at None",
+        name=names[0],
+        says="model_setting",
     )
 
 
@@ -263,7 +300,9 @@ def _thinking_body(thinking: bool | int, model: BaseChatModel) -> Settings:
     if budget and (by_type or _OPENAI_NAMES.match(name)):
         raise ConfigError(
             f"Context.thinking: {name} takes no number of tokens, set True, False or"
-            " Context.reasoning_effort"
+            " Context.reasoning_effort",
+            name="thinking",
+            says="model_setting",
         )
     if _OPENAI_NAMES.match(name):
         return {}
@@ -280,7 +319,9 @@ def _for_anthropic(context: Context) -> Settings:
     if context.reasoning_effort is not None:
         raise ConfigError(
             "Context.reasoning_effort: Anthropic's models take a number of tokens, set"
-            " Context.thinking"
+            " Context.thinking",
+            name="reasoning_effort",
+            says="model_setting",
         )
     if context.thinking is None:
         return {}

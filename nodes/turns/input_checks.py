@@ -70,7 +70,9 @@ class Question:
                 shown_value = shown(value) if isinstance(value, str) else type(value).__name__
                 raise ConfigError(
                     f"the {what} of a message is a text of 1 to {LONGEST_ID} printable characters,"
-                    f" found {shown_value}"
+                    f" found {shown_value}",
+                    name=what,
+                    wanted=f"1 … {LONGEST_ID}",
                 )
         if isinstance(self.images, str | bytes) or not all(
             isinstance(each, str | bytes) for each in self.images

@@ -185,7 +185,7 @@ def test_every_command_of_a_chat_answers(home: Home, server: ModelServer) -> Non
         "no_history",
         "no_usage",
         "no_table",
-        "nothing_to_compact",
+        "nothing_to_fold",
     ]
     shown = {event["command"]: event["text"] for event in events if event["type"] == "command"}
     assert set(shown) == {"help", "history", "view", "usage", "threads", "tables"}
@@ -877,3 +877,54 @@ def test_what_a_chat_is_asked_in_vain_names_what_the_chat_has(home: Home) -> Non
     assert "/result needs a handle: r1" in said
     empty = home.run("chat", stdin=b"/result\n")
     assert "This thread has no results yet." in empty.stderr
+
+
+def test_ask_answers_the_new_question_after_a_turn_that_failed(
+    home: Home, server: ModelServer
+) -> None:
+    options = ("--thread", "failed", *using(server))
+    server.script(unauthorized())
+    assert home.run("ask", "first", *options).returncode == 1
+    server.script(unauthorized(), say("Second."))
+    answered = home.run("ask", "second", *options)
+    assert (answered.returncode, "Second." in answered.stdout) == (0, True), answered.stderr
+
+
+def test_a_wait_for_a_busy_provider_is_told_in_a_line(home: Home, server: ModelServer) -> None:
+    server.script(rate_limited(2), say("There."))
+    asked = home.run("ask", "Hi", *using(server))
+    assert asked.returncode == 0
+    assert "2 s" in asked.stdout.partition("There.")[0]
+
+
+def test_another_model_answers_from_the_next_turn_on(home: Home, server: ModelServer) -> None:
+    (home.folder / "models.toml").write_text(
+        f'[model]\nname = "gpt-4o"\nchoices = ["gpt-4o-mini"]\nbase_url = "{server.base_url}"\n'
+    )
+    server.always(say("fine"))
+    options = ["--config", str(home.folder / "models.toml")]
+    talk = b"one\n/model\n/model gpt-4o-mini\ntwo\n/model nonesuch\n"
+    events = home.events("chat", *options, stdin=talk)
+    notes = [event["text"] for event in events if event.get("note") == "model_now"]
+    assert [("gpt-4o, gpt-4o-mini" in note) for note in notes] == [True, True]
+    assert [request.body["model"] for request in server.requests] == ["gpt-4o", "gpt-4o-mini"]
+    [wrong] = [event["message"] for event in events if event["type"] == "error"]
+    assert wrong == "There is no model nonesuch here: choose one of gpt-4o, gpt-4o-mini."
+
+
+def test_usage_of_a_range_of_dates_and_the_projects_of_a_store(
+    home: Home, server: ModelServer
+) -> None:
+    server.always(say("fine"))
+    for project in ("north", "north", "south"):
+        home.run("ask", "Hi", *using(server), LONGTABLE_PROJECT=project)
+    projects = home.events("threads", "projects")
+    assert [(each["project"], each["threads"]) for each in projects] == [("north", 2), ("south", 1)]
+    assert "south" in home.run("threads", "projects").stdout
+    calls = [
+        sum(row["calls"] for row in home.events("usage", *period))
+        for period in (["--from", "2020-01"], ["--to", "2020-01-01"], [])
+    ]
+    assert calls == [3, 0, 3]
+    wrong = home.run("usage", "--from", "2026-02-30")
+    assert (wrong.returncode, "2026-11-23" in wrong.stderr) == (1, True)

@@ -1,11 +1,12 @@
 """Which model a name opens, and what is said when it cannot be."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from langchain_openai import ChatOpenAI
 
-from longtable.app.session import model_label, open_model
+from longtable.app.session import graph_arguments, model_label, open_model
 from longtable.app.settings import load_settings
 from longtable.base.errors import ConfigError
 from tests.support.model_server import ModelServer, open_model_server, say
@@ -91,3 +92,65 @@ def test_label_names_no_password() -> None:
         == "m at localhost (summaries: small at localhost)"
     )
     assert model_label(load_settings(environment={})) == "built-in analyst"
+
+
+NAMED = """
+[model]
+name = "near"
+choices = ["far"]
+[models.near]
+model = "llama"
+base_url = "{near}"
+api_key_env = "NEAR_KEY"
+[models.far]
+base_url = "{far}"
+api_key_env = "FAR_KEY"
+[models.local]
+base_url = "{near}"
+[summarizer]
+name = "local"
+"""
+
+
+def test_models_at_different_urls_stand_side_by_side_each_with_its_own_key(
+    server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEAR_KEY", "near-secret")
+    monkeypatch.setenv("FAR_KEY", "far-secret")
+    monkeypatch.setenv("OPENAI_API_KEY", "of-another-server")
+    with open_model_server() as other:
+        file = tmp_path / "named.toml"
+        file.write_text(NAMED.format(near=server.base_url, far=other.base_url))
+        arguments = graph_arguments(load_settings({"config": str(file)}, environment={}))
+        server.always(say("near"))
+        other.always(say("far"))
+        assert arguments["model"].invoke("hi").text == "near"
+        assert arguments["models"]["far"].invoke("hi").text == "far"
+        assert arguments["summarizer"].invoke("hi").text == "near"
+        [near, local] = server.requests
+        [far] = other.requests
+    assert [each.body["model"] for each in (near, far, local)] == ["llama", "far", "local"]
+    assert [each.headers["authorization"] for each in (near, far, local)] == [
+        "Bearer near-secret",
+        "Bearer far-secret",
+        "Bearer no-key",
+    ]
+    chosen = load_settings({"config": str(file), "model": "far"}, environment={})
+    assert graph_arguments(chosen)["model"].model_name == "far"
+    monkeypatch.delenv("FAR_KEY")
+    with pytest.raises(ConfigError, match=r"models\.far: set the environment variable FAR_KEY"):
+        graph_arguments(chosen)
+
+
+def test_a_table_of_a_model_holds_no_key_and_no_other_name(tmp_path: Path) -> None:
+    file = tmp_path / "named.toml"
+    for line, told in (
+        ('api_key_env = "my secret"', "must be the name of a variable"),
+        ('api_key_env = "sk-secret"', "has no place in a file"),
+        ('api_key = "secret"', "has no place in a file"),
+        ('basurl = "http://x/v1"', "did you mean base_url"),
+    ):
+        file.write_text(f"[models.near]\n{line}\n")
+        with pytest.raises(ConfigError, match=told) as refused:
+            load_settings({"config": str(file)}, environment={})
+        assert "secret" not in str(refused.value)

@@ -470,3 +470,61 @@ def test_an_answer_links_its_chart_and_its_rows_for_browsers_and_no_model_is_sen
         shown = httpx.get(address, headers=ANN, timeout=60)
         assert shown.text.startswith("<svg" if drawn else "id,price")
         assert httpx.get(address, headers=BOB, timeout=60).status_code == 404
+
+
+def test_a_changed_text_under_the_id_of_another_message_is_refused_with_a_sentence(
+    server: str,
+) -> None:
+    def message(text: str) -> Any:
+        return {"messages": [{"role": "user", "content": text, "id": "mine"}]}
+
+    async def work(client: LangGraphClient) -> list[Any]:
+        thread_id = await new_thread(client)
+        context: Any = {"owner": "ann", "model_limit": 8_000}
+        ended: list[Any] = [
+            await client.runs.wait(
+                thread_id, "scripted", input=message(text), context=context, raise_error=False
+            )
+            for text in ("有多少订单", "有多少客户", "有多少订单")
+        ]
+        return [ended[1]["__error__"], len(ended[2]["messages"])]
+
+    error, length = with_client(server, work)
+    assert (error["error"], error["code"], length) == ("UsedIdError", "used_id", 2)
+    assert error["message"].startswith("这条消息此前以不同的内容发送过")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "told"),
+    [
+        ("PATCH", "threads/{}", {"title": " "}, "标题至少要有一个字符。"),
+        ("PATCH", "threads/{}", {"project": " a"}, "project 必须是 1 到 200 个可见字符"),
+        ("GET", "usage?from=2026-02-30", None, "from= / to= 必须是 2026-11-23"),
+        ("GET", "usage?from=2026-02&to=2026-01", None, "时间段的结束早于开始。"),
+    ],
+)
+def test_each_refusal_says_what_is_wrong_in_the_language_of_the_reader(
+    server: str, method: str, path: str, body: Any, told: str
+) -> None:
+    thread_id = talk(server, "hello")
+    answer = httpx.request(
+        method,
+        f"{server}/longtable/{path.format(thread_id)}",
+        headers={**ANN, "accept-language": "zh"},
+        json=body,
+        timeout=60,
+    )
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"].startswith(told)
+
+
+def test_compacting_is_previewed_and_says_why_nothing_is_left(server: str) -> None:
+    thread_id = talk(server, *(f"question {number} " + "word " * 40 for number in range(4)))
+    place = f"threads/{thread_id}/compact"
+    preview = get(server, place)["preview"]
+    assert (preview["first"], preview["messages"]) == (1, 6)
+    for codes in (None, ["all_compacted"]):
+        answer = httpx.post(f"{server}/longtable/{place}", headers=ANN, timeout=60).json()
+        assert bool(answer["compacted"]) == (codes is None)
+        assert codes is None or [each["code"] for each in answer["reasons"]] == codes
+    assert get(server, place)["preview"] is None

@@ -486,7 +486,9 @@ def test_of_all_keys_it_may_set_only_those_that_are_listed(home: Path) -> None:
         everything - counted - {"compaction.trigger_tokens", "compaction.trigger_messages"}
         == refused
     )
-    assert {note.partition(": ")[2].partition(" ")[0] for note in settings.notes} == refused
+    told = {note.partition(": ")[2].partition(" ")[0] for note in settings.notes}
+    assert {name for name in told if not name.startswith("models.")} == refused
+    assert "models.local.base_url" in told
 
 
 @pytest.mark.parametrize(
@@ -504,6 +506,26 @@ def test_a_limit_that_you_set_is_raised_by_no_file_that_is_only_found(
         lower = value <= 10 and table != "rate_limit"
         assert getattr(getattr(settings, table), key) == (value if lower else 10)
         assert len(settings.notes) == (not lower)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "default"),
+    [
+        ("query_seconds", 9_999, 30.0),
+        ("query_rows", 10_001, 10_000),
+        ("max_model_calls", 13, 12),
+        ("request_bytes", 262_145, 262_144),
+    ],
+)
+def test_a_file_that_is_only_found_raises_no_limit_above_its_default(
+    home: Path, key: str, value: int, default: float
+) -> None:
+    for wanted in (value, default):
+        write(home / "here/longtable.toml", f"[limits]\n{key} = {wanted}\n")
+        settings = load_settings(environment={})
+        assert getattr(settings.limits, key) == (None if wanted == value else default)
+        assert len(settings.notes) == (wanted == value)
+    assert load_settings({"config": str(home / "here/longtable.toml")}).limits is not None
 
 
 def test_a_setting_without_effect_is_read_with_a_note(home: Path) -> None:
@@ -577,10 +599,9 @@ def test_a_first_file_sets_nothing_and_each_of_its_lines_holds_when_the_mark_goe
         "compaction.trigger_tokens",
         "compaction.trigger_messages",
     }
-    assert (
-        settings.sources.keys() - {"prices.gpt-4o-mini*.input", "prices.gpt-4o-mini*.output"}
-        == written
-    )
+    by_name = {name for name in settings.sources if name.startswith(("models.", "prices."))}
+    assert len(by_name) == 6
+    assert settings.sources.keys() - by_name == written
     assert all(variable in FIRST_FILE for variable in VARIABLES)
     assert settings.compaction.policy() == CompactionPolicy()
     described = {each.name: each.metadata["description"] for each in fields(Context)}

@@ -430,7 +430,9 @@ def test_our_routes_compact_a_thread_and_tell_its_usage(server: str) -> None:
     folded = httpx.post(f"{place}/compact", timeout=60)
     assert folded.status_code == 200, folded.text
     assert folded.json()["compacted"]["messages"] >= 2
-    assert httpx.post(f"{place}/compact", timeout=60).json() == {"compacted": None}
+    again = httpx.post(f"{place}/compact", timeout=60).json()
+    assert again["compacted"] is None
+    assert [reason["code"] for reason in again["reasons"]] == ["all_compacted"]
     used = httpx.get(f"{place}/usage?by=day", timeout=60)
     assert [spent["calls"] for spent in used.json()["usage"]] == [3]
     assert httpx.get(f"{place}/topics", timeout=60).json() == {"topics": [], "next": None}
@@ -645,6 +647,10 @@ def test_neither_a_bug_nor_a_refused_input_nor_a_wrong_context_tells_a_client_wh
             ("fall 请你用中文告诉我出了什么问题", CONTEXT),
             ("这" * 9_000, CONTEXT),
             ("hello", {**CONTEXT, "approve_sql": HOSTILE}),
+            ("有多少订单", {**CONTEXT, "max_repairs": -1}),
+            ("有多少订单", {**CONTEXT, "privcy": "types", "aprove_sql": "always"}),
+            ("hello", {**CONTEXT, HOSTILE: "always"}),
+            ("hello", {**CONTEXT, "owner": " "}),
         ]
         contexts: list[tuple[str, Any]] = given
         return [
@@ -658,18 +664,21 @@ def test_neither_a_bug_nor_a_refused_input_nor_a_wrong_context_tells_a_client_wh
             for text, context in contexts
         ]
 
-    bug, refused, wrong = [answer["__error__"] for answer in with_client(server, work)]
+    bug, refused, *settings = [answer["__error__"] for answer in with_client(server, work)]
     assert bug == {"error": "ValueError", "code": "error", "message": "出错了。"}
     assert refused == {
         "error": "MessageTooLongError",
         "code": "message_too_long",
         "message": "消息有 9,000 个字符，上限是 8,000：请缩短。",
     }
-    assert wrong == {
-        "error": "ConfigError",
-        "code": "config",
-        "message": "A setting or an argument does not fit. 有一项设置或参数不合适。",
-    }
+    assert {each["code"] for each in settings} == {"config"}
+    assert [each["message"] for each in settings] == [
+        "approve_sql must be never | costly | always.",
+        "max_repairs 必须是 0 … 1,000。",
+        "没有这项设置：是否指 privacy？",
+        "One of the settings sent is unknown.",
+        "owner must be 1 to 200 printable characters without blanks at the ends.",
+    ]
     log = (folder / "log").read_text()
     assert "run failed: error" in log  # there, with its stack and its words, and without keys
     assert "in say" in log

@@ -328,3 +328,15 @@ def test_with_a_key_nothing_of_a_turn_stays_on_the_disk_in_plain_text(home: Home
         if b"customer 7" in path.read_bytes() or path.suffix == ".parquet"
     ] == []
     assert "in plain text" in home.run("result", "r1", "--thread", "s", **secret).stderr
+
+
+def test_the_ending_of_an_exported_file_decides_its_form(home: Home, tmp_path: Path) -> None:
+    home.run("ask", "How many orders are there?", "--thread", "e")
+    for ending, start in ((".jsonl", "{"), (".md", "# "), (".html", "<!"), (".txt", "{")):
+        file = tmp_path / f"thread{ending}"
+        done = home.run("threads", "export", "e", "-o", str(file))
+        assert (done.returncode, file.read_text().startswith(start)) == (0, True), file.read_text()
+    file = tmp_path / "other.md"
+    refused = home.run("threads", "export", "e", "-o", str(file), "--format", "html")
+    assert (refused.returncode, file.exists()) == (1, False)
+    assert "--format html does not fit" in refused.stderr

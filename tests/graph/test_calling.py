@@ -234,6 +234,21 @@ def test_a_busy_provider_is_asked_again_after_the_time_it_names(server: ModelSer
     assert len(server.requests) == 3
 
 
+@pytest.mark.parametrize("client_retries", [1, None])
+def test_the_clients_own_waits_are_told_before_they_begin(
+    server: ModelServer, client_retries: int | None
+) -> None:
+    server.script(rate_limited(2), say("There."))
+    model = server.chat_model(max_retries=client_retries)
+    told: list[float] = []
+    for event in talk(model, CONTEXT).stream("Hi"):
+        if event["type"] == "model_retry":
+            told.append(time.monotonic())
+            assert (event["wait_s"], len(server.requests)) == (2, 1)
+    assert time.monotonic() - told[0] >= 2
+    assert model.root_client.max_retries == (1 if client_retries else 2)
+
+
 @pytest.mark.parametrize(
     ("fault", "error"),
     [(rate_limited(900), ProviderRateLimitedError), (unauthorized(), ProviderAuthError)],

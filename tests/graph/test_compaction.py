@@ -328,7 +328,10 @@ def test_compacting_now_compacts_under_the_threshold_and_changes_no_turn() -> No
     assert conversation.history() == history
     assert not conversation.pending()
     assert len(conversation.view()) == 1 + 6
-    assert conversation.compact() is None
+    again = conversation.compact()
+    assert again is not None
+    assert again["type"] == "context_compaction_skipped"
+    assert [reason["code"] for reason in again["reasons"]] == ["all_compacted"]
     assert conversation.ask("and on").turn == 10
 
 

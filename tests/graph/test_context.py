@@ -73,6 +73,23 @@ def test_another_setting_that_cannot_be_is_named(name: str, value: object) -> No
         Context().replace(**{name: value})
 
 
+@pytest.mark.parametrize(
+    ("name", "near"), [("privcy", "privacy"), ("aprove_sql", "approve_sql"), ("x" * 70, "")]
+)
+def test_a_field_that_is_unknown_is_refused_with_the_nearest_name(name: str, near: str) -> None:
+    client: Any = {name: "always"}
+    graph = build_graph(model=script("fine")).compile()
+    for make in (
+        lambda: Context(**client),
+        lambda: pydantic.TypeAdapter(Context).validate_python(client),
+        lambda: graph.invoke({"messages": [HumanMessage("hello")]}, context=client),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            make()
+        assert (f"did you mean {near}?" in str(caught.value)) == bool(near)
+        assert near in caught.value.user_text("zh")
+
+
 @pytest.mark.parametrize("name", Context.REPLACED)
 def test_a_field_of_an_earlier_version_is_refused_with_its_new_place(name: str) -> None:
     with pytest.raises(ConfigError) as caught:

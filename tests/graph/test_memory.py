@@ -20,6 +20,7 @@ from longtable.base.errors import (
     ConfigError,
     MessageTooLongError,
     PinRefusedError,
+    ProviderUnavailableError,
     TurnPendingError,
     UnknownMessageError,
     UnknownPinError,
@@ -595,7 +596,7 @@ def test_single_history_makes_one_message_of_all_but_the_last_thirty() -> None:
     talk(conversation, 40, words=300)
     view = conversation.view()
     count = values_of(conversation)["compactions"][-1]["count"]
-    assert view[1].type == "human"
+    assert [message.type for message in view[:3]] == ["system", "ai", "human"]
     assert f"m1-m{count}" in view[1].text
     assert len(view) >= 2 + 30
     assert view[0].text.find("<memory>") == -1
@@ -675,3 +676,25 @@ def test_what_a_summariser_thinks_in_its_text_is_no_part_of_what_it_says() -> No
     assert "think" not in record["summary"]
     assert SECRET in record["summary"]
     assert {call["calls"] for call in record["spent"]} == {1}
+
+
+def test_after_a_turn_that_was_left_no_two_messages_of_the_user_follow_one_another() -> None:
+    down = [ConnectionError("down")]
+
+    def say(_: Any) -> AIMessage:
+        if down:
+            raise down.pop()
+        return AIMessage("fine")
+
+    conversation = thread(ScriptedModel(say=say))
+    with pytest.raises(ProviderUnavailableError):
+        conversation.ask("first")
+    conversation.ask("second")
+    assert [message.type for message in conversation.view()] == [
+        "system",
+        "human",
+        "ai",
+        "human",
+        "ai",
+    ]
+    assert [message.text for message in conversation.history()] == ["first", "second", "fine"]

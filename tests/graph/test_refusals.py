@@ -31,6 +31,7 @@ from longtable.graph import (
     open_persistence,
 )
 from longtable.graph.embedding import as_node
+from longtable.memory.rounds import UNANSWERED
 from longtable.memory.stamps import EXCLUDED, kind_of
 from longtable.memory.thread import REFUSED_NOTE
 from longtable.nodes.turns.failures import _NEXT
@@ -194,10 +195,10 @@ def test_where_a_call_without_it_is_refused_too_nothing_more_is_taken_out_and_th
     assert "仍然拒绝" in second.user_text("zh")
     assert "exclude()" in str(second)
     assert not refused(talk, "three").left_out
-    assert [m.text for m in talk.view()[1:]] == [NOTE, "two", "three"]
+    assert [m.text for m in talk.view()[1:]] == [NOTE, "two", UNANSWERED, "three"]
     server.always(model_server.say("fine"))
     assert talk.ask("four").text == "fine"
-    assert contents(server) == [NOTE, "two", "three", "four"]
+    assert contents(server) == [NOTE, "two", UNANSWERED, "three", UNANSWERED, "four"]
     assert [m.text for m in talk.history()] == ["one", "two", "three", "four", "fine"]
 
 

@@ -96,7 +96,7 @@ def test_a_strategy_of_ones_own_that_raises_never_fails_a_turn() -> None:
 def test_what_is_excluded_leaves_the_memory_when_asked_or_after_the_next_answer() -> None:
     for ask in (True, False):
         conversation = thread()
-        talk(conversation, 9)
+        talk(conversation, 14)
         memory = conversation.view()[0].text
         asked = re.findall(r"\bq\d+\b", memory)[0]
         question = next(

@@ -32,6 +32,7 @@ from longtable.base.errors import (
     InvalidTextError,
     MessageTooLongError,
     ProviderUnavailableError,
+    UsedIdError,
     WrongRoleError,
 )
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
@@ -557,6 +558,12 @@ def test_a_retired_question_asked_again_by_its_id_gets_its_answer(tmp_path: Path
         assert talk.ask(f"question 2 {words}", id="2").text.startswith("answer to question 2 ")
         with pytest.raises(ConfigError, match="belongs to another message"):
             talk.ask("question 2", id="2")
+        with pytest.raises(UsedIdError):
+            graph.invoke(
+                {"messages": [HumanMessage("question 2", id="2")]},
+                talk.config,
+                context=talk.context,
+            )
         graph.invoke(
             {"messages": [HumanMessage(f"question 2 {words}", id="2")]},
             talk.config,

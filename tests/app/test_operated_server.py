@@ -1,0 +1,136 @@
+"""A server whose settings name a project and prices: threads stay within reach, and spending is
+neither lost nor unpriced.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from langgraph_sdk.client import LangGraphClient
+
+from tests.app.test_studio import new_thread, running, said, with_client
+from tests.support.model_server import ModelServer, open_model_server
+from tests.support.model_server import say as model_says
+
+SETTINGS = """
+project = "north"
+[model]
+name = "gpt-4o-mini"
+base_url = "{url}"
+[prices."gpt-4o*"]
+input = 1_000_000
+output = 1
+"""
+ANN = {"x-longtable-owner": "ann"}
+
+
+@pytest.fixture(scope="module")
+def models() -> Iterator[ModelServer]:
+    with open_model_server() as running_models:
+        yield running_models
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, models: ModelServer) -> Iterator[str]:
+    file = tmp_path_factory.mktemp("settings") / "longtable.toml"
+    file.write_text(SETTINGS.format(url=models.base_url))
+    folder = tmp_path_factory.mktemp("operated")
+    with running(folder, {}, {"LONGTABLE_CONFIG": str(file)}) as url:
+        yield url
+
+
+def talk(server: str, models: ModelServer, owner: str = "ann", *, turns: int = 1) -> str:
+    async def work(client: LangGraphClient) -> str:
+        thread_id = await new_thread(client)
+        for _ in range(turns):
+            models.script(model_says("One.", input_tokens=2, output_tokens=1))
+            await client.runs.wait(
+                thread_id, "longtable", input=said("How many?"), context={"owner": owner}
+            )
+        return thread_id
+
+    return with_client(server, work)
+
+
+def get(server: str, path: str, owner: str, **parameters: str) -> Any:
+    answer = httpx.get(
+        f"{server}/longtable/{path}",
+        headers={"x-longtable-owner": owner},
+        params=parameters,
+        timeout=60,
+    )
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+@pytest.mark.timeout(240)
+def test_a_thread_is_not_moved_out_of_the_servers_reach(server: str, models: ModelServer) -> None:
+    thread_id = talk(server, models)
+    place = f"{server}/longtable/threads/{thread_id}"
+    for elsewhere in ("south", ""):
+        fields = {"title": "Mine", "project": elsewhere}
+        refused = httpx.patch(place, headers=ANN, json=fields, timeout=60)
+        assert refused.status_code == 400
+        assert refused.json()["error"]["message"] == 'project must be "north".'
+    moved = httpx.patch(place, headers=ANN, json={"title": "M", "project": "north"}, timeout=60)
+    assert (moved.status_code, moved.json()["title"]) == (200, "M")
+
+
+def test_usage_has_the_prices_of_the_settings(server: str, models: ModelServer) -> None:
+    thread_id = talk(server, models, "priced")
+    for path in ("usage", f"threads/{thread_id}/usage"):
+        [row] = get(server, path, "priced")["usage"]
+        assert (row["input"], row["cost"], row["unpriced"]) == (2, 2.000001, 0)
+
+
+def test_what_a_thread_took_counts_after_the_server_deleted_it(
+    server: str, models: ModelServer
+) -> None:
+    thread_id = talk(server, models, "gone", turns=2)
+    before = get(server, "usage", "gone", by="month,model,project")
+    assert [(row["calls"], row["input"]) for row in before["usage"]] == [(2, 4)]
+
+    async def delete(client: LangGraphClient) -> None:
+        await client.threads.delete(thread_id)
+
+    with_client(server, delete)
+    assert get(server, "threads", "gone")["threads"] == []
+    assert get(server, "usage", "gone", by="month,model,project") == before
+    place = f"{server}/longtable/threads/{thread_id}"
+    assert httpx.delete(place, headers={"x-longtable-owner": "gone"}, timeout=60).is_success
+    assert get(server, "usage", "gone", by="month,model,project") == before
+
+
+def test_a_stateless_run_leaves_no_thread_in_the_list_and_its_tokens_count(
+    server: str, models: ModelServer
+) -> None:
+    async def work(client: LangGraphClient) -> Any:
+        models.script(model_says("One.", input_tokens=2, output_tokens=1))
+        return await client.runs.wait(
+            None, "longtable", input=said("How many?"), context={"owner": "stateless"}
+        )
+
+    assert with_client(server, work)["messages"][-1]["content"] == "One."
+    assert get(server, "threads", "stateless")["threads"] == []
+    assert get(server, "search", "stateless", q="many")["hits"] == []
+    [row] = get(server, "usage", "stateless", by="model")["usage"]
+    assert (row["calls"], row["input"]) == (1, 2)
+
+
+def test_a_copy_made_by_the_server_is_listed_beside_its_original(
+    server: str, models: ModelServer
+) -> None:
+    thread_id = talk(server, models, "copies")
+
+    async def copy(client: LangGraphClient) -> None:
+        await client.threads.copy(thread_id)
+
+    with_client(server, copy)
+    listed = get(server, "threads", "copies")["threads"]
+    assert len({thread["thread_id"] for thread in listed}) == 2
+    lines = [{**thread, "thread_id": "", "updated": ""} for thread in listed]
+    assert lines[0] == lines[1]
+    for thread in listed:
+        assert get(server, f"threads/{thread['thread_id']}/history", "copies")["total"] == 2
+    assert get(server, "threads", "ann2")["threads"] == []
