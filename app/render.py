@@ -247,6 +247,10 @@ def _parts(usage: ContextUsage) -> list[tuple[str, int]]:
 
 def compressed(event: ContextCompressed, language: Language) -> Text:
     """Return the line of a compaction; what is as ever (one summary, all text read) is not said."""
+    before = f"{event['original_tokens']:,}"
+    after = f"{event['compressed_tokens']:,}"
+    if event.get("kind") == "results":
+        return Text(say("results_shortened", language, before=before, after=after), "dim")
     how = [say(event["method"], language)]
     if event["strategy"] != USUAL_STRATEGY:
         how.insert(0, clean_line(event["strategy"], 40))
@@ -260,8 +264,8 @@ def compressed(event: ContextCompressed, language: Language) -> Text:
         "compacted",
         language,
         event["messages"],
-        before=f"{event['original_tokens']:,}",
-        after=f"{event['compressed_tokens']:,}",
+        before=before,
+        after=after,
         how=say("comma", language).join([*how, say("ms", language, ms=event["ms"])]),
     )
     missed = [

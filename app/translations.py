@@ -127,6 +127,10 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "compacted {before} -> {after} tokens ({count} message, {how})",
         "zh": "已压缩 {before} -> {after} 个词元（{count} 条消息，{how}）",
     },
+    "results_shortened": {
+        "en": "results of earlier rounds shortened: {before} -> {after} tokens",
+        "zh": "较早轮次的结果已缩短：{before} -> {after} 个词元",
+    },
     "written_by": {
         "en": "compacted by {writer}: {input} in, {output} out",
         "zh": "由 {writer} 压缩：输入 {input}，输出 {output}",

@@ -299,6 +299,28 @@ def test_a_compaction_that_no_model_was_asked_for_says_nothing_of_models() -> No
     assert "\n" not in render.compressed(event, "en").plain
 
 
+def test_results_that_code_shortened_are_one_dim_line_without_summary_or_writer() -> None:
+    event = cast(
+        "ContextCompressed",
+        {
+            **USUAL,
+            "kind": "results",
+            "original_tokens": 5_100,
+            "messages": 4,
+            "input": 0,
+            "output": 0,
+            "method": "fallback",
+            "writer": "code",
+            "why_by_code": "only results of tools were shortened",
+        },
+    )
+    en = render.compressed(event, "en")
+    assert en.plain == "results of earlier rounds shortened: 5,100 -> 3,000 tokens"
+    assert {str(en.style), *(str(span.style) for span in en.spans)} == {"dim"}
+    zh = render.compressed(event, "zh")
+    assert zh.plain == "较早轮次的结果已缩短：5,100 -> 3,000 个词元"
+
+
 @pytest.mark.parametrize(
     ("changes", "en", "zh"),
     [
