@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rich.console import Console, RenderableType
@@ -12,7 +12,7 @@ from rich.text import Text
 
 from longtable.app import render
 from longtable.app.demo import OnStep, Step
-from longtable.app.terminal import clean, clean_line, print_json, writing
+from longtable.app.terminal import clean, clean_line, hidden_control_keys, print_json, writing
 from longtable.app.translations import say, system_language
 from longtable.base.errors import LongtableError, MissingExtraError, extra_command
 from longtable.base.events import AnswerEvent, ChartShown, ContextUsage, Event, QueryFinished
@@ -115,6 +115,7 @@ class ConsoleScreen:
         self._ms = 0
         self._session: Session | None = None
         self._live: Live | None = None
+        self._drawing = ExitStack()
 
     def opened(self, session: "Session") -> None:
         self._session = session
@@ -262,6 +263,7 @@ class ConsoleScreen:
                     refresh_per_second=8,
                     vertical_overflow="ellipsis",
                 )
+                self._drawing.enter_context(hidden_control_keys())
                 self._live.start()
 
     def end(self) -> str:
@@ -271,7 +273,8 @@ class ConsoleScreen:
         live, self._live = self._live, None
         with writing():
             if live:
-                live.stop()
+                with self._drawing:
+                    live.stop()
             elif text:
                 self.console.file.write("\n")
         return text

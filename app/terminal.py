@@ -117,6 +117,41 @@ def language_of(text: str) -> str:
     return "zh" if _CJK.search(text) else "en"
 
 
+@contextmanager
+def hidden_control_keys() -> Iterator[None]:
+    """Keep the terminal from showing Ctrl-C as ^C while lines are drawn anew.
+
+    In the last column ^C begins another line, and what is drawn over the lines above would miss the
+    first of them: it stood twice.
+    """
+    terminal = _own_terminal()
+    if terminal is None:
+        yield
+        return
+    import termios
+
+    before = termios.tcgetattr(terminal)
+    hidden = list(before)
+    hidden[3] &= ~termios.ECHOCTL
+    termios.tcsetattr(terminal, termios.TCSANOW, hidden)
+    try:
+        yield
+    finally:
+        with suppress(termios.error):  # it was closed
+            termios.tcsetattr(terminal, termios.TCSANOW, before)
+
+
+def _own_terminal() -> int | None:
+    """Return the descriptor of the terminal on standard input, None if there is none or another
+    job has it: to set its modes would stop this one.
+    """
+    try:
+        number = sys.stdin.fileno()
+        return number if os.tcgetpgrp(number) == os.getpgrp() else None
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
 MOST_HISTORY = 1_000
 """Messages that the prompt remembers."""
 MENU_LINES = 6

@@ -5,6 +5,7 @@ import pty
 import select
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,11 @@ from tests.support.model_server import ModelServer, call, open_model_server, say
 
 PROMPT = "\x1b[0m>"
 """What begins each drawing of the prompt."""
+STARTER = (
+    "import fcntl, os, sys, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
+    " os.execv(sys.argv[1], sys.argv[1:])"
+)
+"""Makes standard input the terminal that Ctrl-C is typed at, and becomes the program."""
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
 
 
@@ -42,12 +48,11 @@ class Terminal:
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             self.process = subprocess.Popen(
-                [PROGRAM, "chat", *args],
+                [sys.executable, "-c", STARTER, PROGRAM, "chat", *args],
                 stdin=inside,
                 stdout=inside,
                 stderr=inside,
                 env=given,
-                start_new_session=True,
             )
         finally:
             signal.signal(signal.SIGINT, before)
@@ -86,11 +91,9 @@ class Terminal:
         self.type("\x04")
 
     def interrupt(self) -> None:
-        """Send what Ctrl-C sends, a moment later: between showing a prompt and reading, a signal
-        waits for the next key.
-        """
+        """Type Ctrl-C, a moment later: the prompt has to have taken the terminal over."""
         time.sleep(0.3)
-        self.process.send_signal(signal.SIGINT)
+        self.type("\x03")
 
     def close(self) -> int:
         return self.process.wait(SECONDS)
@@ -126,6 +129,7 @@ def test_ctrl_c_cancels_an_answer_or_a_query_and_the_next_turn_works(
         chat.expect("slow")
         chat.interrupt()
         chat.expect("Cancelled. The thread is kept")
+        assert "^C" not in chat.seen, "in the last column it moves the answer down by a line"
         hold.set()
         chat.type("count for ever\n")
         chat.expect("run_sql")
