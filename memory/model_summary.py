@@ -178,7 +178,11 @@ def _blocks(lines: Sequence[str], asked: str) -> list[_Block]:
         )
         if is_heading and (plain or not bullet):
             blocks.append(_Block(head, section))
-        elif (line.startswith("#") and head) or _is_asked(head, line, asked) or (listed and len(blocks) > 1 and _is_title(head, rest, line)):
+        elif (
+            (line.startswith("#") and head)
+            or _is_asked(head, line, asked)
+            or (listed and len(blocks) > 1 and _is_title(head, rest, line))
+        ):
             blocks.append(_Block(head, None))
         else:
             rest = line
