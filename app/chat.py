@@ -232,7 +232,7 @@ class Chat:
             # Ctrl-C cancels the task, hence model call and query, and raises KeyboardInterrupt
             self.runner.run(play())
         finally:
-            self.screen.end()
+            self.screen.finish()
         if course.waits:
             self.approval = Approval(self.runner.run(self.session.conversation.aapprovals()))
             self._question()

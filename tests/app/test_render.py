@@ -24,6 +24,7 @@ from longtable.base.errors import (
 from longtable.base.events import (
     ContextCompressed,
     ContextUsage,
+    Event,
     MessagesRetired,
     QueryFinished,
     Recall,
@@ -547,3 +548,34 @@ def test_an_answer_is_printed_once_where_another_event_comes_between_its_text_an
     screen.event(cast("Any", {"type": "audit_failed", "failure": "disk"}))
     screen.event(cast("Any", {"type": "answer", "text": "As you like."}))
     assert printed.getvalue().count("As you like.") == 1
+
+
+def shown_turn(answer: str) -> str:
+    """Return what a turn with one query of two rows looks like."""
+    console = Console(record=True, width=100, file=io.StringIO(), force_terminal=True)
+    screen = ConsoleScreen(console)
+    screen.language = "en"
+    screen.asked("which?")
+    screen.event(finished(["city", "n"], [["Oslo", 1], ["Rome", 20]]))
+    screen.event(cast("Event", {"type": "token", "text": answer}))
+    screen.event(cast("Event", {"type": "answer", "text": answer, "status": "answered"}))
+    screen.finish()
+    return console.export_text()
+
+
+def test_a_table_stands_once_in_the_answer_or_else_below_it() -> None:
+    table = "Here:\n\n| city | n |\n| --- | --- |\n| Oslo | 1 |\n| Rome | 20 |\n"
+    assert shown_turn(table).count("Rome") == 1
+    assert shown_turn("Two cities.").count("Rome") == 1
+    assert "│ Rome │ 20 │" in shown_turn("Two cities.")
+
+
+def test_numbers_of_a_table_in_an_answer_stand_to_the_right() -> None:
+    table = "| n | s | g |\n|---|---|:---|\n| 1 | a\\|b | 3 |\n| -2,000.5 | 4 | 5 |"
+    assert render.numbers_to_the_right(table).split("\n")[1] == "| ---: | --- | :--- |"
+    text = drawn(render.answer("| city | n |\n| --- | --- |\n| Oslo | 1 |\n| Rome | 2,000 |"))
+    [oslo] = [line for line in text.split("\n") if "Oslo" in line]
+    [rome] = [line for line in text.split("\n") if "Rome" in line]
+    assert oslo.rstrip().endswith("1")
+    assert len(oslo.rstrip()) == len(rome.rstrip())
+    assert render.numbers_to_the_right("a - b\n---\n1") == "a - b\n---\n1"
