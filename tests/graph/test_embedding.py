@@ -597,7 +597,6 @@ def test_a_node_gives_its_parent_every_voice_of_a_team(saver: Any) -> None:
         second = app.invoke(say("two"), T)
         assert [m.name for m in second["messages"]][3:] == [None, "Ann", "Bob"]
         heard = str(second["messages"][-2].text)
-        assert heard.count("two") == 1
         assert heard.count("one / ") == 1
 
 
