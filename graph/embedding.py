@@ -218,34 +218,30 @@ class _Node:
     async def _turn(self, state: Any, how: Execution) -> Update:
         context = _context_of(self.context)
         talk = self._talk(state)
-        if not self.is_agent:
-            return await self._answered(talk, context, how)
         try:
-            return await self._answered(talk, context, how)
-        except TASK_ERRORS as error:
-            return self._update([AIMessage(error.user_text(context.language or language_of(talk)))])
-
-    async def _answered(
-        self, talk: Sequence[BaseMessage], context: Context, how: Execution
-    ) -> Update:
-        if not _has_memory():
-            new = self._new_messages(talk, (), context)
-            once, turn_input = self.once, Input(messages=new)
-            values = await how.call(
-                lambda: once.invoke(turn_input, context=context),
-                lambda: once.ainvoke(turn_input, context=context),
-            )
-            return self._update(_answers_in(values.get("messages") or []))
-        child = await self._child(how)
-        new = self._new_messages(talk, _messages_of(child), context)
-        if not _has_answered(child, new[-1]):
-            memory, run = self.memory, _run_of(child, new)
-            await how.call(
-                lambda: memory.invoke(*run, context=context),
-                lambda: memory.ainvoke(*run, context=context),
-            )
+            if not _has_memory():
+                new = self._new_messages(talk, (), context)
+                once, turn_input = self.once, Input(messages=new)
+                values = await how.call(
+                    lambda: once.invoke(turn_input, context=context),
+                    lambda: once.ainvoke(turn_input, context=context),
+                )
+                return self._update(_answers_in(values.get("messages") or []))
             child = await self._child(how)
-        return self._update(_answers_to(child, new[-1]))
+            new = self._new_messages(talk, _messages_of(child), context)
+            if not _has_answered(child, new[-1]):
+                memory, run = self.memory, _run_of(child, new)
+                await how.call(
+                    lambda: memory.invoke(*run, context=context),
+                    lambda: memory.ainvoke(*run, context=context),
+                )
+                child = await self._child(how)
+            return self._update(_answers_to(child, new[-1]))
+        except TASK_ERRORS as error:
+            if not self.is_agent:
+                raise
+            sentence = error.user_text(context.language or language_of(talk))
+            return self._update([AIMessage(sentence)])
 
     def _child(self, how: Execution) -> Awaitable[StateSnapshot]:
         config = get_config()
