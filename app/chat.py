@@ -1,18 +1,17 @@
 """Run a chat: its turns, its commands, and the lines of input."""
 
 import asyncio
-import contextlib
 import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from longtable.app.commands import Commands, LeaveChat
+from longtable.app.commands import Commands, LeaveChat, completions
 from longtable.app.screen import Screen
 from longtable.app.session import Progress, Session, open_session, thread_state
-from longtable.app.settings import Settings, check_text
-from longtable.app.terminal import language_of
+from longtable.app.settings import Settings, check_text, history_file
+from longtable.app.terminal import Prompt, language_of
 from longtable.app.token_counts import limit_for, limit_needed
 from longtable.app.translations import say
 from longtable.base.errors import THE_MESSAGE, ContextTooLargeError
@@ -233,7 +232,7 @@ class Chat:
             # Ctrl-C cancels the task, hence model call and query, and raises KeyboardInterrupt
             self.runner.run(play())
         finally:
-            self.screen.end()
+            self.screen.finish()
         if course.waits:
             self.approval = Approval(self.runner.run(self.session.conversation.aapprovals()))
             self._question()
@@ -336,50 +335,35 @@ def run_piped(chat: Chat, stream: BinaryIO, failed: Callable[[Exception], None])
             failed(error)
 
 
-def _edit_lines() -> None:
-    """Give `input` editing and history, where every byte typed is text.
-
-    In the locale C readline takes each byte of a Chinese character for a key with Meta: it lists
-    files, or waits for another key and swallows Enter.
-    """
-    with contextlib.suppress(ImportError):
-        import readline
-
-        for setting in ("input-meta on", "output-meta on", "convert-meta off"):
-            readline.parse_and_bind(f"set {setting}")
-
-
 def run_prompt(chat: Chat, failed: Callable[[Exception], None]) -> None:
     """Ask at a prompt until the user leaves: Ctrl-D, /quit, or Ctrl-C at a prompt that follows a
     Ctrl-C.
     """
-    _edit_lines()
-    interrupted = False
-    while True:
-        try:
-            line = input("> ").strip()
-        except KeyboardInterrupt:
-            print()
-            if interrupted:
-                return
-            interrupted = True
-            chat.screen.note("leave")
-            continue
-        except EOFError:
-            print()
-            return
-        except UnicodeDecodeError as error:
-            chat.screen.complain(say("not_utf8", chat.screen.language, place=error.start + 1))
-            continue
+    with Prompt(completions(chat.screen.language), history_file(chat.settings)) as prompt:
         interrupted = False
-        if not line:
-            continue
-        try:
-            chat.line(line)
-        except LeaveChat:
-            return
-        except KeyboardInterrupt:
-            interrupted = True
-            chat.screen.note("cancelled")
-        except Exception as error:
-            failed(error)
+        while True:
+            try:
+                line = prompt.read()
+            except KeyboardInterrupt:
+                if interrupted:
+                    return
+                interrupted = True
+                chat.screen.note("leave")
+                continue
+            except EOFError:
+                return
+            except UnicodeDecodeError as error:
+                chat.screen.complain(say("not_utf8", chat.screen.language, place=error.start + 1))
+                continue
+            interrupted = False
+            if not line:
+                continue
+            try:
+                chat.line(line)
+            except LeaveChat:
+                return
+            except KeyboardInterrupt:
+                interrupted = True
+                chat.screen.note("cancelled")
+            except Exception as error:
+                failed(error)

@@ -65,6 +65,15 @@ CHOICES = {"compact": ("preview",), "reasoning": ("on", "off")}
 """The one word that a command may take."""
 CLIP_VIEW = 600
 
+
+def completions(language: str) -> dict[str, str]:
+    """Return what each command does, by the text that is typed for it."""
+    does = {f"/{name}": say(f"help_{name}", language) for name in COMMANDS}
+    for name, words in CHOICES.items():
+        does |= {f"/{name} {word}": "" for word in words}
+    return does
+
+
 Result = TypeVar("Result")
 
 

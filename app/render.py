@@ -3,7 +3,9 @@ is made safe.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
@@ -54,8 +56,52 @@ def style_of(color: str) -> str:
 
 
 def answer(text: str) -> RenderableType:
-    """Return a finished or growing answer as Markdown; links stay visible text."""
-    return Markdown(clean(text), hyperlinks=False)
+    """Return a finished or growing answer as Markdown; links stay visible text, and columns of
+    numbers stand to the right.
+    """
+    return Markdown(numbers_to_the_right(clean(text)), hyperlinks=False)
+
+
+_RULE = re.compile(r"^ {0,3}\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?)?\s*$", re.MULTILINE)
+"""The line below the heads of a table in Markdown."""
+_NUMBER = re.compile(r"[*_`]*[-+−]?[$€£¥]?\d[\d,.\s]*%?[*_`]*")
+_CELL_END = re.compile(r"(?<!\\)\|")
+
+
+def has_table(text: str) -> bool:
+    """Return whether Markdown holds a table."""
+    return _RULE.search(text) is not None
+
+
+def numbers_to_the_right(text: str) -> str:
+    """Return Markdown in which each column of a table that holds numbers alone is aligned to the
+    right; an alignment that is given stays.
+    """
+    lines = text.split("\n")
+    for place, line in enumerate(lines):
+        if place and "|" in lines[place - 1] and _RULE.fullmatch(line):
+            lines[place] = _aligned_rule(line, _table_rows(lines[place + 1 :]))
+    return "\n".join(lines)
+
+
+def _table_rows(lines: Iterable[str]) -> list[list[str]]:
+    """Return the cells of a table whose rows begin these lines."""
+    return [_table_cells(line) for line in takewhile(lambda line: "|" in line, lines)]
+
+
+def _table_cells(line: str) -> list[str]:
+    inner = line.strip().removeprefix("|").removesuffix("|")
+    return [cell.strip() for cell in _CELL_END.split(inner)]
+
+
+def _aligned_rule(rule: str, rows: Sequence[Sequence[str]]) -> str:
+    marks = _table_cells(rule)
+    for place, mark in enumerate(marks):
+        values = [row[place] for row in rows if place < len(row)]
+        known = [value for value in values if value not in ("", "-", "–", "NULL")]
+        if ":" not in mark and known and all(_NUMBER.fullmatch(value) for value in known):
+            marks[place] = f"{mark}:"
+    return f"| {' | '.join(marks)} |"
 
 
 def lookups(calls: Sequence[tuple[str, Mapping[str, Any]]], ms: int) -> RenderableType:
@@ -107,14 +153,16 @@ def tool_failed(event: ToolFinished) -> RenderableType:
     return Text(f"  {clean_line(event['name'])}: {clean_line(event.get('error', ''))}", "red")
 
 
-def query_finished(event: QueryFinished, width: int, language: Language) -> RenderableType:
-    """Return how a query ended: its error, or its size, time and first rows."""
+def query_finished(
+    event: QueryFinished, width: int, language: Language, *, rows: bool = True
+) -> RenderableType:
+    """Return how a query ended: its error, or its size, time and, with `rows`, first rows."""
     if event["status"] == "error":
         return Text(f"  {clean_line(event['name'])}: {clean_line(event.get('error', ''))}", "red")
     count = event.get("row_count", 0)
     size = counted("rows", language, count, ms=event["ms"])
     parts: list[RenderableType] = [Text(f"  {size}", "dim")]
-    if count:
+    if count and rows:
         parts.append(first_rows(event, width, language))
     if why := event.get("not_kept"):
         parts.append(Text(say("not_kept", language, why=clean_line(why)), "yellow"))
@@ -247,6 +295,10 @@ def _parts(usage: ContextUsage) -> list[tuple[str, int]]:
 
 def compressed(event: ContextCompressed, language: Language) -> Text:
     """Return the line of a compaction; what is as ever (one summary, all text read) is not said."""
+    before = f"{event['original_tokens']:,}"
+    after = f"{event['compressed_tokens']:,}"
+    if event.get("kind") == "results":
+        return Text(say("results_shortened", language, before=before, after=after), "dim")
     how = [say(event["method"], language)]
     if event["strategy"] != USUAL_STRATEGY:
         how.insert(0, clean_line(event["strategy"], 40))
@@ -260,8 +312,8 @@ def compressed(event: ContextCompressed, language: Language) -> Text:
         "compacted",
         language,
         event["messages"],
-        before=f"{event['original_tokens']:,}",
-        after=f"{event['compressed_tokens']:,}",
+        before=before,
+        after=after,
         how=say("comma", language).join([*how, say("ms", language, ms=event["ms"])]),
     )
     missed = [

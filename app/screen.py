@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rich.console import Console, RenderableType
@@ -12,7 +12,7 @@ from rich.text import Text
 
 from longtable.app import render
 from longtable.app.demo import OnStep, Step
-from longtable.app.terminal import clean, clean_line, print_json, writing
+from longtable.app.terminal import clean, clean_line, hidden_control_keys, print_json, writing
 from longtable.app.translations import say, system_language
 from longtable.base.errors import LongtableError, MissingExtraError, extra_command
 from longtable.base.events import AnswerEvent, ChartShown, ContextUsage, Event, QueryFinished
@@ -74,6 +74,9 @@ class Screen(Protocol):
         """Finish what is half drawn; return the text of the unfinished answer."""
         ...
 
+    def finish(self) -> None:
+        """End a turn, however it ended: draw what still waits to be drawn."""
+
     def error(self, error: Exception) -> None:
         """Show an error in one sentence and a hint."""
 
@@ -111,10 +114,13 @@ class ConsoleScreen:
         self.reasoning = self._thinking = False
         self._text = self._said = ""
         self._doubts: list[str] = []
+        self._waiting: list[QueryFinished] = []
+        """Results whose rows are drawn if the answer does not show them."""
         self._lookups: list[tuple[str, Mapping[str, Any]]] = []
         self._ms = 0
         self._session: Session | None = None
         self._live: Live | None = None
+        self._drawing = ExitStack()
 
     def opened(self, session: "Session") -> None:
         self._session = session
@@ -152,6 +158,8 @@ class ConsoleScreen:
         # What was drawn before another event (a pin that ended) is the answer all the same: it is
         # not drawn twice.
         self._said = self.end() or self._said
+        if event["type"] in ("query_started", "approval_requested", "voice_started"):
+            self._draw_rows()
         match event["type"]:
             case "tool_started":
                 self._lookups.append((event["name"], event["args"]))
@@ -201,7 +209,17 @@ class ConsoleScreen:
 
     def _query(self, event: QueryFinished) -> None:
         self.results.add(event)
-        self._print(render.query_finished(event, self.console.width, self.language))
+        one_value = event.get("row_count") == 1 and len(event.get("columns", [])) == 1
+        self._print(render.query_finished(event, self.console.width, self.language, rows=one_value))
+        if event.get("row_count") and not one_value:
+            self._waiting.append(event)
+
+    def _draw_rows(self) -> None:
+        """Draw the rows that the answer has not shown in a table of its own."""
+        waiting = self._waiting
+        self._waiting = []
+        for event in waiting:
+            self._print(render.first_rows(event, self.console.width, self.language))
 
     def _chart(self, event: ChartShown) -> None:
         if self._session is None:
@@ -225,6 +243,9 @@ class ConsoleScreen:
         if streamed.strip() != event["text"].strip():
             self._grow(event["text"])
             self.end()
+        if render.has_table(event["text"]):
+            self._waiting = []
+        self._draw_rows()
         if self._doubts:
             self._print(render.unsupported(self._doubts, self.language))
             self._doubts = []
@@ -262,6 +283,7 @@ class ConsoleScreen:
                     refresh_per_second=8,
                     vertical_overflow="ellipsis",
                 )
+                self._drawing.enter_context(hidden_control_keys())
                 self._live.start()
 
     def end(self) -> str:
@@ -271,10 +293,15 @@ class ConsoleScreen:
         live, self._live = self._live, None
         with writing():
             if live:
-                live.stop()
+                with self._drawing:
+                    live.stop()
             elif text:
                 self.console.file.write("\n")
         return text
+
+    def finish(self) -> None:
+        self.end()
+        self._draw_rows()
 
     def error(self, error: Exception) -> None:
         self.end()
@@ -338,6 +365,9 @@ class JsonScreen:
 
     def end(self) -> str:
         return ""
+
+    def finish(self) -> None:
+        """Nothing waits: each event is a line."""
 
     def error(self, error: Exception) -> None:
         sentence, hint = render.error_texts(error, self.language)

@@ -446,6 +446,17 @@ def store_url(url: str | None) -> str:
     return f"sqlite:///{user_data_path('longtable', appauthor=False) / 'threads.db'}"
 
 
+def history_file(settings: Settings) -> Path | None:
+    """Return where the prompt keeps what was typed: a file in the user's data folder, None if
+    threads are kept in memory only or encrypted.
+    """
+    from platformdirs import user_data_path
+
+    if store_url(settings.store.url).startswith("memory:") or key_for("LONGTABLE_STORE_KEY"):
+        return None
+    return user_data_path("longtable", appauthor=False) / "typed.jsonl"
+
+
 def results_folder(store: str) -> Path | None:
     """Return where a store's whole results are kept: beside its file, for a server in the data
     folder; None for memory://.

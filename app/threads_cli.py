@@ -323,8 +323,10 @@ def delete(
 ) -> None:
     """Delete a thread with all that is stored of it."""
     with open_store(ctx, options.run) as opened:
-        from longtable.graph.threads import delete_thread
+        from longtable.graph.thread_state import threads_in
+        from longtable.graph.threads import check_owner, delete_thread
 
+        check_owner(threads_in(opened.persistence), thread, **options.whose)
         _confirm("delete_ask", opened, yes=yes, id=thread)
         delete_thread(
             opened.persistence,

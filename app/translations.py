@@ -14,8 +14,11 @@ WORDS: dict[str, dict[str, str]] = {
     "old_thread": {"en": "thread {id}, continued", "zh": "继续会话 {id}"},
     "greeting": {"en": "{model} on database {database}", "zh": "{model}，数据库 {database}"},
     "greeting_keys": {
-        "en": "Ask a question. /help lists the commands, Ctrl-C stops an answer, Ctrl-D leaves.",
-        "zh": "请提问。/help 列出命令，Ctrl-C 停止回答，Ctrl-D 离开。",
+        "en": (
+            "Ask a question. /help lists the commands, Alt-Enter begins a new line, Ctrl-C stops"
+            " an answer, Ctrl-D leaves."
+        ),
+        "zh": "请提问。/help 列出命令，Alt-Enter 换行，Ctrl-C 停止回答，Ctrl-D 离开。",
     },
     "goodbye": {
         "en": "Continue with: {longtable} chat --thread {id}",
@@ -126,6 +129,10 @@ WORDS: dict[str, dict[str, str]] = {
     "compacted_1": {
         "en": "compacted {before} -> {after} tokens ({count} message, {how})",
         "zh": "已压缩 {before} -> {after} 个词元（{count} 条消息，{how}）",
+    },
+    "results_shortened": {
+        "en": "results of earlier rounds shortened: {before} -> {after} tokens",
+        "zh": "较早轮次的结果已缩短：{before} -> {after} 个词元",
     },
     "written_by": {
         "en": "compacted by {writer}: {input} in, {output} out",

@@ -14,7 +14,7 @@ import contextvars
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Hashable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial, wraps
@@ -35,7 +35,7 @@ async def in_thread(
     Cancelled, it still waits for the call to end: nothing writes behind the back of a caller that
     has moved on.
     """
-    job = _pool(os.getpid()).submit(contextvars.copy_context().run, partial(call, *args, **kwargs))
+    job = _submitted(partial(contextvars.copy_context().run, partial(call, *args, **kwargs)))
     done = asyncio.wrap_future(job)
     try:
         return await asyncio.shield(done)
@@ -94,6 +94,22 @@ def complete(work: Coroutine[Any, Any, Result]) -> Result:
 @cache
 def _pool(process: int) -> ThreadPoolExecutor:  # noqa: ARG001  # a fork has no threads of its parent
     return ThreadPoolExecutor(WORKERS, thread_name_prefix="longtable")
+
+
+def _submitted(work: Callable[[], Result]) -> Future[Result]:
+    try:
+        return _pool(os.getpid()).submit(work)
+    except RuntimeError:  # the pool ended between the two steps
+        return _pool(os.getpid()).submit(work)
+
+
+def end_idle_threads() -> None:
+    """End the pool's threads, each once it has done what it was given; the next call starts new
+    ones.
+    """
+    pool = _pool(os.getpid())
+    _pool.cache_clear()
+    pool.shutdown(wait=False)
 
 
 Key = TypeVar("Key", bound=Hashable)

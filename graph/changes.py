@@ -359,6 +359,16 @@ class ViewMessages(list[BaseMessage]):
         super().__init__(view.messages if view else ())
         self._view, self._call_config = view, call_config
 
+    def __repr__(self) -> str:
+        if self._view is None or self._call_config is None:
+            return "<View: no call yet>"
+        parts = self._view.parts
+        return (
+            f"<View of {len(self):,} messages, {parts.total:,} of {self._call_config.limit:,}"
+            f" tokens: system {parts.system:,}, tools {parts.tools:,}, memory {parts.memory:,},"
+            f" messages {parts.messages:,}>"
+        )
+
     def parts(self) -> list[tuple[str, int, str]]:
         """Return kind, tokens and text of each part, in the order of the call; the tools'
         definitions have no text.

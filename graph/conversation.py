@@ -207,7 +207,7 @@ class Conversation:
         GIF or WebP files, within `RequestLimits.bytes`.
         """
         check_type("the text of a message", text, str)
-        return answer_of(list(self.stream(text, id=id, name=name, images=images)))
+        return self._answer_of(list(self.stream(text, id=id, name=name, images=images)))
 
     async def aask(
         self,
@@ -219,9 +219,12 @@ class Conversation:
     ) -> Answer:
         """Run one turn and return its answer: see `ask`."""
         check_type("the text of a message", text, str)
-        return answer_of(
+        return self._answer_of(
             [event async for event in self.astream(text, id=id, name=name, images=images)]
         )
+
+    def _answer_of(self, events: Sequence[Event]) -> Answer:
+        return answer_of(events).drawn_by(self.chart)
 
     def resume(self, answer: Any = None, *, waiting_id: str | None = None) -> Answer:
         """Go on with whatever waits: an interrupted turn, one that asked a person, or one that
@@ -234,11 +237,11 @@ class Conversation:
         answer what waits is asked again. Raises `WrongDecisionError` and `NothingAskedError`, and
         then has changed nothing.
         """
-        return answer_of(list(self.stream(answer=answer, waiting_id=waiting_id)))
+        return self._answer_of(list(self.stream(answer=answer, waiting_id=waiting_id)))
 
     async def aresume(self, answer: Any = None, *, waiting_id: str | None = None) -> Answer:
         """Go on with whatever waits: see `resume`."""
-        return answer_of(
+        return self._answer_of(
             [event async for event in self.astream(answer=answer, waiting_id=waiting_id)]
         )
 
@@ -293,11 +296,11 @@ class Conversation:
         Needs a store. Without `wait` return at once: the caller who has the thread takes the
         message in, or runs it as the next turn. See `when_busy`.
         """
-        return answer_of(list(turns.iterate(turns.steer(self._runner, text, wait=wait))))
+        return self._answer_of(list(turns.iterate(turns.steer(self._runner, text, wait=wait))))
 
     async def asteer(self, text: str, *, wait: bool = True) -> Answer:
         """Say something to the turn under way: see `steer`."""
-        return answer_of(
+        return self._answer_of(
             [event async for event in turns.steer(self._awaiting_runner, text, wait=wait)]
         )
 

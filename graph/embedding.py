@@ -27,12 +27,23 @@ from typing_extensions import TypedDict
 
 from longtable.base.concurrency import ASYNC, SYNC, Execution, complete
 from longtable.base.context import Context
-from longtable.base.errors import ConfigError, InputError, ProviderError, WrongRoleError
+from longtable.base.errors import (
+    ConfigError,
+    ContextTooLargeError,
+    EmptyMessageError,
+    InputError,
+    InvalidTextError,
+    MessageTooLongError,
+    ProviderError,
+    RequestLimitError,
+    WrongRoleError,
+)
 from longtable.base.stored import NODE
 from longtable.graph.build import ConversationGraph
 from longtable.graph.thread_state import is_failed
-from longtable.memory.stamps import COLLEAGUE, STAMP, marked, marks_of, turn_number
+from longtable.memory.stamps import COLLEAGUE, STAMP, mark_of, marked, marks_of, turn_number
 from longtable.memory.summary import language_of
+from longtable.memory.voices import VOICE
 from longtable.nodes.state import Input, State
 from longtable.nodes.turns.input_checks import check_input, storable
 
@@ -54,6 +65,14 @@ Without it a child gets no new input while its parent is being resumed. Writing 
 `update_state` and running from there works, also in time travel (by the checkpoint's id). But such
 a run is a deliberate fork for the guard: two parents at once could each leave a branch.
 """
+TASK_ERRORS = (
+    EmptyMessageError,
+    InvalidTextError,
+    MessageTooLongError,
+    RequestLimitError,
+    ContextTooLargeError,
+)
+"""What is wrong with the text of a task."""
 HANDED_BACK = "__is_handoff_back"
 """langgraph-supervisor's mark of a message that says who is active again: nobody said it."""
 
@@ -69,7 +88,8 @@ def as_node(
 ) -> Runnable[Any, Update]:
     """Return a node for another graph: `builder.add_node("analyst", as_node(build_graph(...)))`.
 
-    It reads what is new under the parent's key `messages` and adds its answer there. Transcript and
+    It reads what is new under the parent's key `messages` and adds its answer there, of a team each
+    voice's under its own name. Transcript and
     memory are the node's own, kept in the parent's checkpointer by thread and node. Interrupts
     pass. A parent that goes on from an earlier checkpoint finds the memory as it is now, and gets
     the same answer to a question that it asks again.
@@ -109,7 +129,7 @@ def as_agent(
     langgraph-supervisor, langgraph-swarm and deepagents' `CompiledSubAgent` take it. As `as_node`
     it has a memory of its own on each of the parent's threads. It answers what was said since its
     last answer; where a hand-off brings nothing new, the user's newest message once more. It hands
-    off to nobody itself.
+    off to nobody itself. An empty or too long task is answered with a sentence that says so.
     """
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(_Agent, context_schema=None)
     node = _Node(
@@ -118,7 +138,7 @@ def as_agent(
         name,
         "messages",
         context,
-        asks_again=True,
+        is_agent=True,
     )
     # LangGraph keeps the memory by the names of nodes: this one tells two agents that one tool of
     # the parent calls apart.
@@ -144,7 +164,8 @@ def as_tool(
     description: str = "Ask a data analyst one complete question about the database, in words. It writes and runs read-only SQL.",
     context: Context | None = None,
 ) -> BaseTool:
-    """Return a tool for another agent: a question in, the answer's text out.
+    """Return a tool for another agent: a question in, the answer's text out; of a team each voice's
+    after its name.
 
     Each call stands for itself (what came before is in the agent's own thread), so calls may run in
     parallel; interrupts pass to the agent's caller. Bad input and a provider's error are a tool
@@ -163,7 +184,7 @@ def as_tool(
             raise ToolException(
                 error.user_text(settings.language or language_of(turn_input["messages"]))
             ) from error
-        return str(answer["messages"][-1].text)
+        return _text_of(_answers_in(answer["messages"]))
 
     def ask(question: str) -> str:
         """Run one turn."""
@@ -185,8 +206,10 @@ class _Node:
     name: str
     messages: str
     context: Context | Callable[[Any], Context] | None
-    asks_again: bool = False
-    """A parent that brings nothing new asks the user's newest message once more."""
+    is_agent: bool = False
+    """A parent that brings nothing new asks the user's newest message once more; a task that cannot
+    be taken is answered with a sentence, for the parent's model writes the tasks.
+    """
 
     def run(self, state: Any) -> Update:
         """Run a turn of the child in one of the parent's."""
@@ -195,24 +218,30 @@ class _Node:
     async def _turn(self, state: Any, how: Execution) -> Update:
         context = _context_of(self.context)
         talk = self._talk(state)
-        if not _has_memory():
-            new = self._new_messages(talk, (), context)
-            once, turn_input = self.once, Input(messages=new)
-            values = await how.call(
-                lambda: once.invoke(turn_input, context=context),
-                lambda: once.ainvoke(turn_input, context=context),
-            )
-            return self._update(_newest_answer(values))
-        child = await self._child(how)
-        new = self._new_messages(talk, _messages_of(child), context)
-        if not _has_answered(child, new[-1]):
-            memory, run = self.memory, _run_of(child, new)
-            await how.call(
-                lambda: memory.invoke(*run, context=context),
-                lambda: memory.ainvoke(*run, context=context),
-            )
+        try:
+            if not _has_memory():
+                new = self._new_messages(talk, (), context)
+                once, turn_input = self.once, Input(messages=new)
+                values = await how.call(
+                    lambda: once.invoke(turn_input, context=context),
+                    lambda: once.ainvoke(turn_input, context=context),
+                )
+                return self._update(_answers_in(values.get("messages") or []))
             child = await self._child(how)
-        return self._update(_answer_to(child, new[-1]))
+            new = self._new_messages(talk, _messages_of(child), context)
+            if not _has_answered(child, new[-1]):
+                memory, run = self.memory, _run_of(child, new)
+                await how.call(
+                    lambda: memory.invoke(*run, context=context),
+                    lambda: memory.ainvoke(*run, context=context),
+                )
+                child = await self._child(how)
+            return self._update(_answers_to(child, new[-1]))
+        except TASK_ERRORS as error:
+            if not self.is_agent:
+                raise
+            sentence = error.user_text(context.language or language_of(talk))
+            return self._update([AIMessage(sentence)])
 
     def _child(self, how: Execution) -> Awaitable[StateSnapshot]:
         config = get_config()
@@ -247,7 +276,8 @@ class _Node:
         """
         mine = [i for i, message in enumerate(talk) if self._is_mine(message)]
         ids, since = {message.id for message in known}, mine[-1] + 1 if mine else 0
-        newest = range(mine[-2] + 1 if len(mine) > 1 else 0, since)
+        before = [i for i in mine if turn_number(talk[i]) != turn_number(talk[mine[-1]])]
+        newest = range(before[-1] + 1 if before else 0, since)
         earlier = [
             talk[i]
             for i in newest
@@ -258,7 +288,7 @@ class _Node:
             question = next(
                 (message for message in reversed(talk) if message.type == "human"), None
             )
-            if not self.asks_again or question is None:
+            if not self.is_agent or question is None:
                 raise WrongRoleError(role=talk[-1].type if talk else "none")
             new = [question.model_copy(update={"id": f"{question.id}/{len(talk)}"})]
         return self._as_child_input([*(earlier if _has_memory() else talk[:since]), *new], context)
@@ -287,36 +317,53 @@ class _Node:
     def _is_mine(self, message: BaseMessage) -> bool:
         return message.type == "ai" and self.name in (marks_of(message).get("node"), message.name)
 
-    def _update(self, answer: AIMessage | None) -> Update:
-        answer = answer or AIMessage("")
-        return {
-            self.messages: [
-                marked(answer.model_copy(update={"name": answer.name or self.name}), node=self.name)
-            ]
-        }
+    def _update(self, answers: Sequence[AIMessage]) -> Update:
+        """Return the answers as the parent's messages, of a team one for each voice."""
+        named = [
+            answer.model_copy(update={"name": answer.name or self.name})
+            for answer in answers or [AIMessage("")]
+        ]
+        return {self.messages: [marked(answer, node=self.name) for answer in named]}
 
 
-def _newest_answer(values: Values) -> AIMessage | None:
-    return next(
-        (m for m in reversed(values.get("messages") or []) if isinstance(m, AIMessage)), None
-    )
+def _answers_in(messages: Sequence[BaseMessage]) -> list[AIMessage]:
+    """Return the newest turn's answers: of a team one for each voice, in order, else the last
+    message of the model.
+    """
+    made = [message for message in messages if isinstance(message, AIMessage)]
+    if not made:
+        return []
+    turn = turn_number(made[-1])
+    voices = [
+        message
+        for message in made
+        if turn_number(message) == turn and mark_of(message, VOICE) and not message.tool_calls
+    ]
+    return voices or made[-1:]
+
+
+def _text_of(answers: Sequence[AIMessage]) -> str:
+    """Return an answer's text; of several, each after its speaker's name."""
+    if len(answers) < 2:
+        return "".join(str(answer.text) for answer in answers)
+    return "\n\n".join(f"{answer.name}: {answer.text}" for answer in answers)
 
 
 def _has_answered(child: StateSnapshot, question: BaseMessage) -> bool:
     """Return whether the child has answered: the parent was stopped before it could keep that, or
     went back in time.
     """
-    return (
-        not child.tasks if _is_newest(child, question) else _answer_to(child, question) is not None
-    )
+    return not child.tasks if _is_newest(child, question) else bool(_answers_to(child, question))
 
 
-def _answer_to(child: StateSnapshot, question: BaseMessage) -> AIMessage | None:
-    """Return the answer of the question's own turn."""
+def _answers_to(child: StateSnapshot, question: BaseMessage) -> list[AIMessage]:
+    """Return the answers of the question's own turn."""
     messages = _messages_of(child)
     turn = next((turn_number(message) for message in messages if message.id == question.id), None)
-    mine = (m for m in reversed(messages) if isinstance(m, AIMessage) and turn_number(m) == turn)
-    return next((m for m in mine if not m.tool_calls), None) if turn else None
+    if not turn:
+        return []
+    mine = [m for m in messages if isinstance(m, AIMessage) and turn_number(m) == turn]
+    return _answers_in([message for message in mine if not message.tool_calls])
 
 
 def _is_newest(child: StateSnapshot, question: BaseMessage) -> bool:

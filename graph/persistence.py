@@ -23,7 +23,7 @@ from langgraph.store.base import BaseStore, Op, PutOp, Result
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
-from longtable.base.concurrency import a_from, in_thread
+from longtable.base.concurrency import a_from, end_idle_threads, in_thread
 from longtable.base.errors import AWAITED, ConfigError, MissingExtraError, PersistenceError
 from longtable.base.redaction import redacted
 from longtable.graph.encryption import (
@@ -158,8 +158,12 @@ class open_persistence(Persistence):  # used like the function it reads as
 
     def __exit__(self, *error: Any) -> None:
         opening, self._opening = self._opening, None
-        if opening is not None:
+        if opening is None:
+            return
+        try:
             opening.__exit__(*error)
+        finally:
+            end_idle_threads()
 
     async def __aenter__(self) -> Self:
         try:

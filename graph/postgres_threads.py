@@ -3,6 +3,8 @@ for its turns.
 """
 
 import copy
+import itertools
+import logging
 import selectors
 import threading
 import time
@@ -40,6 +42,10 @@ OPTIONS: dict[str, Any] = {
     "connect_timeout": CONNECT_SECONDS,
 }
 Rows = psycopg.Connection[DictRow]
+
+_log = logging.getLogger("longtable.store")
+_POOL_LOG = logging.getLogger("psycopg.pool")
+_NUMBERS = itertools.count(1)
 
 ALONE = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
@@ -195,6 +201,54 @@ def check_url(url: str) -> str:
     return url
 
 
+class StoreOutage(logging.Filter):
+    """Says once that the store's server cannot be reached, and once that it answers again.
+
+    It takes the place of the warnings of psycopg's pool, which has one for each connection and each
+    attempt: 230 lines for 35 cuts that no turn noticed.
+    """
+
+    def __init__(self, pool_name: str) -> None:
+        super().__init__()
+        self.pool_name = pool_name
+        self._away = False
+        self._lock = threading.Lock()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a record is not of this pool, or no warning."""
+        ours = any(
+            isinstance(value, psycopg.Connection) or self.pool_name in str(value)
+            for value in record.args or ()
+        )
+        if record.levelno < logging.WARNING or not ours:
+            return True
+        if str(record.msg).startswith("error connecting"):
+            self._now(away=True)
+        return False
+
+    def connected(self, _: object) -> None:
+        """Take note of a connection that was opened."""
+        self._now(away=False)
+
+    def _now(self, *, away: bool) -> None:
+        with self._lock:
+            changed = away != self._away
+            self._away = away
+        if changed and away:
+            _log.warning("the conversation store's server cannot be reached; it is tried again")
+        elif changed:
+            _log.warning("the conversation store's server can be reached again")
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Stand in for the pool's warnings."""
+        _POOL_LOG.addFilter(self)
+        try:
+            yield
+        finally:
+            _POOL_LOG.removeFilter(self)
+
+
 @contextmanager
 def open_threads(
     url: str, lease: AdvisoryLease, key: str | None
@@ -217,16 +271,22 @@ def open_threads(
                 pool.check()
                 raise
 
-    with ConnectionPool(
-        url,
-        connection_class=Rows,
-        min_size=1,
-        max_size=CONNECTIONS,
-        timeout=WAIT_SECONDS,
-        kwargs=kwargs,
-        check=alive,
-        open=True,
-    ) as pool:
+    outage = StoreOutage(f"longtable-store-{next(_NUMBERS)}")
+    with (
+        outage.watching(),
+        ConnectionPool(
+            url,
+            name=outage.pool_name,
+            configure=outage.connected,
+            connection_class=Rows,
+            min_size=1,
+            max_size=CONNECTIONS,
+            timeout=WAIT_SECONDS,
+            kwargs=kwargs,
+            check=alive,
+            open=True,
+        ) as pool,
+    ):
         yield PostgresSaver(pool, serde=serde or MessageSerializer()), RetryingStore(pool)
 
 

@@ -3,6 +3,8 @@ answer.
 """
 
 import asyncio
+import hashlib
+import html
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -16,7 +18,7 @@ from contextlib import AbstractContextManager, aclosing, nullcontext, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast
 
 from langchain_core.messages import (
     AIMessage,
@@ -31,6 +33,8 @@ from langgraph.types import Command, Interrupt, StateSnapshot
 from longtable.base.concurrency import SYNC, Execution, in_thread
 from longtable.base.context import Context
 from longtable.base.errors import (
+    LongtableError,
+    MissingExtraError,
     ThreadBusyError,
     ThreadNotFoundError,
     TurnPendingError,
@@ -78,6 +82,7 @@ from longtable.nodes.model.call_plans import next_view
 from longtable.nodes.records.thread_index import may_see
 from longtable.nodes.state import UNDER_WAY, VOICE_TASK, Input, State, Turn, turn_of, values_of
 from longtable.tools.cells import clip, html_table
+from longtable.tools.charts.drawing import Chart, embedded_svg
 
 if TYPE_CHECKING:
     from longtable.graph.build import Step
@@ -448,6 +453,10 @@ async def _cancel_once(parts: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
         yield part
 
 
+DrawChart = Callable[[str, Mapping[str, object]], Chart]
+"""Draws the result that a handle names by a spec: `Conversation.chart`."""
+
+
 @dataclass(frozen=True)
 class Answer:
     """One turn's result.
@@ -482,14 +491,52 @@ class Answer:
             f" {clip(' '.join(self.text.split()), 80)}>"
         )
 
+    def __str__(self) -> str:
+        """Return the text, so that `print(answer)` prints it."""
+        return self.text
+
+    def drawn_by(self, draw: DrawChart) -> Self:
+        """Remember how a notebook draws its charts: no field, for a copy or a pickle has no use for
+        it.
+        """
+        vars(self)["_draw"] = draw
+        return self
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in vars(self).items() if name != "_draw"}
+
     def _repr_html_(self) -> str:
+        text = safe_html(self.text)
+        return text + self._rows_html(shown="<table" in text) + "".join(self._pictures())
+
+    def _rows_html(self, *, shown: bool) -> str:
+        """Return the newest result as a table and its SQL; of rows that the text has `shown` in a
+        table of its own, the SQL alone.
+        """
         last = self.queries[-1] if self.queries else None
-        table = (
-            html_table(last["columns"], last["rows"], below=last["sql"])
-            if last and last["columns"]
-            else ""
-        )
-        return safe_html(self.text) + table
+        if last is None or not last["columns"]:
+            return ""
+        if shown:
+            return f"<p>{html.escape(last['sql'])}</p>"
+        return html_table(last["columns"], last["rows"], below=last["sql"])
+
+    def _pictures(self) -> Iterator[str]:
+        """Yield each chart whose rows are there: as SVG, without the extra `charts` as text."""
+        draw: DrawChart | None = vars(self).get("_draw")
+        if draw is None:
+            return
+        for shown in self.charts:
+            with suppress(LongtableError):
+                yield _picture(draw(shown["handle"], shown["spec"]))
+
+
+def _picture(chart: Chart) -> str:
+    try:
+        svg = chart.svg()
+    except MissingExtraError:
+        return f"<pre>{html.escape(chart.text())}</pre>"
+    prefix = f"chart{hashlib.sha256(svg.encode()).hexdigest()[:12]}"
+    return f"<figure>{embedded_svg(svg, prefix) or ''}</figure>"
 
 
 def answer_of(events: Sequence[Event]) -> Answer:

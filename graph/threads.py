@@ -345,7 +345,7 @@ def delete(
     What it took stays, without its id. Checkpoints first: where the store cannot be written, that
     raises before any file is gone.
     """
-    _check_owner(threads, thread_id, owner, all_owners=all_owners)
+    check_owner(threads, thread_id, owner, all_owners=all_owners)
     with suppress(DamagedThreadError):
         whole, _ = load_thread(threads, thread_id, None, all_owners=True)
         rows = [replace(row, thread="deleted") for row in spent_in(whole)]
@@ -380,7 +380,7 @@ def _kept_spending(threads: StoredThreads, thread_id: str) -> list[Spent]:
     return added(rows, (*FINEST, "project"))
 
 
-def _check_owner(
+def check_owner(
     threads: StoredThreads, thread_id: str, owner: str | None, *, all_owners: bool
 ) -> None:
     """Raise `ThreadNotFoundError` for a thread that is not there, or is another's; a damaged one is

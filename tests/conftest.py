@@ -24,6 +24,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """Let the interpreter free what was kept from the collector: nanobind takes it for leaked, and
+    prints a page when the interpreter ends.
+    """
+    gc.unfreeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def no_settings_of_ones_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Read no settings file of whoever runs the tests."""

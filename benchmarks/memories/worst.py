@@ -1,5 +1,7 @@
 """Make long conversations with planted facts and rules, and imitate models that summarise them."""
 
+# pyright: reportPossiblyUnboundVariable=false
+
 import html
 import zlib
 from collections.abc import Callable, Iterable

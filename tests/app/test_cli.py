@@ -116,7 +116,8 @@ def test_what_was_guessed_of_a_csv_file_is_told_first(home: Home) -> None:
 def test_long_results_show_twenty_rows_and_table_shows_all(home: Home, server: ModelServer) -> None:
     server.script(call("run_sql", sql="SELECT id, customer FROM orders ORDER BY id"), say("Here."))
     done = home.run("chat", *using(server), stdin=b"list them\n/table\n")
-    first, _, rest = done.stdout.partition("Here.")
+    _, _, after = done.stdout.partition("Here.")
+    first, _, rest = after.partition("context ")
     assert "customer 20" in first
     assert "customer 21" not in first
     assert "... 10 more rows" in first

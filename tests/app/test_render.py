@@ -24,6 +24,7 @@ from longtable.base.errors import (
 from longtable.base.events import (
     ContextCompressed,
     ContextUsage,
+    Event,
     MessagesRetired,
     QueryFinished,
     Recall,
@@ -299,6 +300,28 @@ def test_a_compaction_that_no_model_was_asked_for_says_nothing_of_models() -> No
     assert "\n" not in render.compressed(event, "en").plain
 
 
+def test_results_that_code_shortened_are_one_dim_line_without_summary_or_writer() -> None:
+    event = cast(
+        "ContextCompressed",
+        {
+            **USUAL,
+            "kind": "results",
+            "original_tokens": 5_100,
+            "messages": 4,
+            "input": 0,
+            "output": 0,
+            "method": "fallback",
+            "writer": "code",
+            "why_by_code": "only results of tools were shortened",
+        },
+    )
+    en = render.compressed(event, "en")
+    assert en.plain == "results of earlier rounds shortened: 5,100 -> 3,000 tokens"
+    assert {str(en.style), *(str(span.style) for span in en.spans)} == {"dim"}
+    zh = render.compressed(event, "zh")
+    assert zh.plain == "较早轮次的结果已缩短：5,100 -> 3,000 个词元"
+
+
 @pytest.mark.parametrize(
     ("changes", "en", "zh"),
     [
@@ -525,3 +548,34 @@ def test_an_answer_is_printed_once_where_another_event_comes_between_its_text_an
     screen.event(cast("Any", {"type": "audit_failed", "failure": "disk"}))
     screen.event(cast("Any", {"type": "answer", "text": "As you like."}))
     assert printed.getvalue().count("As you like.") == 1
+
+
+def shown_turn(answer: str) -> str:
+    """Return what a turn with one query of two rows looks like."""
+    console = Console(record=True, width=100, file=io.StringIO(), force_terminal=True)
+    screen = ConsoleScreen(console)
+    screen.language = "en"
+    screen.asked("which?")
+    screen.event(finished(["city", "n"], [["Oslo", 1], ["Rome", 20]]))
+    screen.event(cast("Event", {"type": "token", "text": answer}))
+    screen.event(cast("Event", {"type": "answer", "text": answer, "status": "answered"}))
+    screen.finish()
+    return console.export_text()
+
+
+def test_a_table_stands_once_in_the_answer_or_else_below_it() -> None:
+    table = "Here:\n\n| city | n |\n| --- | --- |\n| Oslo | 1 |\n| Rome | 20 |\n"
+    assert shown_turn(table).count("Rome") == 1
+    assert shown_turn("Two cities.").count("Rome") == 1
+    assert "│ Rome │ 20 │" in shown_turn("Two cities.")
+
+
+def test_numbers_of_a_table_in_an_answer_stand_to_the_right() -> None:
+    table = "| n | s | g |\n|---|---|:---|\n| 1 | a\\|b | 3 |\n| -2,000.5 | 4 | 5 |"
+    assert render.numbers_to_the_right(table).split("\n")[1] == "| ---: | --- | :--- |"
+    text = drawn(render.answer("| city | n |\n| --- | --- |\n| Oslo | 1 |\n| Rome | 2,000 |"))
+    [oslo] = [line for line in text.split("\n") if "Oslo" in line]
+    [rome] = [line for line in text.split("\n") if "Rome" in line]
+    assert oslo.rstrip().endswith("1")
+    assert len(oslo.rstrip()) == len(rome.rstrip())
+    assert render.numbers_to_the_right("a - b\n---\n1") == "a - b\n---\n1"

@@ -5,6 +5,7 @@ import pty
 import select
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,13 @@ import pytest
 from tests.app.runner import PROGRAM, SECONDS, Home, make_home
 from tests.support.model_server import ModelServer, call, open_model_server, say
 
+PROMPT = "\x1b[0m>"
+"""What begins each drawing of the prompt."""
+STARTER = (
+    "import fcntl, os, sys, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
+    " os.execv(sys.argv[1], sys.argv[1:])"
+)
+"""Makes standard input the terminal that Ctrl-C is typed at, and becomes the program."""
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
 
 
@@ -40,12 +48,11 @@ class Terminal:
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             self.process = subprocess.Popen(
-                [PROGRAM, "chat", *args],
+                [sys.executable, "-c", STARTER, PROGRAM, "chat", *args],
                 stdin=inside,
                 stdout=inside,
                 stderr=inside,
                 env=given,
-                start_new_session=True,
             )
         finally:
             signal.signal(signal.SIGINT, before)
@@ -72,6 +79,10 @@ class Terminal:
     def type(self, text: str | bytes) -> None:
         os.write(self.end, text.encode() if isinstance(text, str) else text)
 
+    def paste(self, text: str) -> None:
+        """Type a text as a terminal hands over a paste."""
+        self.type(f"\x1b[200~{text}\x1b[201~")
+
     def leave(self) -> None:
         """Type Ctrl-D once the prompt has taken the terminal over: what comes before is no Ctrl-D
         to it.
@@ -80,11 +91,9 @@ class Terminal:
         self.type("\x04")
 
     def interrupt(self) -> None:
-        """Send what Ctrl-C sends, a moment later: between showing a prompt and reading, a signal
-        waits for the next key.
-        """
+        """Type Ctrl-C, a moment later: the prompt has to have taken the terminal over."""
         time.sleep(0.3)
-        self.process.send_signal(signal.SIGINT)
+        self.type("\x03")
 
     def close(self) -> int:
         return self.process.wait(SECONDS)
@@ -120,6 +129,7 @@ def test_ctrl_c_cancels_an_answer_or_a_query_and_the_next_turn_works(
         chat.expect("slow")
         chat.interrupt()
         chat.expect("Cancelled. The thread is kept")
+        assert "^C" not in chat.seen, "in the last column it moves the answer down by a line"
         hold.set()
         chat.type("count for ever\n")
         chat.expect("run_sql")
@@ -128,7 +138,7 @@ def test_ctrl_c_cancels_an_answer_or_a_query_and_the_next_turn_works(
         chat.type("你好\n")
         chat.expect("fine again")
         chat.expect("上下文")
-        chat.expect("> ")
+        chat.expect(PROMPT)
         chat.leave()
         chat.expect("longtable chat --thread t")
         assert chat.close() == 0
@@ -187,13 +197,13 @@ def test_every_byte_typed_is_text_in_any_locale_and_half_a_character_keeps_no_en
     server.script(say("fine"), say("fine again"))
     with Terminal(home, *using(server), LC_ALL="C") as chat:
         chat.expect("Ctrl-D leaves")
-        chat.expect("> ")
+        chat.expect(PROMPT)
         chat.type("有多少？\n")
         chat.expect("fine")
-        chat.expect("> ")
+        chat.expect(PROMPT)
         chat.type(b"half \xf0\x9f\x98\n")
-        chat.expect("not valid UTF-8 at character 6")
-        chat.expect("> ")
+        chat.expect("第 6 字节不是有效的 UTF-8")
+        chat.expect(PROMPT)
         chat.type("你好\n")
         chat.expect("fine again")
         chat.type("/quit\n")
@@ -211,10 +221,10 @@ def test_a_second_ctrl_c_at_the_prompt_leaves_also_where_the_suite_ignores_it(ho
         signal.signal(signal.SIGINT, before)
     with chat:
         chat.expect("Ctrl-D leaves")
-        chat.expect("> ")
+        chat.expect(PROMPT)
         chat.interrupt()
         chat.expect("Ctrl-C again")
-        chat.expect("> ")
+        chat.expect(PROMPT)
         chat.interrupt()
         chat.expect("longtable chat --thread")
         assert chat.close() == 0
@@ -260,3 +270,94 @@ def test_terminal_draws_markdown_tables_and_the_gauge_without_foreign_escapes(
     assert "\x1b]" not in chat.seen
     assert "**bold**" not in chat.seen
     assert "red" in chat.seen
+
+
+def test_a_paste_of_many_lines_is_one_message(home: Home, server: ModelServer) -> None:
+    server.script(say("one answer"), say("another answer"))
+    lines = [f"line {number} of a paste" for number in range(144)]
+    with Terminal(home, *using(server)) as chat:
+        chat.expect("Ctrl-D leaves")
+        chat.expect(PROMPT)
+        chat.paste("\r".join(lines))
+        chat.expect("line 143")
+        chat.type("\r")
+        chat.expect("one answer")
+        chat.expect("tokens (")
+        chat.expect(PROMPT)
+        chat.type("a\x1b\rb\r")
+        chat.expect("another answer")
+        chat.expect("tokens (")
+        chat.leave()
+        chat.expect("Continue with")
+        assert chat.close() == 0
+    asked = [request.messages[-1]["content"] for request in server.requests]
+    assert asked == ["\n".join(lines), "a\nb"]
+
+
+def test_a_paste_while_an_answer_comes_is_one_message(home: Home, server: ModelServer) -> None:
+    hold = threading.Event()
+    server.script(say("slow words that never end", hold=hold), say("second answer"))
+    with Terminal(home, *using(server)) as chat:
+        chat.expect("Ctrl-D leaves")
+        chat.type("hello\r")
+        chat.expect("slow")
+        chat.paste("one\rtwo\rthree")
+        time.sleep(0.2)
+        hold.set()
+        chat.expect("tokens (")
+        chat.expect("three")
+        chat.type("\r")
+        chat.expect("second answer")
+        chat.type("/quit\r")
+        chat.expect("Continue with")
+        assert chat.close() == 0
+    assert [request.messages[-1]["content"] for request in server.requests] == [
+        "hello",
+        "one\ntwo\nthree",
+    ]
+
+
+def test_the_prompt_remembers_what_was_typed_in_a_private_file_and_completes_commands(
+    home: Home, server: ModelServer
+) -> None:
+    server.script(say("first answer"), say("second answer"))
+    with Terminal(home, *using(server)) as chat:
+        chat.expect("Ctrl-D leaves")
+        chat.expect(PROMPT)
+        chat.type("how many\x1b\rorders?\r")
+        chat.expect("first answer")
+        chat.expect("tokens (")
+        chat.leave()
+        assert chat.close() == 0
+    [file] = (home.folder / "data").rglob("typed.jsonl")
+    assert file.stat().st_mode & 0o777 == 0o600
+    with Terminal(home, *using(server)) as chat:
+        chat.expect("Ctrl-D leaves")
+        chat.expect(PROMPT)
+        time.sleep(0.3)
+        chat.type("\x1b[A")
+        chat.expect("orders?")
+        chat.type("\r")
+        chat.expect("second answer")
+        chat.expect(PROMPT)
+        chat.type("/rea")
+        chat.expect("/reasoning")
+        chat.type("\t\r")
+        chat.expect("easoning")
+        chat.type("/quit\r")
+        assert chat.close() == 0
+    asked = [request.messages[-1]["content"] for request in server.requests]
+    assert asked == ["how many\norders?", "how many\norders?"]
+
+
+def test_what_is_typed_is_not_kept_beside_threads_in_memory(
+    home: Home, server: ModelServer
+) -> None:
+    server.script(say("an answer"))
+    with Terminal(home, *using(server), "--store", "memory://") as chat:
+        chat.expect("Ctrl-D leaves")
+        chat.type("a secret\r")
+        chat.expect("an answer")
+        chat.leave()
+        assert chat.close() == 0
+    assert not [*(home.folder / "data").rglob("typed.jsonl")]

@@ -141,6 +141,7 @@ def test_fork_export_delete_and_import(home: Home) -> None:
     [
         (["show", "nobody"], "no such conversation"),
         (["delete", "nobody", "--yes"], "no such conversation"),
+        (["delete", "nobody"], "no such conversation"),
         (["delete", "a"], "add --yes"),
         (["prune", "--older-than", "0d"], "add --yes"),
         (["prune", "--older-than", "soon"], "as in 90d"),

@@ -38,12 +38,16 @@ from longtable.graph import (
     ConfigError,
     Context,
     Database,
+    Persona,
     RequestLimits,
     ResultStore,
+    Team,
+    Workflow,
     build_graph,
     delete_thread,
     open_persistence,
 )
+from longtable.graph.build import ConversationGraph
 from longtable.graph.embedding import RESUMING, as_agent, as_node, as_tool
 from tests.support.models import ScriptedModel, call, script
 
@@ -560,6 +564,48 @@ def test_a_tool_answers_bad_input_and_a_providers_error_as_a_message(
     )
     assert answer.status == "error"
     assert told in answer.content
+
+
+@pytest.mark.parametrize(
+    ("task", "sentence"), [("  ", "The message is empty"), ("x" * 8_001, "8,000")]
+)
+def test_an_agent_answers_a_task_that_it_cannot_take_with_a_sentence(
+    task: str, sentence: str
+) -> None:
+    app = parent(hearing("ann"), InMemorySaver())
+    assert sentence in texts(app.invoke(say(task), T))[-1]
+    assert texts(app.invoke(say("two"), T))[-1] == "two"
+
+
+def team_graph() -> ConversationGraph:
+    def answer(messages: Sequence[BaseMessage]) -> AIMessage:
+        name = messages[0].text.partition("You are ")[2].partition(".")[0]
+        heard = [str(m.text).partition("\n")[0] for m in messages if m.type == "human"]
+        return AIMessage(f"{name} heard {' / '.join(heard)}")
+
+    team = Team(Persona("ann"), Persona("bob"), mode=Workflow("ann", "bob"))
+    return build_graph(model=ScriptedModel(say=answer), team=team)
+
+
+@pytest.mark.parametrize("saver", [None, InMemorySaver()], ids=["without memory", "with memory"])
+def test_a_node_gives_its_parent_every_voice_of_a_team(saver: Any) -> None:
+    app = parent(as_node(team_graph(), context=CONTEXT), saver)
+    first = app.invoke(say("one"), T)
+    assert texts(first) == ["one", "Ann heard one", "Bob heard one / Ann: Ann heard one"]
+    assert [m.name for m in first["messages"]] == [None, "Ann", "Bob"]
+    if saver is not None:
+        second = app.invoke(say("two"), T)
+        assert [m.name for m in second["messages"]][3:] == [None, "Ann", "Bob"]
+        heard = str(second["messages"][-2].text)
+        assert heard == "Ann heard one / Bob: Bob heard one / Ann: Ann heard one / two"
+
+
+def test_a_tool_gives_its_agent_every_voice_of_a_team() -> None:
+    asks = as_tool(team_graph(), context=CONTEXT)
+    assert asks.invoke({"question": "one"}).split("\n\n") == [
+        "Ann: Ann heard one",
+        "Bob: Bob heard one / Ann: Ann heard one",
+    ]
 
 
 def test_a_tool_raises_what_is_a_bug() -> None:

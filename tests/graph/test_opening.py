@@ -1,6 +1,9 @@
 """A conversation opened in one call, and what a notebook shows of it."""
 
 import asyncio
+import copy
+import html
+import pickle
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -199,6 +202,24 @@ def test_a_persistence_is_awaited_the_same_way(tmp_path: Path) -> None:
     asyncio.run(use())
 
 
+def test_printing_an_answer_prints_its_text(conversation: Conversation) -> None:
+    answer = conversation.ask("How many orders are there?")
+    assert str(answer) == answer.text
+    assert copy.deepcopy(answer) == pickle.loads(pickle.dumps(answer)) == answer
+    view = conversation.view()
+    assert repr(view).startswith(f"<View of {len(view)} messages, ")
+    assert " of 16,000 tokens: system " in repr(view)
+
+
+def test_a_notebook_shows_the_picture_and_a_table_once(conversation: Conversation) -> None:
+    answer = conversation.ask("Plot the number of orders per note")
+    assert len(answer.charts) == 1
+    shown = answer._repr_html_()
+    assert shown.count("<svg") == 1
+    assert shown.count("<table") == 1
+    assert answer.queries[-1]["sql"].partition("\n")[0] in html.unescape(shown)
+
+
 def test_what_a_notebook_shows_is_short_and_nothing_in_it_is_markup(
     conversation: Conversation,
 ) -> None:
@@ -210,7 +231,7 @@ def test_what_a_notebook_shows_is_short_and_nothing_in_it_is_markup(
         assert "&lt;img" in shown
         assert len(shown) < 8_000
     assert "20 of 60 rows" in rows._repr_html_()
-    for each in (rows, answer, conversation, conversation.database):
+    for each in (rows, answer, conversation, conversation.database, conversation.view()):
         assert len(repr(each)) < 200
 
 

@@ -8,6 +8,8 @@ import resource
 import sqlite3
 import subprocess
 import sys
+import threading
+import time
 from contextlib import closing
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -86,6 +88,24 @@ def test_several_processes_may_make_one_new_file(tmp_path: Path) -> None:
     assert [process.exitcode for process in processes] == [0] * 6
     with open_persistence(url) as kept:
         assert len(kept.store.search(("made",))) == 6
+
+
+def test_after_a_store_is_closed_no_thread_of_ours_stays(tmp_path: Path) -> None:
+    def ours() -> list[str]:
+        names = [thread.name for thread in threading.enumerate()]
+        return [name for name in names if name.startswith("longtable")]
+
+    async def use() -> None:
+        kept = open_persistence(f"sqlite:///{tmp_path / 'chat.db'}")
+        async with kept:
+            await asyncio.gather(*(alist_threads(kept) for _ in range(64)))
+            assert ours()
+
+    asyncio.run(use())
+    deadline = time.monotonic() + 5
+    while ours() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert ours() == []
 
 
 def test_threads_are_listed_newest_first_with_their_titles(tmp_path: Path) -> None:

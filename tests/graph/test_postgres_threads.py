@@ -1,6 +1,7 @@
 """Threads in PostgreSQL: guard, turns and leases on a real server."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +22,7 @@ from longtable.base.errors import ConfigError, PersistenceError, ThreadBusyError
 from longtable.graph import Conversation, build_graph, list_threads, open_persistence
 from longtable.graph.guard import GuardedSaver
 from longtable.graph.heads import Head, Key, retry_once
-from longtable.graph.postgres_threads import AdvisoryLease, PostgresHeads
+from longtable.graph.postgres_threads import AdvisoryLease, PostgresHeads, StoreOutage
 from longtable.graph.threads import alist_threads
 from tests.graph.test_busy import is_refused, paired, wait_until
 from tests.graph.test_guard import CONFIG, CONTEXT, TIMES, Outcome, graph_over, said, texts
@@ -223,6 +224,10 @@ def restarting() -> ScriptedModel:
     return ScriptedModel(say=say)
 
 
+AWAY = "the conversation store's server cannot be reached; it is tried again"
+BACK = "the conversation store's server can be reached again"
+
+
 def test_a_server_that_is_restarted_in_mid_turn_costs_no_turn(url: str) -> None:
     with open_persistence(url) as kept:
         graph = build_graph(model=restarting()).compile(
@@ -250,6 +255,43 @@ def test_a_server_that_is_restarted_in_mid_turn_costs_no_turn(url: str) -> None:
             "after",
             "two",
         ]
+
+
+def test_an_outage_of_the_server_is_one_line_and_its_end_another(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with open_persistence(url) as kept:
+        graph = build_graph(model=restarting()).compile(
+            checkpointer=kept.checkpointer, store=kept.store
+        )
+        conversation = Conversation(graph, "t", context=CONTEXT)
+        for text in ("one", "restart", "after", "restart", "end"):
+            conversation.ask(text)
+    assert [
+        r for r in caplog.records if r.name == "psycopg.pool" and r.levelname == "WARNING"
+    ] == []
+    said = [r.getMessage() for r in caplog.records if r.name == "longtable.store"]
+    assert said == [AWAY, BACK] * (len(said) // 2)
+
+
+def test_a_pools_warnings_are_one_line_when_the_server_is_away_and_one_when_it_is_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    outage = StoreOutage("longtable-store-7")
+    pool_log = logging.getLogger("psycopg.pool")
+    with outage.watching():
+        for _ in range(5):
+            pool_log.warning("error connecting in %r: %s", "longtable-store-7", "refused")
+        pool_log.warning("error connecting in %r: %s", "somebody-elses", "refused")
+        outage.connected(None)
+        outage.connected(None)
+        pool_log.warning("error connecting in %r: %s", "longtable-store-7", "refused")
+    assert [r.getMessage() for r in caplog.records] == [
+        AWAY,
+        "error connecting in 'somebody-elses': refused",
+        BACK,
+        AWAY,
+    ]
 
 
 def test_async_it_costs_none_either(url: str) -> None:

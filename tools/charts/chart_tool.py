@@ -48,6 +48,7 @@ _UNITS = (
 _LABEL = re.compile(r"(?:^|[_\s])(?:id|ids|code|zip|phone)$|(?i:(?:^|_)id)$|[a-z]Id$|编号|序号")
 """Names of whole numbers that measure nothing."""
 _PERIOD = re.compile(r"year|month|quarter|week|day|hour|date|年|月|季|周|日|时", re.IGNORECASE)
+_CJK = re.compile("[\u3400-\u9fff]")
 MOST_SLICES = 12
 MOST_SERIES = 12
 MOST_MEASURES = 6
@@ -74,24 +75,23 @@ def default_spec(
             "the result has no column to draw", hint="select a number with a name or a date"
         )
     mark = mark or _fitting(measures, groups, len(rows))
+    return _with_titles(_drawn_as(mark, text, measures, groups), text)
+
+
+def _drawn_as(mark: str, text: str, measures: Sequence[Field], groups: Sequence[Field]) -> Spec:
+    """Return a spec without titles."""
     if mark == "histogram" and measures:
-        return _with_title(
-            {
-                "mark": "bar",
-                "encoding": {"x": _channel(measures[0], bin=True), "y": {"aggregate": "count"}},
-            },
-            wish,
-        )
-    if (
-        mark in ("point", "boxplot", "heatmap")
-        and (spec := _special(mark, measures, groups)) is not None
-    ):
-        return _with_title(spec, wish)
+        along = _channel(measures[0], bin=True)
+        return {"mark": "bar", "encoding": {"x": along, "y": {"aggregate": "count"}}}
+    if mark in ("point", "boxplot", "heatmap"):
+        special = _special(mark, measures, groups)
+        if special is not None:
+            return special
     if mark == "arc":
-        return _with_title(_pie(measures, groups), wish)
+        return _pie(measures, groups)
     if mark not in ("line", "area", "point"):
         mark = "bar"
-    return _with_title(_along(mark, text, measures, groups), wish)
+    return _along(mark, text, measures, groups)
 
 
 def _parts(text: str, fields: Sequence[Field]) -> tuple[list[Field], list[Field]]:
@@ -275,9 +275,66 @@ def _unit(text: str, group: Field) -> str:
     return next(units, "") if group.kind == "time" else ""
 
 
-def _with_title(spec: Spec, wish: str) -> Spec:
-    title = " ".join(wish.split())[:80]
-    return {"title": title, **spec} if title else spec
+AGGREGATE_NAMES = {
+    "avg": ("average {}", "{} 平均值"),
+    "mean": ("average {}", "{} 平均值"),
+    "median": ("median {}", "{} 中位数"),
+    "sum": ("total {}", "{} 合计"),
+    "min": ("lowest {}", "{} 最小值"),
+    "max": ("highest {}", "{} 最大值"),
+    "count": ("count of {}", "{} 计数"),
+}
+"""How a column that is named after its SQL is called, in English and Chinese."""
+ROW_COUNT = ("count", "数量")
+_ROW_COUNT_SQL = re.compile(r"count_star\(\)|count\(\*?\)", re.IGNORECASE)
+_AGGREGATE_SQL = re.compile(r"(?:main\.)?(\w+)\((?:\w+\.)?\"?([^\"()*]+)\"?\)")
+
+
+def column_title(name: str, *, chinese: bool = False) -> str:
+    """Return what a reader calls a column: its name, in words if it is an aggregate's SQL."""
+    if _ROW_COUNT_SQL.fullmatch(name):
+        return ROW_COUNT[chinese]
+    match = _AGGREGATE_SQL.fullmatch(name)
+    names = AGGREGATE_NAMES.get(match[1].casefold()) if match else None
+    return names[chinese].format(match[2].strip()) if match and names else name
+
+
+def _with_titles(spec: Spec, wish: str) -> Spec:
+    """Return the spec with the columns' names on its axes, and a title made of them."""
+    chinese = bool(_CJK.search(wish))
+    encoding = spec["encoding"]
+    channels = encoding if isinstance(encoding, dict) else {}
+    for channel in channels.values():
+        if isinstance(channel, dict):
+            field = channel.get("title", channel.get("field"))
+            name = str(field) if field else ROW_COUNT[0] + "()"
+            channel["title"] = column_title(name, chinese=chinese)
+    return {"title": _chart_title(channels, chinese=chinese), **spec}
+
+
+def _chart_title(channels: Mapping[str, Json], *, chinese: bool) -> str:
+    """Return "the measure by the groups"."""
+    titles = {
+        name: str(channel["title"])
+        for name, channel in channels.items()
+        if isinstance(channel, dict)
+    }
+    lying = "x" in channels and "y" in channels and _sorts_bars(channels["y"])
+    order = ("x", "y", "color") if lying else ("theta", "y", "x", "color")
+    if "color" in titles and _adds_up(channels["color"]):
+        order = ("color", "x", "y")
+    named = [titles[name] for name in order if name in titles]
+    if chinese:
+        return "，按 ".join([named[0], *named[1:2]]) + "".join(f" 和 {name}" for name in named[2:])
+    return " by ".join([named[0], *named[1:2]]) + "".join(f" and {name}" for name in named[2:])
+
+
+def _sorts_bars(channel: Json) -> bool:
+    return isinstance(channel, dict) and "sort" in channel
+
+
+def _adds_up(channel: Json) -> bool:
+    return isinstance(channel, dict) and "aggregate" in channel
 
 
 KIND = "chart"

@@ -81,7 +81,7 @@ def _view(view: Spec, rows: Sequence[Mapping[str, Json]], width: int) -> str:
         None,
     )
     others = [
-        channels[name]
+        {**channels[name], "channel": name}
         for name in ("x", "y", "row", "column", "facet", "color", "detail")
         if channels.get(name) not in (None, measure)
     ]
@@ -134,14 +134,14 @@ def _plain(path: str) -> str:
 def _bars(
     rows: Sequence[Mapping[str, Json]], keys: Sequence[Spec], measure: Spec, width: int
 ) -> str:
-    groups: dict[str, list[float]] = {}
-    counted: set[tuple[str, Json]] = set()
+    groups: dict[Labels, list[float]] = {}
+    counted: set[tuple[Labels, Json]] = set()
     kind = str(measure.get("aggregate", "sum"))
     field = _plain(str(measure.get("field", "")))
     if kind not in TOTALS:
         return ""
     for row in rows:
-        label = " · ".join(_label(row, key, rows) for key in keys)
+        label = tuple(_label(row, key, rows) for key in keys)
         numbers, value = groups.setdefault(label, []), row.get(field)
         if kind == "count" or (
             kind == "distinct" and value is not None and (label, value) not in counted
@@ -153,14 +153,13 @@ def _bars(
         elif isinstance(value, int | float):
             # NULL is no number: it neither adds to a sum nor lowers a mean
             numbers.append(float(value))
+    by_labels = {
+        labels: TOTALS[kind](numbers) if numbers or kind == "distinct" else None
+        for labels, numbers in groups.items()
+    }
     totals = [
-        (label, TOTALS[kind](numbers) if numbers or kind == "distinct" else None)
-        for label, numbers in groups.items()
+        (" · ".join(labels), by_labels[labels]) for labels in _as_drawn(by_labels, keys, field)
     ]
-    if any(key.get("sort") in ("-x", "-y") for key in keys):
-        totals.sort(key=lambda item: (item[1] is None, -(item[1] or 0.0)))
-    elif any(key.get("type") in ("temporal", "quantitative") for key in keys):
-        totals.sort(key=lambda item: _sortable(item[0]))
     first = totals[:MAX_LINES]
     names = max((_cells(label) for label, _ in first), default=0)
     names = min(names, width // 3)
@@ -180,6 +179,53 @@ def _bars(
     return "\n".join(lines)
 
 
+Labels = tuple[str, ...]
+"""What a bar is called, a text for each key."""
+
+
+def _as_drawn(
+    totals: Mapping[Labels, float | None], keys: Sequence[Spec], measure: str
+) -> list[Labels]:
+    """Return the bars in the order of the picture: from the left, or from the top."""
+    ordered = list(totals)
+    for place, key in reversed([*enumerate(keys)]):  # the first key counts most
+        names = _domain(totals, place, key, measure)
+        ordered.sort(key=lambda labels, names=names, place=place: names.index(labels[place]))  # type: ignore[misc]
+    return ordered
+
+
+def _domain(
+    totals: Mapping[Labels, float | None], place: int, key: Spec, measure: str
+) -> list[str]:
+    """Return a key's different values as its axis has them, see Vega-Lite's `sort`."""
+    names = list(dict.fromkeys(labels[place] for labels in totals))
+    sort = key.get("sort", "ascending")
+    if sort is None:
+        return names
+    names.sort(key=_sortable)
+    if isinstance(sort, list):
+        first = [str(name) for name in sort]
+        return sorted(names, key=lambda name: first.index(name) if name in first else len(first))
+    order = sort.get("order", "ascending") if isinstance(sort, dict) else str(sort)
+    if _sorts_by_measure(sort, measure):
+        sums = dict.fromkeys(names, 0.0)
+        for labels, total in totals.items():
+            sums[labels[place]] += total or 0.0
+        names.sort(key=lambda name: sums[name])
+    falls = order == "descending" or str(order).startswith("-")
+    # The values of a scale that is no list of names grow upwards.
+    rises = key.get("channel") == "y" and (
+        key.get("type") in ("temporal", "quantitative") or bool(key.get("bin"))
+    )
+    return names[::-1] if falls != rises else names
+
+
+def _sorts_by_measure(sort: Json, measure: str) -> bool:
+    if isinstance(sort, dict):
+        return "encoding" in sort or _plain(str(sort.get("field", ""))) == measure
+    return str(sort).removeprefix("-") in ("x", "y", "theta", "color", "size")
+
+
 def _label(row: Mapping[str, Json], key: Spec, rows: Sequence[Mapping[str, Json]]) -> str:
     name = _plain(str(key.get("field")))
     value = row.get(name)
@@ -196,11 +242,12 @@ def _label(row: Mapping[str, Json], key: Spec, rows: Sequence[Mapping[str, Json]
     return text[: {"year": 4, "yearmonth": 7, "yearmonthdate": 10}.get(unit, 200)]
 
 
-def _sortable(label: str) -> tuple[float, str]:
+def _sortable(label: str) -> tuple[bool, float, str]:
+    """Return what numbers are sorted by as numbers, before other texts."""
     try:
-        return float(label.split(" ")[0].replace(",", "")), label
+        return False, float(label.split(" ")[0].replace(",", "")), label
     except ValueError:
-        return 0.0, label
+        return True, 0.0, label
 
 
 def _bar(share: float, room: int, *, negative: bool) -> str:

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -597,6 +598,90 @@ def test_every_shape_of_result_gets_a_chart_or_a_reason(
     checked = check_spec(spec, columns, types, rows)
     assert drawn(checked).svg().startswith("<svg")
     assert render_text(checked.spec, checked.rows)
+
+
+@pytest.mark.parametrize(
+    ("wish", "columns", "title", "axes"),
+    [
+        (
+            "please plot the average delay per month",
+            ["month", "avg(dep_delay)"],
+            "average dep_delay by month",
+            {"x": "month", "y": "average dep_delay"},
+        ),
+        (
+            "bars, longest first, thank you",
+            ["carrier", "count_star()"],
+            "count by carrier",
+            {"y": "carrier", "x": "count"},
+        ),
+        (
+            "画成柱状图",
+            ["carrier", "sum(price)"],
+            "price 合计，按 carrier",
+            {"y": "carrier", "x": "price 合计"},
+        ),
+    ],
+)
+def test_a_chart_is_titled_by_its_columns_not_by_the_wish_or_its_sql(
+    wish: str, columns: list[str], title: str, axes: dict[str, str]
+) -> None:
+    key: list[object] = [1, 2, 3] if columns[0] == "month" else ["AA", "B6", "UA"]
+    rows = list(zip(key, [3.5, 1.5, 2.5], strict=True))
+    spec = default_spec(wish, columns, [], rows)
+    assert spec["title"] == title
+    encoding = spec["encoding"]
+    assert isinstance(encoding, dict)
+    assert {name: one["title"] for name, one in encoding.items() if isinstance(one, dict)} == axes
+    assert title in drawn(check_spec(spec, columns, [], rows)).svg()
+
+
+ORDERED_ROWS = [("b", 2), ("c", 3), ("a", 1)]
+
+
+@pytest.mark.parametrize(
+    ("side", "key", "order"),
+    [
+        ("x", {"type": "nominal"}, "abc"),
+        ("y", {"type": "nominal"}, "abc"),
+        ("y", {"type": "nominal", "sort": "-x"}, "cba"),
+        ("y", {"type": "nominal", "sort": "x"}, "abc"),
+        ("x", {"type": "nominal", "sort": "descending"}, "cba"),
+        ("x", {"type": "nominal", "sort": None}, "bca"),
+        ("x", {"type": "nominal", "sort": ["c", "a", "b"]}, "cab"),
+        ("y", {"type": "nominal", "sort": {"field": "n", "order": "descending"}}, "cba"),
+    ],
+)
+def test_bars_of_text_stand_in_the_order_of_the_picture(
+    side: str, key: dict[str, Any], order: str
+) -> None:
+    other = "x" if side == "y" else "y"
+    encoding = {side: {"field": "name", **key}, other: {"field": "n", "type": "quantitative"}}
+    rows = ORDERED_ROWS
+    checked = check_spec({"mark": "bar", "encoding": encoding}, ["name", "n"], [], rows)
+    lines = render_text(checked.spec, checked.rows, 60).split("\n")
+    assert "".join(line[0] for line in lines) == order
+    assert _order_in_picture(drawn(checked).svg()) == order
+
+
+def _order_in_picture(svg: str) -> str:
+    """Return the labels a, b and c from the left and the top."""
+    found = re.findall(r'transform="translate\(([\d.-]+),([\d.-]+)\)[^>]*>([abc])</text>', svg)
+    return "".join(name for *_, name in sorted((float(x), float(y), name) for x, y, name in found))
+
+
+@pytest.mark.parametrize(("side", "first"), [("x", "2024"), ("y", "2026")])
+def test_years_grow_upwards_in_text_as_in_the_picture(side: str, first: str) -> None:
+    rows = [(date(year, 1, 1), year) for year in (2024, 2025, 2026)]
+    other = "x" if side == "y" else "y"
+    encoding = {
+        side: {"field": "d", "type": "temporal"},
+        other: {"field": "n", "type": "quantitative", "aggregate": "sum"},
+    }
+    checked = check_spec(
+        {"mark": "bar", "encoding": encoding}, ["d", "n"], ["DATE", "BIGINT"], rows
+    )
+    assert render_text(checked.spec, checked.rows, 60).startswith(first)
 
 
 def test_several_measures_along_time_become_several_lines() -> None:
