@@ -81,6 +81,7 @@ MARKS = (
     "model",
     "instead_of",
     "passed",
+    "material",
     "sent",
     "node",
     "sources",

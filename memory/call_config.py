@@ -38,6 +38,12 @@ SPARE_SHARE, TALK_SHARE = 0.03, 0.1
 """Where what must stay leaves less than the first share of the limit below the threshold, the
 threshold cannot be held: the rest of the call may have the second share then.
 """
+WHISPER_SHARE = 0.1
+"""Most that a mode may whisper, as a share of the limit: a reviewer's reason to send work back may
+be a page.
+"""
+MATERIAL_SHARE = 0.15
+"""Most that is kept free below the threshold for material of context providers."""
 BLOCK_TOKENS = 120
 """Room for what stands around a memory's text: its introduction and headings."""
 
@@ -69,19 +75,44 @@ class CallConfig:
     """When the model wants its reasoning back."""
     voice: Voice | None = None
     """Who the call is made as, None without a team."""
+    whisper: str = ""
+    """What the team's mode tells the voice for this call; it stands last, for it changes most."""
+    material_tokens: int = 0
+    """What context providers gave the newest call: as much is kept free for the next."""
+
+    def with_whisper(self, text: str) -> "CallConfig":
+        """Return the call config of a voice that is whispered this, cut to its share."""
+        most = self.share(WHISPER_SHARE)
+        if len(text) <= most or self.counter.text(text) <= most:
+            return replace(self, whisper=text)
+        mark = f"… [cut: {len(text):,} characters in all]"
+        cut = self.counter.prefix(text, most - self.counter.text(mark) - 2)
+        return replace(self, whisper=f"{cut}{mark}")
+
+    @property
+    def instructions(self) -> str:
+        """Return what stands in the system message besides memory: the system prompt, the
+        whisper.
+        """
+        return "\n\n".join(filter(None, [self.system, self.whisper]))
 
     @property
     def threshold_tokens(self) -> int:
         """Return the tokens at which a compaction is due, and that no view after a compaction
-        passes.
+        passes: material of context providers has its room below the policy's threshold.
         """
-        return self._bounded(self.policy.threshold)
+        return self._bounded(self.policy.threshold) - self.free_for_material
+
+    @property
+    def free_for_material(self) -> int:
+        """Return the tokens that are kept free below the threshold for context providers."""
+        return min(self.material_tokens, self.share(MATERIAL_SHARE))
 
     def share(self, share: float) -> int:
         """Return the tokens of a share of the limit; of the threshold, so that all shrinks with it
         when the provider refused a call.
         """
-        return int(self.threshold_tokens * share / self.policy.threshold)
+        return int(self._bounded(self.policy.threshold) * share / self.policy.threshold)
 
     @property
     def summary_tokens(self) -> int:
@@ -124,7 +155,7 @@ class CallConfig:
     @cached_property
     def around_tokens(self) -> int:
         """Return the tokens of system prompt and tools."""
-        return self.counter.message(SystemMessage(self.system)) + self.tool_tokens
+        return self.counter.message(SystemMessage(self.instructions)) + self.tool_tokens
 
     @property
     def hard_tokens(self) -> int:

@@ -29,6 +29,9 @@ mark `sources` says which.
 GIVEN = "given"
 """Mark of an answer or a result that a caller handed in: no call of this thread's model made it."""
 
+MATERIAL = "material"
+"""Mark of an answer: the tokens that material of context providers wanted of its call."""
+
 TABLES = "tables"
 """Mark of a query's answer: the tables that it read, for the ledger."""
 

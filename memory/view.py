@@ -298,7 +298,7 @@ def _head(call_config: CallConfig, memory: Memory, note: str) -> list[BaseMessag
     behind it.
     """
     block, role = memory.render(), call_config.policy.memory_role
-    inside = [call_config.system, block, note] if role == "system" else [call_config.system, note]
+    inside = [call_config.system, block if role == "system" else "", note, call_config.whisper]
     system = SystemMessage("\n\n".join(filter(None, inside)))
     if role == "system" or not block:
         return [system]
@@ -312,7 +312,7 @@ def _parts(
     memory: Memory, note: str, messages: Sequence[BaseMessage], call_config: CallConfig
 ) -> Parts:
     count = call_config.counter.message
-    system = count(SystemMessage(call_config.system))
+    system = count(SystemMessage(call_config.instructions))
     head = sum(map(count, _head(call_config, memory, note)))
     return Parts(
         system=system,
@@ -354,18 +354,23 @@ class MaterialPart:
     tokens: int
     ms: int
     shortened: bool = False
+    wanted: int = 0
+    """Tokens that it would take with room enough."""
 
 
 def with_materials(
-    view: View, materials: Sequence[Material], call_config: CallConfig
+    view: View, materials: Sequence[Material], call_plan: CallPlan
 ) -> tuple[View, list[MaterialPart]]:
     """Return the call with the materials before its newest user message, each a message of its own,
     and what became of each.
 
-    Never over what a call may have (`call_config.hard_tokens`): what does not fit is cut at its
-    end, or left out.
+    Never over the bound of the view and what is kept free for material above it: what does not fit
+    is cut at its end, or left out. The next call keeps free what this one's material wanted.
     """
-    count, room = call_config.counter, call_config.hard_tokens - view.parts.total
+    call_config = call_plan.call_config
+    count = call_config.counter
+    most = min(call_config.hard_tokens, call_plan.bound + call_config.free_for_material)
+    room = most - view.parts.total
     messages: list[BaseMessage] = []
     sources: list[MaterialPart] = []
     for material in materials:
@@ -374,7 +379,8 @@ def with_materials(
         if message:
             room -= tokens
             messages.append(message)
-        sources.append(MaterialPart(material.source, tokens, material.ms, shortened))
+        wanted = _wanted(material, count) if shortened or not message else tokens
+        sources.append(MaterialPart(material.source, tokens, material.ms, shortened, wanted))
     if not messages:
         return view, sources
     place = max(
@@ -388,6 +394,12 @@ def with_materials(
         ),
         sources,
     )
+
+
+def _wanted(material: Material, count: TokenCounter) -> int:
+    """Return the tokens that a material would take with room enough."""
+    message, _ = _fitted(material, material.most, count)
+    return count.message(message) if message else 0
 
 
 def _fitted(

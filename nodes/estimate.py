@@ -97,10 +97,7 @@ class CallPlans:
         )
         if not whisper:
             return plan
-        return replace(
-            plan,
-            call_config=replace(plan.call_config, system=f"{plan.call_config.system}\n\n{whisper}"),
-        )
+        return replace(plan, call_config=plan.call_config.with_whisper(whisper))
 
     def drop(self, runtime: Runtime[Context]) -> None:
         """Keep the thread's plan no longer: its turn is over."""

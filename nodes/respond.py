@@ -24,7 +24,7 @@ from longtable.memory.answers import MARK, separate_reasoning, without_reasoning
 from longtable.memory.call_config import Calibration
 from longtable.memory.rounds import all_calls
 from longtable.memory.spent import reported_model
-from longtable.memory.stamps import unmarked
+from longtable.memory.stamps import MATERIAL, unmarked
 from longtable.memory.view import CallPlan, Material, MaterialPart, View, with_materials
 from longtable.nodes.estimate import CallPlans, usage_figures
 from longtable.nodes.ingest import stamp
@@ -102,7 +102,7 @@ class Asking:
             if self.blocks
             else self.call_plan
         ).view
-        view, self.passed = with_materials(view, self.materials, self.call_plan.call_config)
+        view, self.passed = with_materials(view, self.materials, self.call_plan)
         return view
 
     def take(self, answer: BaseMessage) -> BaseMessage | None:
@@ -270,6 +270,8 @@ class Respond:
                 if part.tokens
             ]:
                 marks["passed"] = materials
+            if asking.passed:
+                marks[MATERIAL] = sum(part.wanted for part in asking.passed)
             if not reported:  # later nothing else says what the call took
                 marks["sent"] = view.parts.total
             if self.team and (voice := turn.get("voice")):

@@ -1,6 +1,6 @@
 """Make the call config, the call plan and the view of a thread's next call, from its state."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -10,6 +10,7 @@ from longtable.base.context import Context
 from longtable.memory.answers import reasoning_sent
 from longtable.memory.call_config import Calibration, CallConfig
 from longtable.memory.policy import CompactionPolicy
+from longtable.memory.stamps import MATERIAL, mark_of
 from longtable.memory.view import CallPlan, build_view
 from longtable.memory.voices import Voice
 from longtable.nodes.state import (
@@ -88,7 +89,17 @@ def _call_config(
         window=brief.get("window"),
         pin_tools=about.get("pin_tools", False),
         reasoning=reasoning_sent(str(about.get("model") or "")),
+        material_tokens=_material_tokens(values.get("messages") or []),
     )
+
+
+def _material_tokens(messages: Sequence[BaseMessage]) -> int:
+    """Return the tokens that material of context providers wanted of the newest call."""
+    for message in reversed(messages):
+        if message.type == "ai":
+            tokens = mark_of(message, MATERIAL)
+            return tokens if isinstance(tokens, int) and tokens > 0 else 0
+    return 0
 
 
 def schema_text(schema: Schema | None) -> str:

@@ -181,10 +181,11 @@ def test_material_never_makes_a_call_larger_than_it_may_be(size: int, said: int)
         system="You answer.", tool_tokens=100, limit=4_000, encoding="o200k_base"
     )
     messages: list[BaseMessage] = [HumanMessage("w " * (said // 2))]
-    view = build_view(CallPlan(Thread(messages), call_config))
+    call_plan = CallPlan(Thread(messages), call_config)
+    view = build_view(call_plan)
     materials = [Material("a", "x y " * (size // 4), 1, 10_000), Material("b", "z " * size, 1, 500)]
-    passed, told = with_materials(view, materials, call_config)
-    assert passed.parts.total <= max(call_config.hard_tokens, view.parts.total)
+    passed, told = with_materials(view, materials, call_plan)
+    assert passed.parts.total <= max(call_plan.bound, view.parts.total)
     assert (
         passed.parts.total
         == call_config.counter.messages(passed.messages) + call_config.tool_tokens

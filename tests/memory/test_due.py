@@ -246,3 +246,38 @@ def test_the_two_newest_results_are_whole_or_the_newest_alone(sizes: list[int]) 
                 view = build_view(CallPlan(talking.thread, talking.call_config))
                 assert talking.call().view.messages[-1].text == message.text, view.parts
         talking.compact("ahead")
+
+
+# -- all that is sent counts -----------------------------------------------------------------------
+
+
+def test_a_whisper_is_cut_to_its_share_counted_and_stands_last() -> None:
+    limits = call_config(LIMIT).with_whisper("send it back because " * 4_000)
+    call_plan = CallPlan(Thread(rounds(8)), limits)
+    assert call_plan.parts.system <= LIMIT * 0.1 + 20
+    view = build_view(call_plan)
+    assert sent(view.messages, limits) <= limits.threshold_tokens
+    assert str(view.messages[0].text).endswith("characters in all]")
+
+
+def test_what_material_wanted_of_the_newest_call_is_kept_free_for_the_next() -> None:
+    free = call_config(LIMIT)
+    limits = replace(free, material_tokens=500)
+    assert limits.threshold_tokens == free.threshold_tokens - 500
+    assert limits.summary_tokens == free.summary_tokens
+    greedy = replace(free, material_tokens=100_000)
+    assert greedy.threshold_tokens == free.threshold_tokens - int(LIMIT * 0.15)
+
+
+@pytest.mark.parametrize("around", [0.5, 0.55, 0.6, 0.7])
+def test_a_large_system_prompt_raises_the_bound_by_a_tenth_of_the_limit_at_most(
+    around: float,
+) -> None:
+    limits = call_config(LIMIT, tools=int(LIMIT * around))
+    talking = Talk(limits)
+    for message in rounds(20, rows=8):
+        talking.add(message)
+        if message.type in ("human", "tool"):
+            call = talking.call()
+            most = max(limits.threshold_tokens, (around + 0.15) * LIMIT)
+            assert sent(call.view.messages, limits) <= min(most, limits.hard_tokens)
