@@ -1,10 +1,10 @@
 """Check that each figure of an answer follows from the results of its turn.
 
 A sentence points at places of a result: the rows that it names (Canada, 2022, UA), their sum and
-mean, and the sum, mean, maximum and minimum of all. Evidence is what stands there, and the
-difference, ratio or share of two such places. What two columns give together, and what earlier
-results held, counts only for a figure that a made-up one of its size would seldom hit. Other rows
-are no evidence: they let more wrong figures pass than true ones (`python -m evals.numbers`).
+mean, the sum and mean of all. Near evidence is what stands there, and the difference, ratio or
+share of two such places. What two columns give together, what is left of a total, and what figures
+that hold give together count only for a figure that a made-up one of its size would seldom hit.
+Other rows and top rows by themselves are no evidence.
 """
 
 import math
@@ -13,17 +13,15 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations, product
+from itertools import combinations, product
 from typing import TypeGuard
 
 from longtable.memory.figures import SCALES, Figure, bare_numbers, figures, number_in
 
-MOST_PLACES = 12
-MOST_COLUMNS = 20
-MOST_OPERANDS = 30
-CHANCES = (math.inf, 0.5, 0.2)
-"""Chance that a made-up figure of the same size hits, up to which the evidence of each tier counts:
-of the places, of two columns together, of earlier results.
+MOST_PLACES, MOST_TOP, MOST_COLUMNS, MOST_OPERANDS = 12, 10, 20, 30
+CHANCES = (math.inf, 0.5, 0.1)
+"""Chance that a made-up figure of the same size hits, up to which near, middle and other evidence
+counts.
 """
 
 
@@ -162,10 +160,6 @@ class _Bag:
         return self
 
 
-def _real(numbers: Iterable[float]) -> list[float]:
-    return [n for n in numbers if not math.isnan(n)]
-
-
 def _quotients(x: float, y: float) -> list[float]:
     return [x / y if y else math.nan, y / x if x else math.nan]
 
@@ -197,35 +191,69 @@ class _Table:
             [x * y for x, y in zip(a, b, strict=True)]
             for a, b in combinations(self.measures[:5], 2)
         ]
-        self.rows = range(len(source.rows))
-        self.width = len(self.measures)
-        self.names = _names(cells, names, text.casefold())
+        self.rows, self.width, self.names = (
+            range(len(source.rows)),
+            len(self.measures),
+            _names(cells, names, text.casefold()),
+        )
         self.pattern = re.compile("|".join(_pattern(form) for form in self.names) or r"(?!)")
         self.whole = [self.over(self.rows, mean=mean) for mean in (False, True)]
-        self.ends = [
-            [max(_real(column), default=math.nan) for column in self.measures],
-            [min(_real(column), default=math.nan) for column in self.measures],
+        orders = [
+            sorted((at for at in self.rows if column[at] == column[at]), key=column.__getitem__)
+            for column in self.measures
         ]
-        counts = [*_sizes(cells), *self._bounds(text)]
-        texts = bare_numbers("\n".join(filter(_is_name, chain.from_iterable(source.rows[:200]))))
+        runs = [
+            run[::way][:end]
+            for run in (self.rows, *orders)
+            for way in (1, -1)
+            for end in range(1, MOST_TOP + 1)
+        ]
+        self.tops = [
+            self.over(run, mean=mean)[: self.width] for run in runs for mean in (False, True)
+        ]
+        # How many rows there are, of each value, and over and under each number of the text.
+        limits, sizes = (
+            [0.0, *map(abs, bare_numbers(text.replace(",", ""))[:40])],
+            [Counter(map(str, column)) for column in cells],
+        )
+        counts = [
+            n
+            for size in sizes
+            for n in (len(size), size["None"], *(size.values() if len(size) < 60 else ()))
+        ]
+        for column, mean in zip(
+            [
+                [column[at] for at in order]
+                for column, order in zip(self.measures, orders, strict=True)
+            ],
+            self.whole[1],
+            strict=False,
+        ):
+            below = [
+                bisect(column, limit)
+                for limit in (*limits, mean)
+                for bisect in (bisect_left, bisect_right)
+            ]
+            counts += [
+                *below,
+                *(len(column) - n for n in below),
+                (column[len(column) // 2] + column[(len(column) - 1) // 2]) / 2,
+            ]
         self.counts = _Bag(
-            [source.row_count, len(self.rows), len(names), *counts, *texts],
+            [source.row_count, len(self.rows), len(names), *counts],
             [n / len(self.rows) for n in counts if self.rows],
         ).sort()
-
-    def _bounds(self, text: str) -> list[float]:
-        """Return how many rows are over and under 0, each mean, and each number of the text, and
-        the medians.
-        """
-        limits = [0.0, *map(abs, bare_numbers(text.replace(",", ""))[:40])]
-        counts: list[float] = []
-        for measure, mean in zip(self.measures, self.whole[1], strict=False):
-            column = sorted(_real(measure))
-            for limit in (*limits, mean):
-                for below in (bisect_left(column, limit), bisect_right(column, limit)):
-                    counts += [below, len(column) - below]
-            counts.append((column[len(column) // 2] + column[(len(column) - 1) // 2]) / 2)
-        return counts
+        texts = [
+            n
+            for column in cells
+            for cell in set(filter(_is_name, column[:200]))
+            for n in bare_numbers(cell)
+        ]
+        numbers = [n for column in (*self.numbers, *self.tops) for n in column]
+        self.rest = _Bag([*numbers, *texts], _parts(numbers))
+        for top in self.tops:
+            self.rest.step(top, self.whole[0], ())
+        self.rest.sort()
 
     def over(self, rows: Iterable[int], *, mean: bool = False) -> Place:
         """Return the sum or mean over rows."""
@@ -266,34 +294,48 @@ class _Table:
             [rows for _, rows in by_row][:MOST_OPERANDS],
         )
 
-    def evidence(self, sentence: str) -> list[list[_Bag]]:
-        """Return the evidence on a sentence: of its places, and of two columns together."""
-        scope, groups = self.named(sentence)
-        signs = (-1,) if _GAP.search(sentence) else ()
+    def evidence(self, sentence: str, before: str) -> list[list[_Bag]]:
+        """Return near, middle and other evidence on a sentence; `before` is the sentence before
+        it.
+        """
+        (scope, groups), signs = self.named(sentence), (-1,) if _GAP.search(sentence) else ()
         is_whole = not scope and bool(_TOTAL.search(sentence)) and len(self.rows) > 1
         own = sorted(scope or self.rows)
-        single = [] if is_whole else own
-        places = [self.over([at]) for at in single[:MOST_PLACES]]
-        for rows in [own, *(group for group in groups if len(group) > 1)] if scope else []:
-            places += [self.over(rows), self.over(rows, mean=True)]
-        places += [*self.whole, *self.ends]
-        cells = [n for place in places for n in place[: self.width]]
-        for column in self.numbers:
-            cells += [column[at] for at in single]
+        singles, sets = (
+            own[: 0 if is_whole else MOST_PLACES],
+            ([own, *(group for group in groups if len(group) > 1)] if scope else []),
+        )
+        places = [
+            *(self.over([at]) for at in singles),
+            *(self.over(rows, mean=mean) for rows in sets for mean in (False, True)),
+            *self.whole,
+        ]
+        beside = {at + step for at in own[:MOST_PLACES] for step in (-1, 1)} | {
+            *sorted(self.named(before)[0])[:6],
+            0,
+            len(self.rows) - 1,
+        }
+        others = [self.over([at]) for at in sorted(beside - set(own)) if at in self.rows]
+        others += [
+            [pick(column) for column in zip(*self.tops[: 2 * MOST_TOP], strict=False)]
+            for pick in (max, min)
+        ]
+        if scope:
+            others += [
+                [x - y for x, y in zip(self.whole[0], self.over(own), strict=True)],
+                self.over(range(own[0], own[-1] + 1)),
+            ]
+        cells = [column[at] for column in self.numbers for at in scope] + [
+            n for place in places for n in place[: self.width]
+        ]
         wide = [n for place in places for n in place[self.width :]]
         near = _Bag([len(own), *map(len, groups), *cells], _parts(cells))
-        for a, b in combinations(places, 2):
+        middle = _Bag(wide, wide)
+        for a, b in [*combinations(places, 2), *product(places, others)]:
             near.step(a[: self.width], b[: self.width], signs)
-        return [[near.sort(), self.counts], [_Bag(wide, wide).sort()]]
-
-
-def _sizes(cells: Sequence[Sequence[object]]) -> list[int]:
-    """Return how many different values each column has, and how many rows have each."""
-    counts: list[int] = []
-    for size in (Counter(map(str, column)) for column in cells):
-        counts += [len(size), size["None"]]
-        counts += size.values() if len(size) < 60 else ()
-    return counts
+        tiers: list[list[_Bag]] = [[near.sort(), self.counts], [middle.sort()], []]
+        tiers[2 if scope or is_whole else 0].append(self.rest)
+        return tiers
 
 
 def _names(
@@ -332,42 +374,39 @@ def unsupported(
     """Return the figures of `answer` that the results do not give, in order.
 
     Figures of the question and the SQL may be repeated, so may the numbers that other tools of the
-    turn `said`; those of `earlier` messages count where a made-up one would seldom be among them.
+    turn `said`; those of `earlier` messages count only for a figure that is seldom hit.
     """
     tables = [_Table(source, f"{question}\n{answer}") for source in sources]
-    labels = [str(name) for source in sources for name in source.columns]
-    labels += [form for table in tables for form in table.names]
+    labels = [name for source in sources for name in map(str, source.columns)] + [
+        form for table in tables for form in table.names
+    ]
     labels = [label for label in labels if re.search(r"\d", label)]
-    claimed = figures(answer, labels)
-    repeated = [figure.value for figure in figures(question, labels)]
-    repeated += [sign * n for n in said for sign in (1, -1)]
+    claimed, asked = figures(answer, labels), figures(question, labels)
+    repeated = [*(figure.value for figure in asked), *(sign * n for n in said for sign in (1, -1))]
     repeated += [n for source in sources for n in bare_numbers(source.sql)]
-    known = _Bag(repeated, _parts(repeated)).sort()
-    old = _Bag(earlier).sort()
-    scales = _scales(sources, question)
-    left: list[Figure] = []
+    known, old, scales = (
+        _Bag(repeated, _parts(repeated)).sort(),
+        _Bag(earlier).sort(),
+        _scales(sources, question),
+    )
+    left, before = list[Figure](), ""
     for match in _SENTENCE.finditer(answer):
-        inside = [figure for figure in claimed if match.start() <= figure.start < match.end()]
-        if not inside:
-            continue
-        tiers = [[known, _across(tables)], [], [old]]
-        for table in tables:
-            near, wide = table.evidence(match[0])
-            tiers[0] += near
-            tiers[1] += wide
-        growth = bool(_GAP.search(match[0]))
-        left += [figure for figure in inside if not _holds(figure, tiers, scales, growth=growth)]
-    return left
-
-
-def _across(tables: Sequence[_Table]) -> _Bag:
-    """Return the differences and ratios of results of one row: every sentence may mean them."""
-    bag = _Bag()
-    rows = [table.whole[0][: table.width] for table in tables if len(table.rows) == 1]
-    for a, b in combinations(rows[:MOST_PLACES], 2):
-        for x, y in product(a, b):
-            bag.step([x], [y], (-1,))
-    return bag.sort()
+        if inside := [figure for figure in claimed if match.start() <= figure.start < match.end()]:
+            evidence, growth = (
+                [table.evidence(match[0], before) for table in tables],
+                bool(_GAP.search(match[0])),
+            )
+            tiers = [
+                [bag, *(more for tiers in evidence for more in tiers[at])]
+                for at, bag in enumerate((known, _Bag(), old))
+            ]
+            left += [
+                figure for figure in inside if not _holds(figure, tiers, scales, growth=growth)
+            ]
+        before = match[0]
+    flagged = {figure.start for figure in left}
+    steps = _steps([*(figure for figure in claimed if figure.start not in flagged), *asked], tables)
+    return [figure for figure in left if not _holds(figure, [[], [], [steps]], scales, growth=True)]
 
 
 def _holds(
@@ -423,3 +462,23 @@ def _scales(sources: Sequence[Source], question: str) -> set[float]:
     )
     factors = {SCALES.get((match[1] or match[2]).lower(), 1e3) for match in _SCALE.finditer(heads)}
     return {n for a, b in product([1.0, *factors], repeat=2) for n in (a, a / b)}
+
+
+def _steps(held: Sequence[Figure], tables: Sequence[_Table]) -> _Bag:
+    """Return what two figures that hold, or a figure and a total, give: 5.66 % of 18,460."""
+    values = [
+        figure.value / (100 if figure.readings and figure.readings[0].kind == "percent" else 1)
+        for figure in held[:MOST_OPERANDS]
+    ]
+    totals, bag = (
+        [n for table in tables for n in table.whole[0][: table.width]][:MOST_OPERANDS],
+        _Bag((), values),
+    )
+    for a, b in [*combinations(values, 2), *product(values, totals)]:
+        bag.step([a], [b])
+        bag.numbers += [
+            a * b,
+            *_quotients(a, b),
+            *(x * (1 + sign * y) for x, y in ((a, b), (b, a)) for sign in (1, -1)),
+        ]
+    return bag.sort()

@@ -146,7 +146,8 @@ def test_what_was_said_and_found_before_may_be_repeated_and_compared(
         call("run_sql", sql="SELECT sum(price) AS total FROM teas"),
         "Together 188,112.5.",
         call("run_sql", "call_2", sql="SELECT max(price) AS top FROM teas"),
-        "The dearest is 3,725 of 188,112.5, and 77.77 I made up.",
+        "The dearest is 3,725 of 188,112.5; the others cost 184,387.5 together, and 77.77 I"
+        " made up.",
     )
     assert conversation.ask("How much in all?").unsupported_numbers == []
     assert conversation.ask("And the dearest?").unsupported_numbers == ["77.77"]
