@@ -116,7 +116,7 @@ def test_what_a_player_must_not_know_is_in_none_of_its_views_and_in_no_export() 
     kept = str(conversation.history(limit=200)) + str(list(conversation.export("jsonl")))
     assert not re.search(r"You are a |you saw|other werewolves", kept)
     for persona in PLAYERS:
-        assert "You are a " not in str(conversation.view()), persona
+        assert "You are a " not in str(list(conversation.view())), persona
 
 
 def test_the_same_seed_draws_the_same_roles_and_another_seed_others() -> None:

@@ -91,7 +91,7 @@ def test_a_kill_while_a_refused_turn_is_closed_leaves_a_thread_that_goes_on(
         assert conversation.ask("question 3").text == "answer to question 3"
         texts = [m.text for m in conversation.history()]
         assert texts in ([*texts[:4], "poison", *texts[-4:]], [*texts[:4], *texts[-4:]])
-        assert "poison" not in str(conversation.view())
+        assert "poison" not in str(list(conversation.view()))
 
 
 FOLDS, RETIRES = 11, 12

@@ -53,7 +53,7 @@ def long_thread(model: ScriptedModel) -> Conversation:
     conversation = thread(model, recall=True, summarizer=summariser())
     conversation.ask(FACT)
     talk(conversation, 24, start=1, words=60)
-    assert "48,250" not in str(conversation.view())
+    assert "48,250" not in str(list(conversation.view()))
     return conversation
 
 

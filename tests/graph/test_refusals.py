@@ -292,7 +292,7 @@ def test_after_a_refusal_exclude_compact_undo_and_pins_work_and_retry_still_does
     assert talk.compact() is None or talk.undo() is not None
     talk.exclude(str(talk.history()[0].id))
     talk.pin("Be brief.")
-    assert "poison" not in str(talk.view()).replace(NOTE, "")
+    assert "poison" not in str(list(talk.view())).replace(NOTE, "")
     server.always(model_server.say("fine"))
     assert texts(talk.stream()) == ["fine"]
 
@@ -305,7 +305,7 @@ def test_what_was_refused_is_in_no_memory_made_later(server: ModelServer) -> Non
         talk.ask(f"question {n} " + "word " * 60)
     assert talk.compact() is not None
     talk.ask("and now?")
-    assert "poison" not in str(talk.view())
+    assert "poison" not in str(list(talk.view()))
     assert "poison" not in str(talk.pins())
     assert talk.history()[0].text.endswith("poison.")
 
