@@ -264,14 +264,7 @@ class Respond:
                 marks["model"] = caller.name
             if caller.answered:
                 marks["instead_of"] = caller.line[0].name
-            if materials := [
-                {"source": part.source, "tokens": part.tokens, "ms": part.ms}
-                for part in asking.passed
-                if part.tokens
-            ]:
-                marks["passed"] = materials
-            if asking.passed:
-                marks[MATERIAL] = sum(part.wanted for part in asking.passed)
+            marks |= _material_marks(asking.passed)
             if not reported:  # later nothing else says what the call took
                 marks["sent"] = view.parts.total
             if self.team and (voice := turn.get("voice")):
@@ -291,6 +284,19 @@ class Respond:
                 )
             ]
         return {**update, "turn": with_last(turn, update.get("messages", ()))}
+
+
+def _material_marks(parts: Sequence[MaterialPart]) -> dict[str, Any]:
+    """Return the marks of an answer on the material that went with its call; empty without any."""
+    if not parts:
+        return {}
+    passed = [
+        {"source": part.source, "tokens": part.tokens, "ms": part.ms}
+        for part in parts
+        if part.tokens
+    ]
+    wanted = {MATERIAL: sum(part.wanted for part in parts)}
+    return {"passed": passed, **wanted} if passed else wanted
 
 
 def _first_view(

@@ -564,7 +564,7 @@ def test_a_quote_that_another_of_its_message_holds_counts_once() -> None:
     assert current_pins([passing, later]) == [later]
 
 
-@given(st.lists(PINS, max_size=12))
+@given(st.lists(PINS, max_size=12, unique_by=lambda pin: pin.id))
 def test_current_pins_are_some_of_them_in_order_and_settled(pins: list[Pin]) -> None:
     kept = current_pins(pins)
     places = iter(pins)
