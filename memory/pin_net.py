@@ -110,6 +110,18 @@ TAKES_BACK_CHINESE = (
     "可以.{0,12}了",
 )
 
+CHANGES = (
+    "open|split|separate|join|merge|add|put|include|bring|let|switch",
+    "again|back|all|every\\w*|both|too|as well|together|apart|separately|everyone",
+)
+"""What undoes an earlier word although it begins as a request does: "Open it up to all depots",
+"Split Oslo from Bergen again". The second part stands anywhere after the first.
+"""
+CHANGES_CHINESE = (
+    "加上|加回|算上|放开|分开|拆开|合并|纳入|包括|换回",
+    "又|重新|全部|所有|也|都|吧|了",
+)
+
 REQUESTS = (
     "show|list|give|get|count|find|compare|plot|draw|chart|graph|break|calculate|compute|sum|rank|"
     "tell|run|rerun|repeat|look (?:up|for)|sort|group|order|print|make|create|check|describe|"
@@ -158,6 +170,9 @@ _LEAD_IN = re.compile(
     r"|(?:请|麻烦|帮我|再|先|就|然后|接着|继续|也|又|好的?|那么?|我想|我要|想|您|你|能不能|可以)[，,]?)+"
 )
 _REQUEST = re.compile(rf"(?:{REQUESTS})\b|{REQUESTS_CHINESE}")
+_CHANGE = re.compile(
+    rf"(?:{CHANGES[0]})\b.*\b(?:{CHANGES[1]})\b|(?:把.{{1,12}})?(?:{CHANGES_CHINESE[0]}).*(?:{CHANGES_CHINESE[1]})"
+)
 _QUESTION = re.compile(
     r"[?？][\"'”’)]*$|^(?:what|which|who(?:se|m)?|where|why|how|is|are|was|were|do(?!n't| not)|does|"
     r"did|has|have|had|am|may i|should i)\b|什么|哪[些个里种年月家]|多少|几[个位家种次条天年月]|谁|怎[么样]|如何|"
@@ -230,6 +245,17 @@ def is_request(sentence: str) -> bool:
     return bool(_REQUEST.match(_without_lead(sentence)))
 
 
+def takes_back(sentence: str) -> bool:
+    """Return whether a sentence may undo what was said before it: "no longer", "open it up to all",
+    恢复.
+    """
+    if not 3 < len(sentence) <= LONG or asks(sentence):
+        return False
+    if _CHANGE.match(_without_lead(sentence)):
+        return True
+    return not is_request(sentence) and bool(_TAKES_BACK.search(_unquoted(sentence)))
+
+
 def _instructs(clause: str) -> bool:
     """Return whether a clause has a word of lasting, and more than that."""
     lasting = _LASTING.search(clause)
@@ -237,10 +263,12 @@ def _instructs(clause: str) -> bool:
 
 
 def _may_change(sentence: str, rules: Sequence[str]) -> bool:
-    if not rules or not 3 < len(sentence) <= LONG or asks(sentence) or is_request(sentence):
+    if not rules or not 3 < len(sentence) <= LONG or asks(sentence):
         return False
-    if _TAKES_BACK.search(_unquoted(sentence)):
+    if takes_back(sentence):
         return True
+    if is_request(sentence):
+        return False
     words = _about(sentence) if len(sentence) <= MOST_CHANGE else frozenset()
     return any(words & _about(rule) for rule in rules)
 

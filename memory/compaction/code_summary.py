@@ -14,7 +14,7 @@ from itertools import chain
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from longtable.memory.pin_net import asks, is_request
+from longtable.memory.pin_net import asks, is_request, takes_back
 from longtable.memory.pin_net import sentences as sentences_of
 from longtable.memory.rounds import split_rounds
 from longtable.memory.stamps import speaker_of, turn_number
@@ -238,7 +238,9 @@ def _statements(message: str, is_answered: bool) -> tuple[list[str], str]:
 
 
 def _is_stated(sentence: str) -> bool:
-    return bool(_LEAST_WORDS.search(sentence)) and not asks(sentence) and not is_request(sentence)
+    if asks(sentence) or not _LEAST_WORDS.search(sentence):
+        return False
+    return takes_back(sentence) or not is_request(sentence)
 
 
 def _figures_found(answer: str, question: str, round_: Sequence[Numbered]) -> tuple[list[str], str]:
