@@ -37,6 +37,8 @@ LASTING = (
     "for the whole (?:conversation|session|chat|project|analysis)",
     "(?:until|unless) (?:i|we|told|asked|stated|instructed|said|otherwise|further notice)",
     "(?:whenever|if ever|(?:every|each|any) ?time) (?:you|i|we)",
+    "(?:every|each) time(?=[.,!]|$)",
+    "(?:under|below|beside|after|at the (?:end|top) of) (?:each|every) (?:answer|reply|table|chart|query)",
     "when (?:you|i|we) (?:say|ask|mention|talk|speak|refer|write|report|show|list|give|quote|use)",
     "(?:keep|bear) in mind(?! (?:when|how|what|why))",
     "remember (?:that|to|this)",
@@ -130,7 +132,7 @@ REQUESTS = (
 )
 """What a request for data begins with."""
 REQUESTS_CHINESE = (
-    "看|查|列|统计(?!.{0,6}都)|显示|展示|画|比较|对比|计?算|给|求|找|汇总|排|输出|分析|说说|介绍|告诉|来|导出|做|生成|"
+    "看|查|列(?![a-z]*_)|统计(?!.{0,6}都)|显示|展示|画|比较|对比|计?算|给|求|找|汇总|排|输出|分析|说说|介绍|告诉|来|导出|做|生成|"
     "检查|解释|换个"
 )
 OF_THE_MOMENT = (
@@ -178,6 +180,7 @@ _QUESTION = re.compile(
     r"did|has|have|had|am|may i|should i)\b|什么|哪[些个里种年月家]|多少|几[个位家种次条天年月]|谁|怎[么样]|如何|"
     r"是否|有没有|是不是|[吗呢][。！\s]*$"
 )
+_ASKS_LAST = re.compile(r"(?:[?？吗呢谁]|什么|多少|哪[些个里儿]|怎么样?|如何)[。.]?$")
 _POLITE = re.compile(
     r"(?:^|[,:] )(?:please,? )?(?:can|could|would|will) (?:you|we)\b|能不能|能否|可不可以|(?:好吗|可以吗|行吗)[?？]?$"
 )
@@ -207,17 +210,20 @@ def rules_in(text: str, earlier: Sequence[str] = ()) -> list[str]:
     """Return the sentences of a message that hold a word of lasting; at most `MOST_FOUND`.
 
     `earlier`: rules that the user laid down before. A sentence that takes something back, or that
-    neither asks nor requests and shares a word with one of them, may change it, and is one, too.
+    neither asks nor requests and shares a word with one of them, may change it, and is found, too.
     """
-    rules: list[str] = []
+    found: list[str] = []
+    rules = list(earlier[-MOST_COMPARED:])
     for sentence in sentences(text):
-        if len(rules) == MOST_FOUND:
+        if len(found) == MOST_FOUND:
             break
-        if is_rule(sentence) or _may_change(sentence, [*earlier[-MOST_COMPARED:], *rules]):
+        if is_rule(sentence) or _may_change(sentence, rules):
+            found.append(sentence)
             rules.append(sentence)
-    return rules
+    return found
 
 
+@lru_cache(maxsize=4_096)
 def is_rule(sentence: str) -> bool:
     """Return whether a sentence instructs by a word of lasting: no question, no quoted word, no
     request of the moment.
@@ -227,12 +233,19 @@ def is_rule(sentence: str) -> bool:
     body = _unquoted(sentence)
     if _MOMENT.search(body):
         return False
-    if asks(sentence) and not _POLITE.search(body):
+    if asks(sentence) and not _POLITE.search(body) and not _is_told(body):
         return any(_instructs(clause) for clause in _CLAUSE.split(body) if not asks(clause))
     if _LASTING.search(body):
         return True
     parts = _CLAUSE.split(body) if is_request(sentence) else [body]
     return any(_ALL_ANSWERS.search(part) and not is_request(part) for part in parts)
+
+
+def _is_told(body: str) -> bool:
+    """Return whether a sentence with a word of asking begins with one of lasting and ends without a
+    question mark: "Each time, tell me how many".
+    """
+    return bool(_LASTING.match(body)) and not _ASKS_LAST.search(body)
 
 
 def asks(sentence: str) -> bool:

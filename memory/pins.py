@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from longtable.base.errors import PinRefusedError
 from longtable.base.redaction import redacted
-from longtable.memory.pin_net import rules_in
+from longtable.memory.pin_net import is_rule, rules_in, takes_back
 from longtable.memory.pin_quotes import (
     find_quote,
     holds_words,
@@ -97,6 +97,11 @@ def pins_in_passing(messages: Sequence[BaseMessage], known: Sequence[Pin] = ()) 
                 pins[pin.id] = pin
                 earlier.append(text)
     return list(pins.values())
+
+
+def _is_remark(pin: Pin) -> bool:
+    """Return whether a pin was found in passing only since it may change another."""
+    return pin.by == IN_PASSING and not is_rule(pin.text)
 
 
 def repeated_as_rule(summary: str, rule: str) -> bool:
@@ -355,8 +360,8 @@ def fit_pins(
     """Return the pins whose lines fit `budget` tokens with their headings, in order, and how many
     gave way.
 
-    A pin past 600 characters is clipped, with a mark. Of too many in passing go first, those made
-    by hand go last, the oldest first within each.
+    A pin past 600 characters is clipped, with a mark. Of too many in passing go first, remarks on
+    others before rules; those made by hand go last; the oldest first within each.
     """
     rows = [
         (
@@ -374,9 +379,13 @@ def fit_pins(
     if total > room:
         room -= max(count(each["left out"].format(n=len(rows))) + 1 for each in _WORDS.values())
     dropped: set[int] = set()
-    for place in sorted(
-        range(len(rows)), key=lambda at: ((IN_PASSING, "model", "user").index(rows[at].by), at)
-    ):
+
+    def stays(place: int) -> tuple[int, bool, int]:
+        pin = rows[place]
+        is_rule_or_end = not _is_remark(pin) or takes_back(pin.text)
+        return (IN_PASSING, "model", "user").index(pin.by), is_rule_or_end, place
+
+    for place in sorted(range(len(rows)), key=stays):
         if total <= room:
             break
         dropped.add(place)

@@ -10,11 +10,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from longtable.memory.pin_net import asks, is_request, takes_back
+from longtable.memory.pin_net import asks, is_request, is_rule, takes_back
 from longtable.memory.pin_net import sentences as sentences_of
 from longtable.memory.rounds import split_rounds
 from longtable.memory.stamps import speaker_of, turn_number
@@ -60,7 +60,9 @@ FEW_WORDS = 5
 QUESTION_CHARS = 80
 STATED_CHARS = 600
 """Characters of one message's statements: more is pasted material."""
-_WORD = re.compile(r"[^\W\d_]{2,}|[\u3400-\u9fff]")
+_LONG_WORD = re.compile(r"[^\W\d_\u3400-\u9fff]{2,}")
+_CHINESE_RUN = re.compile(r"[\u3400-\u9fff]{2,}")
+_WORD = re.compile(r"[^\W\d_\u3400-\u9fff]{2,}|[\u3400-\u9fff]")
 _LEAST_WORDS = re.compile(r"(?:\w+\W+){3}\w|(?:[\u3400-\u9fff]\W*){6}")
 _TWO_DIGITS = re.compile(r"\d{2}")
 
@@ -228,19 +230,22 @@ def _statements(message: str, is_answered: bool) -> tuple[list[str], str]:
     """Return the sentences in which a user neither asks nor requests data, and the others.
 
     `is_answered`: a query or a figure came of it. A message without a question was one, then, in a
-    few words: "flights by carrier".
+    few words: "flights by carrier". If nothing came of it, what looks like a request was none: "Put
+    the SQL under each answer."
     """
     parts = list(sentences_of(message))
-    stated = [part for part in parts if _is_stated(part)]
+    stated = [part for part in parts if _is_stated(part, is_answered)]
     if not stated or (is_answered and len(stated) == len(parts)):
         return [], message
-    return stated, " ".join(part for part in parts if not _is_stated(part))
+    return stated, " ".join(part for part in parts if part not in stated)
 
 
-def _is_stated(sentence: str) -> bool:
-    if asks(sentence) or not _LEAST_WORDS.search(sentence):
+def _is_stated(sentence: str, is_answered: bool) -> bool:
+    if not _LEAST_WORDS.search(sentence):
         return False
-    return takes_back(sentence) or not is_request(sentence)
+    if is_rule(sentence) or takes_back(sentence):
+        return True
+    return not asks(sentence) and not (is_answered and is_request(sentence))
 
 
 def _figures_found(answer: str, question: str, round_: Sequence[Numbered]) -> tuple[list[str], str]:
@@ -327,7 +332,7 @@ def _give_way(
             costs[place] = smaller
     gone = 0
     asked = sum(costs)
-    while findings and excess > 0 and asked > LEAST_ASKED * budget:
+    while len(findings) > FEW_ASKED and excess > 0 and asked > LEAST_ASKED * budget:
         findings.pop(0)
         excess -= costs[gone]
         asked -= costs[gone]
@@ -353,7 +358,7 @@ def _drop_larger(one: list[str], other: list[str], excess: int, cost: Count) -> 
     orders = [_formulas_first(lines) for lines in lists]
     sizes = [sum(map(cost, lines)) for lines in lists]
     while excess > 0 and any(orders):
-        larger = 0 if sizes[0] >= sizes[1] else 1
+        larger = 0 if STATED_SHARE * sizes[0] >= sizes[1] else 1
         line = orders[larger].pop(0)
         lists[larger].remove(line)
         sizes[larger] -= cost(line)
@@ -361,6 +366,8 @@ def _drop_larger(one: list[str], other: list[str], excess: int, cost: Count) -> 
     return excess
 
 
+STATED_SHARE = 2
+"""How much more room the user's statements may take than what answers found, while lines go."""
 OFTEN = 3
 """Lines of a list from which on a word says little."""
 FORMULA = 0.75
@@ -371,7 +378,7 @@ def _formulas_first(lines: Sequence[str]) -> list[str]:
     """Return the lines in the order in which they may go: those whose words many others repeat,
     then the others, each oldest first.
     """
-    words_of = {line: frozenset(_WORD.findall(line.casefold())) for line in lines}
+    words_of = {line: _words(line) for line in lines}
     counts = Counter(chain.from_iterable(words_of.values()))
 
     def is_unlike(line: str) -> bool:
@@ -382,8 +389,18 @@ def _formulas_first(lines: Sequence[str]) -> list[str]:
     return sorted(lines, key=is_unlike)
 
 
-LEAST_ASKED = 0.2
+def _words(line: str) -> frozenset[str]:
+    """Return the words of a line: those of English, pairs of characters of Chinese."""
+    words = set(_LONG_WORD.findall(line.casefold()))
+    for run in _CHINESE_RUN.findall(line):
+        words.update(map("".join, pairwise(run)))
+    return frozenset(words)
+
+
+LEAST_ASKED = 0.15
 """Share of the room that the newest questions with their answers keep."""
+FEW_ASKED = 2
+"""Questions that stay however long they are, while anything else can go."""
 CLIPS = (300, 120, 60)
 """Characters that question and answer have in turn, while there is too little room."""
 

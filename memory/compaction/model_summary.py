@@ -148,7 +148,9 @@ def read_sections(text: str, asked: str = "") -> list[list[str]]:
     for block in blocks:
         if block.name is None:
             # "Here is the summary:"
-            block.lines = [line for line in block.lines if cited_numbers(line)]
+            block.lines = [
+                line for line in block.lines if cited_numbers(line) or _BULLET.match(line)
+            ]
     for block in blocks:
         place = headed.index(block) if in_place and block in headed else FACTS
         sections[place if block.section is None else block.section] += _listed(block.lines)
@@ -181,7 +183,7 @@ def _blocks(lines: Sequence[str], asked: str) -> list[_Block]:
         elif (
             (line.startswith("#") and head)
             or _is_asked(head, line, asked)
-            or (listed and len(blocks) > 1 and _is_title(head, rest, line))
+            or (listed and _is_title(head, rest, line))
         ):
             blocks.append(_Block(head, None))
         else:
