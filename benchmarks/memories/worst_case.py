@@ -1,20 +1,22 @@
 """Our worst case beside the peers: threads as long as the limit, results of 40 rows, summarisers
 that write no heading for pins, that are lazy, that invent; and what a conversation costs.
 
-`python -m benchmarks.memories.worst_case` prints both tables. The threads and the summarisers
-(`worst.py`) were written blind.
+`python -m benchmarks.memories.worst_case` prints both tables. The threads and the summarisers were
+written blind: those of `worst.py` were looked at while the memory was mended, those of
+`worst_fresh.py` were not.
 """
 
+import argparse
 import itertools
 import logging
 import statistics
-import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
+from types import ModuleType
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
@@ -26,7 +28,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool, tool
 from pydantic import Field
 
-from benchmarks.memories import worst
+from benchmarks.memories import worst, worst_fresh
 from benchmarks.memories.models import ANSWER, ENCODING, SUMMARY, waited_for
 from benchmarks.memories.systems import Fakes, LangChain, LangMem, Longtable, Maker, Setting
 from longtable.graph import open_persistence
@@ -41,6 +43,8 @@ CACHED = 0.1
 LIMITS = ((8_000, 800), (8_000, 1_500), (32_000, 1_500))
 """Limits, with the tokens of a round."""
 COST_TURNS = 100
+GENERATORS: Mapping[str, ModuleType] = {"fresh": worst_fresh, "seen": worst}
+"""Of threads and summaries, by name."""
 KINDS: tuple[worst.Kind, ...] = ("generated", "semantic", "rule")
 LANGUAGES: tuple[worst.Language, ...] = ("en", "zh")
 
@@ -103,6 +107,7 @@ class BlindSummariser(BaseChatModel):
     """Writes what `worst.summarise` says of the prompt it is sent."""
 
     thread: worst.Thread
+    generator: str
     character: worst.Character
     allowed: int
     window: int
@@ -128,7 +133,7 @@ class BlindSummariser(BaseChatModel):
         if self.inputs[-1] > self.window:
             raise ContextOverflowError("longer than the window")
         prompt = "\n".join(message.text for message in messages)
-        text = worst.summarise(
+        text = GENERATORS[self.generator].summarise(
             self.thread, self.character, prompt, self.allowed, len(self.inputs) - 1, count.text
         )
         self.outputs.append(count.text(text))
@@ -151,7 +156,11 @@ class Held:
 
 
 def held(
-    view: Sequence[BaseMessage], thread: worst.Thread, said: Sequence[worst.Turn], calls: int
+    view: Sequence[BaseMessage],
+    thread: worst.Thread,
+    said: Sequence[worst.Turn],
+    calls: int,
+    generator: str = "fresh",
 ) -> Held:
     """Look for each thing that was said in what a model is sent; `calls`: of an inventing
     summariser.
@@ -161,13 +170,13 @@ def held(
     stands: dict[str, list[bool]] = {kind: [] for kind in KINDS}
     alone = 0
     for item in thread.items:
-        is_there = worst.holds(item, text)
+        is_there = GENERATORS[generator].holds(item, text)
         if item.kind == "revoked":
             is_revoked = item.ended_by in spoken
             alone += is_revoked and is_there and not _says_the_end(text, item)
         elif item.source in spoken:
             stands[item.kind].append(is_there)
-    made_up = worst.invented(thread, range(calls))
+    made_up = GENERATORS[generator].invented(thread, range(calls))
     return Held(
         shares={kind: statistics.mean(each) for kind, each in stands.items() if each},
         revoked_alone=alone,
@@ -203,6 +212,7 @@ class Case:
     """Of a round after what is planted."""
     seed: int = 1
     language: worst.Language = "en"
+    generator: str = "fresh"
 
 
 def play(case: Case) -> list[Held]:
@@ -225,7 +235,7 @@ def play(case: Case) -> list[Held]:
                 break  # no later turn comes through, either
             if compacted:
                 calls = len(summariser.inputs) if case.character == "inventing" else 0
-                views.append(held(narrator.sent[0], thread, said, calls))
+                views.append(held(narrator.sent[0], thread, said, calls, case.generator))
             said.append(turn)
             if len(views) == COMPACTIONS:
                 break
@@ -234,7 +244,9 @@ def play(case: Case) -> list[Held]:
 
 def _thread(case: Case) -> worst.Thread:
     count = counter(ENCODING).text
-    return worst.thread(case.seed, case.limit, case.language, count)
+    generator = GENERATORS[case.generator]
+    thread: worst.Thread = generator.thread(case.seed, case.limit, case.language, count)
+    return thread
 
 
 def _turns(case: Case, thread: worst.Thread) -> Iterator[worst.Turn]:
@@ -242,7 +254,7 @@ def _turns(case: Case, thread: worst.Thread) -> Iterator[worst.Turn]:
     yield from (turn for turn in thread.planted if turn.user.strip())
     count = counter(ENCODING).text
     for n in itertools.count():
-        yield worst.filler(case.seed, n, case.tokens, case.language, count)
+        yield GENERATORS[case.generator].filler(case.seed, n, case.tokens, case.language, count)
 
 
 def _setting(case: Case, thread: worst.Thread) -> tuple[Narrator, BlindSummariser, Setting]:
@@ -251,6 +263,7 @@ def _setting(case: Case, thread: worst.Thread) -> tuple[Narrator, BlindSummarise
     setting = Setting(case.limit, turn_messages=4, language=case.language)
     summariser = BlindSummariser(
         thread=thread,
+        generator=case.generator,
         character=case.character,
         allowed=setting.summary,
         window=case.limit,
@@ -304,7 +317,8 @@ def cost(case: Case) -> Cost:
         narrator, summariser, setting = _setting(case, thread)
         system = case.make(setting, persistence)
         for n in range(COST_TURNS):
-            turn = worst.filler(case.seed, n, case.tokens, case.language, count.text)
+            generator = GENERATORS[case.generator]
+            turn = generator.filler(case.seed, n, case.tokens, case.language, count.text)
             narrator.turns.append(turn)
             narrator.sent.clear()
             narrator.log.clear()
@@ -368,12 +382,31 @@ COSTS: Mapping[str, Maker] = {
 
 
 def main() -> None:
-    """Measure and print; names as arguments leave out the systems that hold none of them."""
-    wanted = sys.argv[1:] or [""]
+    """Read the arguments, measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("systems", nargs="*", default=[""], help="words of their names")
+    parser.add_argument("--threads", choices=[*GENERATORS], default="fresh")
+    parser.add_argument("--limit", type=int, action="append", help="only these limits")
+    parser.add_argument("--lang", choices=LANGUAGES, action="append")
+    args = parser.parse_args()
+    report(args.systems, args.threads, args.limit, args.lang or LANGUAGES)
+
+
+def report(
+    wanted: Sequence[str] = ("",),
+    generator: str = "fresh",
+    limits: Sequence[int] | None = None,
+    languages: Sequence[worst.Language] = LANGUAGES,
+) -> None:
+    """Measure and print the tables of the systems whose names hold one of the words; `limits` None:
+    all.
+    """
     with ProcessPoolExecutor(2, get_context("spawn"), quiet) as pool:
         for limit, tokens in LIMITS:
-            for language in LANGUAGES:
-                print(_held_table(pool, limit, tokens, language, wanted), flush=True)
+            for language in languages:
+                if limits is None or limit in limits:
+                    case = Case(Longtable, "honest", limit, tokens, 1, language, generator)
+                    print(_held_table(pool, case, wanted), flush=True)
         print(_cost_table(pool, wanted))
 
 
@@ -383,22 +416,18 @@ def quiet() -> None:
     logging.getLogger("langgraph").setLevel(logging.ERROR)
 
 
-def _held_table(
-    pool: ProcessPoolExecutor,
-    limit: int,
-    tokens: int,
-    language: worst.Language,
-    wanted: Sequence[str],
-) -> str:
-    """Return the table of what views hold after 1 and 5 compactions, the mean of the seeds."""
-    heads = [f"{language}, limit {limit:,}, rounds of {tokens:,}", *KINDS]
-    heads += ["revoked alone", "invented", "broken pairs"]
+def _held_table(pool: ProcessPoolExecutor, like: Case, wanted: Sequence[str]) -> str:
+    """Return the table of what views hold after 1 and 5 compactions, the mean of the seeds, in
+    cases like this one.
+    """
+    title = f"{like.generator} {like.language}, limit {like.limit:,}, rounds of {like.tokens:,}"
+    heads = [title, *KINDS, "revoked alone", "invented", "broken pairs"]
     lines = [heads, ["---", *["---:"] * (len(heads) - 1)]]
     for name, (make, characters) in SYSTEMS.items():
         if not any(word in name for word in wanted):
             continue
         for character in characters:
-            cases = [Case(make, character, limit, tokens, seed, language) for seed in SEEDS]
+            cases = [replace(like, make=make, character=character, seed=seed) for seed in SEEDS]
             played = list(pool.map(play, cases))
             lines.append([f"{name}, {character}", *_held_cells(played)])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
