@@ -125,6 +125,12 @@ class CallConfig:
         """Return the most tokens the pins may take."""
         return self.share(self.policy.pin_share)
 
+    def unused_pin_tokens(self, used: int) -> int:
+        """Return what pins of so many tokens leave of their share; as little as the other shares
+        where the policy's own trigger is lower than the limit's.
+        """
+        return max(0, self._memory_share(self.policy.pin_share) - used)
+
     @property
     def pins_by_code(self) -> bool:
         """Return whether code looks for rules said in passing at the end of each turn already, not

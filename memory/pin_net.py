@@ -37,7 +37,7 @@ LASTING = (
     "for the whole (?:conversation|session|chat|project|analysis)",
     "(?:until|unless) (?:i|we|told|asked|stated|instructed|said|otherwise|further notice)",
     "(?:whenever|if ever|(?:every|each|any) ?time) (?:you|i|we)",
-    "(?:every|each) time(?=[.,!]|$)",
+    "(?:throughout|(?:every|each) time)(?=[.,!?]|$)",
     "(?:under|below|beside|after|at the (?:end|top) of) (?:each|every) (?:answer|reply|table|chart|query)",
     "when (?:you|i|we) (?:say|ask|mention|talk|speak|refer|write|report|show|list|give|quote|use)",
     "(?:keep|bear) in mind(?! (?:when|how|what|why))",
@@ -127,12 +127,12 @@ CHANGES_CHINESE = (
 REQUESTS = (
     "show|list|give|get|count|find|compare|plot|draw|chart|graph|break|calculate|compute|sum|rank|"
     "tell|run|rerun|repeat|look (?:up|for)|sort|group|order|print|make|create|check|describe|"
-    "explain|summari[sz]e|export|try|go(?! back)|let me|add|put(?! .{1,40} back)|split|join|"
+    "explain|summari[sz]e|export|try|go(?! back)|let me (?:see|know|have|look)|add|put(?! .{1,40} back)|split|join|"
     "continue|open|fetch|pull|do(?! not)"
 )
 """What a request for data begins with."""
 REQUESTS_CHINESE = (
-    "看|查|列(?![a-z]*_)|统计(?!.{0,6}都)|显示|展示|画|比较|对比|计?算|给|求|找|汇总|排|输出|分析|说说|介绍|告诉|来|导出|做|生成|"
+    "看|查|列(?![a-z]*_)|统计(?!.{0,6}都)|显示|展示|画|比较|对比|计?算|给|求|找|汇总(?!时)|排(?!名)|输出|分析|说说|介绍|告诉|来|导出|做|生成|"
     "检查|解释|换个"
 )
 OF_THE_MOMENT = (
@@ -177,7 +177,7 @@ _CHANGE = re.compile(
 )
 _QUESTION = re.compile(
     r"[?？][\"'”’)]*$|^(?:what|which|who(?:se|m)?|where|why|how|is|are|was|were|do(?!n't| not)|does|"
-    r"did|has|have|had|am|may i|should i)\b|什么|哪[些个里种年月家]|多少|几[个位家种次条天年月]|谁|怎[么样]|如何|"
+    r"did|has|have|had|am|may i|should i)\b|什么|哪[些个里种年月家]|多少|(?<![那这前后好])几[个位家种次条天年月]|谁|怎[么样]|如何|"
     r"是否|有没有|是不是|[吗呢][。！\s]*$"
 )
 _ASKS_LAST = re.compile(r"(?:[?？吗呢谁]|什么|多少|哪[些个里儿]|怎么样?|如何)[。.]?$")

@@ -44,6 +44,8 @@ another tokenizer's count.
 """
 PIN_ROOM = 200
 """Tokens for the pins that its answer may name besides the summary."""
+PIN_LINE = 24
+"""Tokens of a pin's line beside its text."""
 MARK_TOKENS = 24
 """Room for what says which part of a long message a piece is."""
 FALLBACK_NOTE = "written without a model: questions, answers, rules; the rest is in the transcript"
@@ -94,6 +96,7 @@ def _draft_by_code(job: Job, mark: Callable[[str], str]) -> Draft:
         language=job.language,
         budget=job.budget,
         count=job.call_config.counter.text,
+        room_for_stated=job.room_for_stated,
         mark=mark,
         skip=_shown_by_pins(job),
     )
@@ -155,11 +158,11 @@ def _summarise(
         answer = yield _request(job, summary, part, reason)
         if isinstance(answer, Exception):
             return answer
-        new_pins, new_ends = pins_in(
+        quoted, replaced = pins_in(
             str(answer or ""), [message for _, message in job.reads], job.thread.pins
         )
-        pins += new_pins
-        ends += new_ends
+        pins += quoted
+        ends += replaced
         sections = _read(str(answer or ""), job, sources)
         if any(sections):
             sections = carried_on(sections, rules, _standing(job, pins, ends), job.language)
@@ -175,7 +178,9 @@ def _summarise(
             break  # the gate says why: nothing that can be used, or one line over the budget
     else:
         skip = _shown_by_pins(job, pins, ends)
-        summary = filled(fitting, sources, job.language, job.budget, count, mark, skip)
+        new_pins = sum(count(pin.text) + PIN_LINE for pin in pins)
+        room = max(0, job.room_for_stated - new_pins)
+        summary = filled(fitting, sources, job.language, job.budget, count, room, mark, skip)
     share, note = coverage(job.reads, count)
     return Draft(text=summary, method="model", pins=pins, ended=ends, coverage=share, note=note)
 
@@ -209,7 +214,7 @@ def split_input(job: Job, window: int, reason: str = "") -> list[list[str]]:
     wholes = [(number, text.render_message(number, message)) for number, message in job.reads]
     if sum(count(whole) + 1 for _, whole in wholes) + count(job.previous) <= free:
         return [[whole for _, whole in wholes]]
-    room = max(256, free - job.plan.summary_budget)
+    room = max(256, free - max(job.plan.summary_budget, count(job.previous)))
     return packed(
         (
             (piece, count(piece) + 1)

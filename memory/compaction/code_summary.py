@@ -63,7 +63,9 @@ STATED_CHARS = 600
 _LONG_WORD = re.compile(r"[^\W\d_\u3400-\u9fff]{2,}")
 _CHINESE_RUN = re.compile(r"[\u3400-\u9fff]{2,}")
 _WORD = re.compile(r"[^\W\d_\u3400-\u9fff]{2,}|[\u3400-\u9fff]")
-_LEAST_WORDS = re.compile(r"(?:\w+\W+){3}\w|(?:[\u3400-\u9fff]\W*){6}")
+FULL_STOPS = (".", "。")
+"""After a sentence that tells, though it has a word of asking: "What we call a bounce is ..."."""
+_LEAST_WORDS = re.compile(r"(?:\w+\W+){2}\w|(?:[\u3400-\u9fff]\W*){6}")
 _TWO_DIGITS = re.compile(r"\d{2}")
 
 
@@ -83,12 +85,14 @@ def fallback_summary(
     language: str,
     budget: int,
     count: Count,
+    room_for_stated: int = 0,
     mark: Callable[[str], str] = str,
     skip: Skip = lambda sentence, ids: False,  # noqa: ARG005  # what a caller may hand in
 ) -> str:
     """Make the next memory without a model, from the memory before and the compacted rounds.
 
-    Deterministic. At most `budget` tokens by `count`: questions with their answers are clipped and
+    Deterministic. At most `budget` tokens by `count`, and `room_for_stated` more for what the user
+    stated: questions with their answers are clipped and
     go first, oldest first, then figures of answers and what the user stated, then other lines of
     the memory before, constraints last; a line says how many went. "" when not even a heading fits.
     `mark` says what else stands in a line: that a figure of it was corrected. `skip` says which
@@ -105,6 +109,7 @@ def fallback_summary(
         sections[PREFERENCES],
         sections[CONSTRAINTS],
     ]
+    budget += min(room_for_stated, sum(count(line) + 1 for line in written.stated))
     empty = join_sections([[_note(10**6, language)], *([[]] * 4)], language)
     left_out = sum(map(left_out_in, sections[FACTS]))
     left_out += _give_way(written, others, language, budget - count(empty), count)
@@ -245,7 +250,8 @@ def _is_stated(sentence: str, is_answered: bool) -> bool:
         return False
     if is_rule(sentence) or takes_back(sentence):
         return True
-    return not asks(sentence) and not (is_answered and is_request(sentence))
+    is_question = asks(sentence) and not sentence.endswith(FULL_STOPS)
+    return not is_question and not (is_answered and is_request(sentence))
 
 
 def _figures_found(answer: str, question: str, round_: Sequence[Numbered]) -> tuple[list[str], str]:

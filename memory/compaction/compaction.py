@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 from langchain_core.messages import BaseMessage
 
 from longtable.base.errors import Reason
-from longtable.memory.block import pins_that_fit
+from longtable.memory.block import pins_text, pins_that_fit
 from longtable.memory.call_config import BLOCK_TOKENS, SUMMARY_FLOOR, CallConfig
 from longtable.memory.compaction.compaction_plan import CompactionPlan
 from longtable.memory.compaction.gate import Candidate, objections, pairs_valid
@@ -213,23 +213,41 @@ class Job:
         lines = ledger_lines([message for _, message in self.reads])
         return [line.as_json() for line in lines if line.message_id not in known]
 
-    @cached_property
+    @property
     def budget(self) -> int:
-        """Return the most tokens its text may have to pass the gate, 0 where no text could."""
+        """Return the most tokens its text may have to pass the gate, 0 where none could; what the
+        user stated has `room_for_stated` beside it.
+        """
+        return self._within(self.plan.summary_budget)
+
+    @property
+    def room_for_stated(self) -> int:
+        """Return the tokens that lines of what the user stated may take besides: what the pins
+        leave of their share.
+        """
+        return self._within(self.most_summary) - self.budget
+
+    @property
+    def most_summary(self) -> int:
+        """Return the most tokens a summary has, whatever it replaces."""
+        return self.plan.summary_budget + self.unused_by_pins
+
+    @cached_property
+    def unused_by_pins(self) -> int:
+        """Return what the pins leave of their share once this is compacted, in tokens."""
+        said = [message for _, message in self.reads]
+        pins = [*self.thread.pins, *pins_in_passing(said, self.thread.pins)]
+        text = pins_text(current_pins(pins), self.call_config, self.language)
+        return self.call_config.unused_pin_tokens(self.call_config.counter.text(text))
+
+    def _within(self, most: int) -> int:
         gain = (
             self.room
             if self.remade
             else self.room - self.empty.memory_bound + self.plan.tokens_before
         )
-        return max(
-            0,
-            min(
-                self.plan.summary_budget,
-                int(self.replaced_tokens * (1 - self.margin)),
-                self.room,
-                gain,
-            ),
-        )
+        by_gate = int(self.replaced_tokens * (1 - self.margin))
+        return max(0, min(most, by_gate, self.room, gain))
 
     @cached_property
     def room(self) -> int:
@@ -358,7 +376,7 @@ def judge(job: Job, draft: Draft) -> tuple[Compaction | None, list[Reason]]:
             budget=_call_plan(job, {**record, "summary": ""}).memory_bound,
             kept_tokens=after.total - after.memory,
             margin=job.margin,
-            summary_budget=job.plan.summary_budget,
+            summary_budget=job.most_summary,
             missing_pins=[
                 pin.text
                 for pin in pins

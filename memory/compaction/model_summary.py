@@ -450,11 +450,12 @@ def filled(
     language: str,
     budget: int,
     count: Count,
+    room_for_stated: int = 0,
     mark: Callable[[str], str] = str,
     skip: Skip = lambda sentence, ids: False,  # noqa: ARG005  # what a caller may hand in
 ) -> str:
     """Return the summary's text, its unused room filled with the code's own lines for what its
-    lines do not hold; `skip`: nor the pins, see `fallback_summary`.
+    lines do not hold; `skip`: nor the pins; `room_for_stated`: see `fallback_summary`.
 
     So a lazy model is never worse than none: citing a round is not enough. Facts of the summary
     before it are carried on likewise, unless a line says the same with another figure.
@@ -475,6 +476,7 @@ def filled(
         language=language,
         budget=budget,
         count=count,
+        room_for_stated=room_for_stated,
         mark=mark,
         skip=is_held,
     )

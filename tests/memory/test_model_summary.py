@@ -157,6 +157,33 @@ def test_headings_in_the_users_own_names_are_read_by_their_place(form: str) -> N
     assert read_sections(under(form, names), asked) == [[f"- {line}"] for line in LINES]
 
 
+@pytest.mark.parametrize("title", ["**Where we stand**", "Where we stand:", "## Where we stand"])
+def test_bullets_before_the_first_heading_that_is_known_are_facts(title: str) -> None:
+    answer = (
+        f"This replaces the older messages.\n{title}\n* Oslo: 31,204 crates\n* Bergen moves last\n"
+        "**Ground rules**\n* Leave the test shop aside\n"
+        "**Not valid any longer**\n* Whole numbers only, taken back"
+    )
+    assert read_sections(answer) == [
+        ["- Oslo: 31,204 crates", "- Bergen moves last", "- Whole numbers only, taken back"],
+        [],
+        ["- Leave the test shop aside"],
+        [],
+        [],
+    ]
+
+
+def test_bullets_before_any_heading_are_facts_and_a_sentence_of_greeting_is_none() -> None:
+    answer = "Here is the summary.\n- Oslo: 31,204 crates\n## Constraints\n- Whole numbers only"
+    assert read_sections(answer) == [
+        ["- Oslo: 31,204 crates"],
+        [],
+        ["- Whole numbers only"],
+        [],
+        [],
+    ]
+
+
 def test_plain_prose_stands_under_the_first_heading_sentence_by_sentence() -> None:
     prose = (
         "The user asked for flights in May; 28,796 left [m2]. They want only JFK [m5].\n\nIt is"

@@ -2,6 +2,7 @@
 back.
 """
 
+import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from longtable.memory.compaction.code_summary import fallback_summary
@@ -150,6 +151,71 @@ def test_many_questions_do_not_push_out_a_figure_that_the_user_stated() -> None:
             said = []
         assert fact in summary
         assert len(findings_in(summary)) >= 2
+
+
+STATED_BY_FORM = {
+    "told with a word of asking": "What we call a bounce is a second visit within the week.",
+    "told with a word of asking, Chinese": "少于五户的院落合并展示，免得认出是谁。",
+    "taken back like a request": "Open the report up to all wards again.",
+    "a column that begins like a request": "列rel_dt空着说明货还扣着。",
+    "a rule that begins like a request": "Compare with the year before whenever you show a trend.",
+    "three words": "No medical jargon.",
+}
+
+
+@pytest.mark.parametrize("form", STATED_BY_FORM)
+def test_what_the_user_states_beside_a_question_stands_as_said(form: str) -> None:
+    stated = STATED_BY_FORM[form]
+    messages: list[BaseMessage] = [
+        HumanMessage(f"{stated} How many beds were free in May?"),
+        AIMessage("", tool_calls=[{"name": "run_sql", "args": {"sql": "SELECT 1"}, "id": "1"}]),
+        ToolMessage('{"rows":[[204]]}', tool_call_id="1"),
+        AIMessage("204 beds were free."),
+    ]
+    summary = fallback_summary("", numbered(messages), language="en", budget=400, count=count)
+    assert f"- User said: {stated} [m1]" in summary
+    assert [finding.question for finding in findings_in(summary)] == [
+        "How many beds were free in May?"
+    ]
+
+
+def test_a_request_of_which_nothing_came_was_an_instruction() -> None:
+    rule = "Put the query below what you tell me."
+    for answer, is_said in (("All right.", True), ("Here are 31,204 rows.", False)):
+        messages: list[BaseMessage] = [HumanMessage(rule), AIMessage(answer)]
+        summary = fallback_summary("", numbered(messages), language="en", budget=400, count=count)
+        assert (f"User said: {rule}" in summary) is is_said
+
+
+def test_what_the_user_said_outlasts_what_answers_found() -> None:
+    said: list[BaseMessage] = []
+    for place in range(40):
+        said += [
+            HumanMessage(f"Ward {place} is looked after by doctor number {place}. What of May?"),
+            AIMessage("", tool_calls=[{"name": "run_sql", "args": {}, "id": f"{place}"}]),
+            ToolMessage('{"rows":[]}', tool_call_id=f"{place}"),
+            AIMessage(f"Altogether {31_204 + place} crates went to ward {place} in May."),
+        ]
+    summary = fallback_summary("", numbered(said), language="en", budget=900, count=count)
+    stated = summary.count("- User said:")
+    found = summary.count("- Found:")
+    assert 0 < found < stated
+
+
+def test_chinese_findings_stand_without_their_question_and_the_odd_one_longest() -> None:
+    said: list[BaseMessage] = []
+    for place in range(30):
+        answer = f"第{place}周共有四十行，上端是{3_000 + place}，低于常态。"
+        if place == 0:
+            answer = "柳堰港的料盘存数为94,311。"
+        said += [
+            HumanMessage(f"第{place}周的情况如何？"),
+            AIMessage("", tool_calls=[{"name": "run_sql", "args": {}, "id": f"{place}"}]),
+            ToolMessage('{"rows":[]}', tool_call_id=f"{place}"),
+            AIMessage(answer),
+        ]
+    summary = fallback_summary("", numbered(said), language="zh", budget=500, count=count)
+    assert "- 得出: 柳堰港的料盘存数为94,311。 [m4]" in summary
 
 
 def test_the_answer_to_an_excluded_question_is_not_told_as_the_answer_to_the_one_before() -> None:
