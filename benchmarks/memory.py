@@ -2,7 +2,8 @@
 langchain's SummarizationMiddleware and langmem's SummarizationNode.
 
 python -m benchmarks.memory draws docs/memory.png. All are given the same talks, and models that
-answer at once.
+answer at once. The last tables are our worst case: python -m benchmarks.memories.worst_case prints
+them alone.
 """
 
 import logging
@@ -26,6 +27,7 @@ import matplotlib as mpl
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import BaseMessage
 
+from benchmarks.memories import worst_case
 from benchmarks.memories.models import ENCODING, Character, waited_for
 from benchmarks.memories.systems import LangChain, LangMem, Longtable, Maker, Setting
 from benchmarks.memories.talks import (
@@ -255,6 +257,7 @@ def main() -> None:
         print(sizes_table({key: each.result() for key, each in measured.items()}))
         tables = {name: each.result() for name, each in calls.items()}
     print(talks_table(tables))
+    worst_case.report()
     draw(results["en"], tables)
 
 

@@ -104,12 +104,15 @@ TAKES_BACK = (
     "take (?:that|it) back",
     "never mind the",
     "as before",
+    "(?:is|are) (?:lifted|withdrawn|cancelled|off the table)",
+    "the other way (?:a)?round",
 )
 """Counts only after a rule, which it may end or widen; both are quoted, one below the other."""
 TAKES_BACK_CHINESE = (
     "不再|恢复|取消|作废|收回|不必再|[改换]回",
     "不用(?:再|了|管)",
     "可以.{0,12}了",
+    "反过来|颠倒过来|重新[加算纳列放]|还是(?:要|用|按|拆|分|合|写|算|给)",
 )
 
 CHANGES = (

@@ -185,7 +185,8 @@ def lines_of(summary: str) -> Iterator[Line]:
         head, rest = _head(text)
         if head is None:
             yield Line(text, kind)
-        elif rest and _BULLET.match(text) and not _MARKED.match(_BULLET.sub("", text)):
+        elif rest and not _MARKED.match(_BULLET.sub("", text)):
+            # "The user wants: ..." says something of its own line alone.
             yield Line(text, head or kind)
         else:
             kind = head

@@ -361,7 +361,7 @@ def _drop_larger(one: list[str], other: list[str], excess: int, cost: Count) -> 
     that are still too many.
     """
     lists = (one, other)
-    orders = [_formulas_first(lines) for lines in lists]
+    orders = [_in_order_of_going(lines) for lines in lists]
     sizes = [sum(map(cost, lines)) for lines in lists]
     while excess > 0 and any(orders):
         larger = 0 if STATED_SHARE * sizes[0] >= sizes[1] else 1
@@ -380,9 +380,10 @@ FORMULA = 0.75
 """Share of such words above which a line is one of many that say the same of something else."""
 
 
-def _formulas_first(lines: Sequence[str]) -> list[str]:
+def _in_order_of_going(lines: Sequence[str]) -> list[str]:
     """Return the lines in the order in which they may go: those whose words many others repeat,
-    then the others, each oldest first.
+    then the others, then those that take something back, for they stand after it; each oldest
+    first.
     """
     words_of = {line: _words(line) for line in lines}
     counts = Counter(chain.from_iterable(words_of.values()))
@@ -392,7 +393,12 @@ def _formulas_first(lines: Sequence[str]) -> list[str]:
         often = sum(counts[word] >= OFTEN for word in words)
         return often < FORMULA * len(words)
 
-    return sorted(lines, key=is_unlike)
+    def worth(line: str) -> tuple[bool, bool]:
+        written = _WRITTEN.fullmatch(line)
+        said = written["text"] if written else line
+        return any(map(takes_back, sentences_of(said))), is_unlike(line)
+
+    return sorted(lines, key=worth)
 
 
 def _words(line: str) -> frozenset[str]:

@@ -91,7 +91,9 @@ _LEAD = re.compile(
 _HEAD_ENDS = re.compile(r"\*\*|__|[】\]>」》:：]|\s[-–—]+\s|\s+#+\s*$")
 _BULLET = re.compile(r"(?:(?:[-*•·◦▪+]|\d{1,3}[.)、]|[（(]\d{1,3}[)）])\s+|[•·◦▪])+")
 _NUMBERED = re.compile(r"[\W_]*(?:\d{1,2}[.)、．）]|[一二三四五六七八九十]{1,2}[、.．)）])")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\d])|(?<=[。！？])\s*(?=[^\s\[])|(?<=\])\s+(?=[A-Z])")
+_SENTENCE = re.compile(
+    r"(?<=[.!?])\s+(?=[A-Z\d])|(?<=[。！？])\s*(?=[^\s\[”’」』）)\"])|(?<=\])\s+(?=[A-Z])"
+)
 _NOTHING = frozenset(
     ("", "none", "n/a", "na", "nothing", "empty", "无", "無", "没有", "沒有", "暂无", "暫無")
 )
@@ -143,7 +145,8 @@ def read_sections(text: str, asked: str = "") -> list[list[str]]:
     )
     sections: list[list[str]] = [[] for _ in NAMES]
     if not in_place and all(block.section is None for block in headed):
-        sentences_read = [sentence for line in lines for sentence in sentences(_unmarked(line))]
+        read = [line for block in blocks for line in block.lines] if headed else lines
+        sentences_read = [sentence for line in read for sentence in sentences(_unmarked(line))]
         return [_listed(sentences_read), *sections[1:]]
     for block in blocks:
         if block.name is None:
