@@ -2,6 +2,8 @@
 back.
 """
 
+import time
+
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from longtable.memory.compaction.code_summary import fallback_summary
@@ -167,3 +169,11 @@ def test_the_answer_to_an_excluded_question_is_not_told_as_the_answer_to_the_one
         ("How many in May?", "There are 28,796.", "m1-m2"),
         ("", "His badge is 4711.", "m4"),
     ]
+
+
+def test_a_letter_repeated_for_ever_is_read_in_linear_time() -> None:
+    # A word is looked at from its beginning only; from each letter took minutes.
+    history = numbered([HumanMessage("x" * 200_000), AIMessage("ok"), HumanMessage("next")])
+    began = time.process_time()
+    fallback_summary("", history, language="en", budget=400, count=len)
+    assert time.process_time() - began < 10
