@@ -13,6 +13,7 @@ from longtable.memory.summary import (
     Finding,
     findings_in,
     language_of,
+    pieces,
     render_memory,
     render_message,
     summary_input,
@@ -177,3 +178,15 @@ def test_a_letter_repeated_for_ever_is_read_in_linear_time() -> None:
     began = time.process_time()
     fallback_summary("", history, language="en", budget=400, count=len)
     assert time.process_time() - began < 10
+
+
+def test_a_text_is_cut_before_it_is_counted() -> None:
+    sizes: list[int] = []
+
+    def counted(text: str) -> int:
+        sizes.append(len(text))
+        return len(text) // 8
+
+    text = "x" * 1_000_000
+    assert "".join(pieces(text, 1_000, counted)) == text
+    assert sum(sizes) < 2 * len(text)
