@@ -12,7 +12,7 @@ import re
 import tempfile
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,7 @@ from longtable.tools.catalog import quoted
 from longtable.tools.cells import clip
 from longtable.tools.engines.base import FileLimits, LoadNote
 from longtable.tools.engines.column_types import MISSING, TEXT, Reading, Style, looks_typed, read_as
+from longtable.tools.engines.text_encodings import NoTextError, codec_of, encoding_of
 from longtable.tools.parquet import column_names, empty_instance, free_name, path_literal
 from longtable.tools.sql.parsing import first_line
 from longtable.tools.url import DATA_ENDINGS
@@ -280,7 +281,7 @@ def _load(loading: _Loading, file: Path, home: Path) -> list[str]:
             else [
                 (
                     "",
-                    _text_rows(file, encoding := _encoding(file)),
+                    _text_rows(file, encoding := encoding_of(file)),
                     None,
                     [("encoding", len(encoding), encoding)],
                 )
@@ -304,7 +305,7 @@ def _load(loading: _Loading, file: Path, home: Path) -> list[str]:
             f"{file.name!r} does not fit into the {loading.limits.memory_bytes:,} bytes that"
             " FileLimits.memory_bytes allows: load fewer or smaller files"
         ) from error
-    except (duckdb.Error, UnicodeError, csv.Error) as error:
+    except (duckdb.Error, UnicodeError, csv.Error, NoTextError) as error:
         raise DatabaseUnavailableError(
             f"the file {file.name!r} cannot be loaded: {clip(first_line(error), 300)}"
         ) from error
@@ -323,40 +324,9 @@ def _table_name(text: str, names: set[str]) -> str:
     )
 
 
-def _encoding(file: Path) -> str:
-    """Return the encoding of a text file as people call it; nothing for UTF-8."""
-    with file.open("rb") as stream:
-        head = stream.read(1_000_000)
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or 4 * head.count(b"\0") > len(head):
-        return (
-            "UTF-16-BE" if head.startswith(b"\0") else "UTF-16" if head[0] > 0xF0 else "UTF-16-LE"
-        )
-    with suppress(UnicodeError), file.open(encoding="utf-8") as text:
-        while text.read(1_000_000):
-            pass
-        return ""
-    signs = head.decode("utf-8", "replace")
-    if signs.count("\ufffd") <= 3 * sum("\x7f" < sign < "\ufffd" for sign in signs):
-        return "UTF-8 with wrong bytes"
-    # Most signs of a Chinese text are from the first level of GB 2312, two high bytes each.
-    pairs = [
-        pair
-        for pair in re.findall(rb"[\xa1-\xfe]{2}", head)
-        if pair[0] <= 0xA3 or 0xB0 <= pair[0] <= 0xD7
-    ]
-    return (
-        "GB18030"
-        if 4 * len(pairs) >= len(re.findall(rb"[\x80-\xff]", head)) > 0
-        else "Windows-1252"
-    )
-
-
 def _text_rows(file: Path, encoding: str) -> Iterator[Row]:
     """Yield the rows of a text file."""
-    codec = {"Windows-1252": "cp1252", "UTF-8 with wrong bytes": "utf-8-sig"}.get(
-        encoding, encoding or "utf-8-sig"
-    )
-    with file.open(encoding=codec, errors="replace", newline="") as text:
+    with file.open(encoding=codec_of(encoding), errors="replace", newline="") as text:
         head = text.read(HEAD_CHARS).splitlines(keepends=True)
         text.seek(0)
         csv.field_size_limit(MOST_LINE)
