@@ -25,8 +25,10 @@ from longtable.base.errors import DatabaseUnavailableError, MissingExtraError
 from longtable.tools.catalog import quoted
 from longtable.tools.cells import clip
 from longtable.tools.engines.base import FileLimits, LoadNote
-from longtable.tools.engines.column_types import MISSING, TEXT, Reading, Style, looks_typed, read_as
+from longtable.tools.engines.column_readings import readings_of, text_literal, value_sql
+from longtable.tools.engines.column_types import MISSING, TEXT, Style, looks_typed
 from longtable.tools.engines.text_encodings import NoTextError, codec_of, encoding_of
+from longtable.tools.engines.total_rows import TOTAL, total_rows
 from longtable.tools.parquet import column_names, empty_instance, free_name, path_literal
 from longtable.tools.sql.parsing import first_line
 from longtable.tools.url import DATA_ENDINGS
@@ -53,12 +55,6 @@ MOST_TAIL = 3
 _RULER = re.compile(r"[-=_+|*]*[-=_]{3}[-=_+|*]*")
 """A cell of a separator line, such as `-----`."""
 _YEAR = re.compile(r"(?:19|20)\d\d")
-_TOTAL = re.compile(
-    r"(?i)\W*(?:(?:(?:grand |sub[- ]?|sous-)?totals?(?:"
-    r" général)?|(?:gesamt|zwischen)?summe|(?:ins)?gesamt|sums?|somme"
-    r"|合计|总计|小计|总额|共计)\b|\*)\W*"
-)
-"""How the first cell of a row of totals begins. Nothing follows, or it may be a name: Total SE."""
 
 Row = list[str]
 Notes = list[tuple[str, int, str]]
@@ -120,7 +116,7 @@ def load_files(path: Path, target: Path, *, files: FileLimits) -> tuple[LoadNote
                 if column
                 else ("TABLE", quoted(table))
             )
-            root.execute(f"COMMENT ON {kind} {name} IS {_text('; '.join(dict.fromkeys(texts)))}")
+            root.execute(f"COMMENT ON {kind} {name} IS {text_literal('; '.join(dict.fromkeys(texts)))}")
         return tuple(loading.notes)
 
 
@@ -227,7 +223,7 @@ def _join(loading: _Loading, loaded: Sequence[tuple[Path, str]], home: Path) -> 
         for new, key in zip(added, marks[0], strict=True)
     ]
     selects = [
-        f"SELECT *, {', '.join(map(str.__add__, map(_text, mark.values()), casts))} FROM"
+        f"SELECT *, {', '.join(map(str.__add__, map(text_literal, mark.values()), casts))} FROM"
         f" {quoted(table)}"
         for mark, (_, table) in zip(marks, loaded, strict=True)
     ]
@@ -311,10 +307,6 @@ def _load(loading: _Loading, file: Path, home: Path) -> list[str]:
         ) from error
     loading.notes += [] if tables else [LoadNote("empty_file", file.name, 1)]
     return tables
-
-
-def _text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _table_name(text: str, names: set[str]) -> str:
@@ -536,17 +528,7 @@ def _make_table(
     counts["uneven_lines"] -= sum(len(row) != width for row in below)
     for code in ("uneven_lines", "empty_rows", "rulers"):
         loading.note(code, table, count=max(0, counts[code]), value=examples.get(code, ""))
-    last = [row for _, row in tail][: len(tail) - len(below)][-1:]
-    total = _TOTAL.match(next(filter(None, last[0]), "")) if last and end > 1 else None
-    if total:
-        adds, whole = _adds_up(loading, end, headers, style), total.end() == len(total.string)
-        loading.note(
-            "total_left_out" if adds and whole else "total_rows",
-            table,
-            count=int(adds or whole),
-            value=_words(last[0]),
-        )
-        end -= adds and whole
+    _leave_out_totals(loading, table, end, headers, style)
     body = f"FROM scratch.body WHERE rowid < {end}"
     used = [
         name
@@ -554,7 +536,7 @@ def _make_table(
         if new or loading.root.execute(f"SELECT count({name}) {body}").fetchall() != [(0,)]
     ]
     names = dict(zip(used, column_names([headers[name] for name in used]), strict=True))
-    readings = _readings(loading, body, headers, style)
+    readings = readings_of(loading.root, body, headers, style)
     words = frozenset(word for reading in readings.values() for word in reading.missing)
     for name, new in names.items():
         known = [
@@ -565,9 +547,22 @@ def _make_table(
             loading.note(code, table, column=new, value=value)
     loading.note("missing", table, count=len(words), value=", ".join(sorted(words)))
     chosen = ", ".join(
-        f"{_value(name, readings[name], words)} AS {quoted(new)}" for name, new in names.items()
+        f"{value_sql(name, readings[name], words)} AS {quoted(new)}" for name, new in names.items()
     )
     loading.root.execute(f"CREATE TABLE {quoted(table)} AS SELECT {chosen} {body} ORDER BY rowid")
+
+
+def _leave_out_totals(
+    loading: _Loading, table: str, end: int, headers: dict[str, str], style: Style | None
+) -> None:
+    """Delete the rows that are totals of others, and note them and those that may be."""
+    found = total_rows(loading.root, end, headers, style)
+    left_out = [str(row.place) for row in found if row.is_left_out]
+    if left_out:
+        loading.root.execute(f"DELETE FROM scratch.body WHERE rowid IN ({', '.join(left_out)})")
+    for code in dict.fromkeys(row.code for row in found):
+        words = [row.words for row in found if row.code == code]
+        loading.note(code, table, count=len(words), value=" / ".join(words))
 
 
 def _lines_below(
@@ -587,7 +582,7 @@ def _lines_below(
     most = max(1, typical // 4) if typical > 2 else -1
     few = list(itertools.takewhile(lambda item: sum(map(bool, item[1])) <= most, reversed(tail)))
     readings = (
-        _readings(loading, f"FROM scratch.body WHERE rowid < {end - len(few)}", headers, style)
+        readings_of(loading.root, f"FROM scratch.body WHERE rowid < {end - len(few)}", headers, style)
         if few
         else {}
     )
@@ -599,104 +594,9 @@ def _lines_below(
             and cell.lower() not in MISSING
             and not re.fullmatch(reading.pattern, cell)
         )
-        if (blank or odd) and not _TOTAL.fullmatch(cell):
+        if (blank or odd) and not TOTAL.fullmatch(cell):
             return [row for _, row in tail][-left:] if left <= MOST_TAIL else []
     return []
-
-
-def _adds_up(loading: _Loading, end: int, headers: dict[str, str], style: Style | None) -> bool:
-    """Return whether the figures of the last row, and there are some, are the sums of those above
-    it.
-    """
-    above = f"FROM scratch.body WHERE rowid < {end - 1}"
-    numbers = [
-        _value(name, reading, frozenset())
-        for name, reading in _readings(loading, above, headers, style).items()
-        if reading.type in ("BIGINT", "DOUBLE")
-    ]
-    sums = [
-        f"CASE WHEN {n} <> 0 THEN abs({n} - coalesce((SELECT sum({n}) {above}), 0)) <= 0.005 *"
-        f" abs({n}) END"
-        for n in numbers
-    ]
-    figures = loading.root.execute(
-        f"SELECT NULL, {', '.join(sums) or 'NULL'} FROM scratch.body WHERE rowid = {end - 1}"
-    ).fetchall()[0]
-    return True in figures and False not in figures
-
-
-def _readings(
-    loading: _Loading, body: str, names: dict[str, str], style: Style | None
-) -> dict[str, Reading]:
-    """Return how to read each column: decided from some values, and again with each value that does
-    not fit.
-    """
-    values = {
-        name: {
-            str(cell)
-            for (cell,) in loading.root.execute(
-                f"SELECT {name} {body} AND {name} IS NOT NULL LIMIT 200"
-            ).fetchall()
-        }
-        for name in names
-    }
-    readings: dict[str, Reading] = {}
-    unsure, fixed = set(names), style
-    for _ in range(12):
-        readings |= {name: read_as(values[name], names[name], style=style) for name in unsure}
-        misfits = {
-            name: _misfit(name, readings[name])
-            for name in names
-            if name in unsure and readings[name].pattern
-        }
-        counts = loading.root.execute(
-            "SELECT count(*),"
-            f" {', '.join(f'count(*) FILTER ({misfit})' for misfit in misfits.values())} {body}"
-        ).fetchall()[0][1:]
-        unsure = {name for name, count in zip(misfits, counts, strict=False) if count}
-        values |= {
-            name: (
-                values[name].union(
-                    str(cell)
-                    for (cell,) in loading.root.execute(
-                        f"SELECT DISTINCT {name} {body} AND {misfits[name]} LIMIT 200"
-                    ).fetchall()
-                )
-            )
-            for name in unsure
-        }
-        styles: set[Style | None] = {
-            reading.style for reading in readings.values() if reading.style
-        }
-        agreed = fixed or (styles.pop() if len(styles) == 1 else None)
-        if agreed != style:
-            style, unsure = agreed, unsure | {name for name in names if readings[name].notes}
-        if not unsure:
-            break
-    return readings | dict.fromkeys(unsure, Reading(TEXT))
-
-
-def _misfit(name: str, reading: Reading) -> str:
-    """Return SQL that is true where a value is not of the form that its column is read as."""
-    converted = "" if reading.type == TEXT else f" AND ({reading.sql.format(v=name)}) IS NOT NULL"
-    known = _value(name, Reading(TEXT), reading.missing)
-    return (
-        f"{known} IS NOT NULL AND NOT (regexp_full_match({name},"
-        f" {_text(reading.pattern)}){converted})"
-    )
-
-
-def _value(name: str, reading: Reading, words: frozenset[str]) -> str:
-    """Return SQL for the value of a column as it is read; in a column of text, `words` are missing,
-    too.
-    """
-    words = words if reading.type == TEXT else reading.missing
-    value = reading.sql.format(v=name)
-    return (
-        f"CASE WHEN {name} NOT IN ({', '.join(map(_text, sorted(words)))}) THEN {value} END"
-        if words
-        else value
-    )
 
 
 def _sheets(loading: _Loading, file: Path) -> Iterator[tuple[str, Iterator[Row], set[int], Notes]]:

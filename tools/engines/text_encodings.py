@@ -128,7 +128,9 @@ def _eight_bit(sample: bytes) -> str:
     codecs = {codec_of(name): name for name in names}
     matches = list(from_bytes(sample, cp_isolation=[*codecs, *map(codec_of, _LETTERS)]))
     likely = [match for match in matches if match.chaos < LIKELY_CHAOS]
-    best = max(likely, key=lambda match: len(_KANA.findall(str(match))), default=None)
+    # Short texts of Chinese may be Korean as well: the one that was always read wins.
+    likely.sort(key=lambda match: (-len(_KANA.findall(str(match))), match.encoding != "gb18030"))
+    best = likely[0] if likely else None
     name = codecs.get(best.encoding, "") if best else ""
     if (name not in _EAST_ASIAN or beyond < FEW_BYTES) and _is_chinese(sample):
         return "GB18030"
