@@ -16,6 +16,10 @@ MOST_CONTROL = 0.01
 """Share of control characters from which on bytes are no text."""
 LIKELY_CHAOS = 0.1
 """charset-normalizer's measure of disorder, below which its reading may be right."""
+LEAST_PAIRED = 0.5
+"""Share of bytes beyond ASCII that stand in pairs, in Chinese, Korean and most Japanese; in Latin
+text they stand alone.
+"""
 FEW_BYTES = 8
 """Bytes beyond ASCII from which on more is told apart than Chinese and Latin text."""
 BROKEN = "UTF-8 with wrong bytes"
@@ -127,7 +131,14 @@ def _eight_bit(sample: bytes) -> str:
     names = (*_EAST_ASIAN, *_OTHER_SCRIPTS)
     codecs = {codec_of(name): name for name in names}
     matches = list(from_bytes(sample, cp_isolation=[*codecs, *map(codec_of, _LETTERS)]))
-    likely = [match for match in matches if match.chaos < LIKELY_CHAOS]
+    pairs = re.findall(rb"[\x80-\xff]{2}", sample)
+    paired = 2 * len(pairs) >= LEAST_PAIRED * beyond
+    likely = [
+        match
+        for match in matches
+        if match.chaos < LIKELY_CHAOS
+        and (paired or codecs.get(match.encoding) not in _EAST_ASIAN or _KANA.search(str(match)))
+    ]
     # Short texts of Chinese may be Korean as well: the one that was always read wins.
     likely.sort(key=lambda match: (-len(_KANA.findall(str(match))), match.encoding != "gb18030"))
     best = likely[0] if likely else None
