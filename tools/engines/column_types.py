@@ -99,7 +99,10 @@ _PLAIN = {
     _ISO: ("TIMESTAMP", "TRY_CAST({v} AS TIMESTAMP)"),
     _ISO + r" ?(?:Z|[-+]00(?::?00)?)": ("TIMESTAMPTZ", "TRY_CAST({v} AS TIMESTAMPTZ)"),
     # An hour after midnight in Berlin is the day before in UTC.
-    _ISO + _OFFSET: ("TIMESTAMP", f"TRY_CAST(regexp_replace({{v}}, '{_OFFSET}$', '') AS TIMESTAMP)"),
+    _ISO + _OFFSET: (
+        "TIMESTAMP",
+        f"TRY_CAST(regexp_replace({{v}}, '{_OFFSET}$', '') AS TIMESTAMP)",
+    ),
 }
 """Unambiguous forms, each with its type and SQL."""
 
@@ -123,6 +126,8 @@ class Reading:
     sql: str = "{v}"
     style: Style | None = None
     missing: frozenset[str] = frozenset()
+    stray: frozenset[str] = frozenset()
+    """Words that are no value of the column's type, and empty in it alone."""
     notes: tuple[tuple[str, str], ...] = ()
     """Codes of what is said of it, each with a value or a form."""
 
@@ -130,12 +135,18 @@ class Reading:
 TEXT = "VARCHAR"
 
 
-def read_as(values: Iterable[str], name: str, *, style: Style | None) -> Reading:
+def read_as(
+    values: Iterable[str],
+    name: str,
+    *,
+    style: Style | None,
+    stray: frozenset[str] = frozenset(),
+) -> Reading:
     """Return how to read a column with these values, none of them empty; `style` as other columns
-    of the file show it.
+    of the file show it. `stray` words are set aside.
     """
     missing = frozenset(value for value in values if value.lower() in MISSING)
-    known = sorted(set(values) - missing)
+    known = sorted(set(values) - missing - stray)
     if not known or (_TEXT_NAME.search(name) and not any(map(_ROUNDED.fullmatch, known))):
         return Reading(TEXT)
     plain = (
@@ -158,7 +169,9 @@ def read_as(values: Iterable[str], name: str, *, style: Style | None) -> Reading
                 if sum(map(str.isdigit, value)) > MOST_DIGITS
             )[:1],
         )
-    return reading if reading.type == TEXT else replace(reading, missing=missing)
+    if reading.type == TEXT:
+        return reading
+    return replace(reading, missing=missing, stray=stray)
 
 
 def looks_typed(value: str) -> bool:
@@ -275,9 +288,7 @@ def _date_reading(values: Sequence[str], style: Style | None) -> Reading | None:
 def _mixed_dates(values: Sequence[str]) -> Reading | None:
     """Return how to read dates of several forms that each say which part is the month."""
     forms = [
-        form
-        for form in _CLEAR_DATES
-        if any(re.fullmatch(_FORMS[form], value) for value in values)
+        form for form in _CLEAR_DATES if any(re.fullmatch(_FORMS[form], value) for value in values)
     ]
     pattern = "|".join(_FORMS[form] for form in forms)
     if not forms or not _all(pattern, values):

@@ -116,7 +116,9 @@ def load_files(path: Path, target: Path, *, files: FileLimits) -> tuple[LoadNote
                 if column
                 else ("TABLE", quoted(table))
             )
-            root.execute(f"COMMENT ON {kind} {name} IS {text_literal('; '.join(dict.fromkeys(texts)))}")
+            root.execute(
+                f"COMMENT ON {kind} {name} IS {text_literal('; '.join(dict.fromkeys(texts)))}"
+            )
         return tuple(loading.notes)
 
 
@@ -582,7 +584,9 @@ def _lines_below(
     most = max(1, typical // 4) if typical > 2 else -1
     few = list(itertools.takewhile(lambda item: sum(map(bool, item[1])) <= most, reversed(tail)))
     readings = (
-        readings_of(loading.root, f"FROM scratch.body WHERE rowid < {end - len(few)}", headers, style)
+        readings_of(
+            loading.root, f"FROM scratch.body WHERE rowid < {end - len(few)}", headers, style
+        )
         if few
         else {}
     )
