@@ -6,10 +6,12 @@ type is decided from all of its values (`column_types`). Whatever was guessed is
 """
 
 import csv
+import gzip
 import itertools
 import os
 import re
 import tempfile
+import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -22,7 +24,7 @@ from zipfile import BadZipFile, ZipFile
 import duckdb
 
 from longtable.base.errors import DatabaseUnavailableError, MissingExtraError
-from longtable.tools.catalog import quoted
+from longtable.tools.catalog import fold, quoted
 from longtable.tools.cells import clip
 from longtable.tools.engines.base import FileLimits, LoadNote
 from longtable.tools.engines.column_readings import readings_of, text_literal, value_sql
@@ -31,7 +33,7 @@ from longtable.tools.engines.text_encodings import NoTextError, codec_of, encodi
 from longtable.tools.engines.total_rows import TOTAL, total_rows
 from longtable.tools.parquet import column_names, empty_instance, free_name, path_literal
 from longtable.tools.sql.parsing import first_line
-from longtable.tools.url import DATA_ENDINGS
+from longtable.tools.url import DATA_ENDINGS, GZIP, data_ending, data_stem
 
 _READERS = {
     ".parquet": "read_parquet(?, hive_partitioning=false)",
@@ -54,6 +56,12 @@ MOST_TAIL = 3
 """Most lines below a table that may be remarks and not rows."""
 _RULER = re.compile(r"[-=_+|*]*[-=_]{3}[-=_+|*]*")
 """A cell of a separator line, such as `-----`."""
+_ALIKE = ({"BIGINT", "DOUBLE"}, {"DATE", "TIMESTAMP"})
+"""Types that one column has in different files."""
+_RECORDS = re.compile(r"STRUCT\(.*\)\[\]")
+_OBJECT = re.compile(r"STRUCT\(.*\)")
+MOST_WRAPPERS = 3
+"""Objects within objects that are looked into for a list of records."""
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
 Row = list[str]
@@ -99,7 +107,10 @@ def load_files(path: Path, target: Path, *, files: FileLimits) -> tuple[LoadNote
         loading = _Loading(root, Path(scratch), files)
         for group in _groups(sources, home):
             loaded = [(file, table) for file in group for table in _load(loading, file, home)]
-            if loaded and (len({file for file, _ in loaded}) > 1 or _hive(group[0], home)):
+            if _hive(group[0], home):
+                for part in _alike(loading, loaded):
+                    _join(loading, part, home)
+            elif len({file for file, _ in loaded}) > 1:
                 _join(loading, loaded, home)
         if not loading.sources:
             raise DatabaseUnavailableError(
@@ -158,9 +169,7 @@ def _inside(path: Path) -> Iterator[Path]:
         folders[:] = sorted(name for name in deeper if not name.startswith("."))
         known = [Path(folder, name) for name in sorted(names) if not name.startswith((".", "~$"))]
         yield from (
-            file
-            for file in known
-            if file.suffix.lower() in DATA_ENDINGS - {".txt"} and file.is_file()
+            file for file in known if data_ending(file) not in ("", ".txt") and file.is_file()
         )
 
 
@@ -179,12 +188,52 @@ def _groups(sources: Sequence[Path], home: Path) -> list[list[Path]]:
         groups.setdefault(
             (
                 parent,
-                tuple(_hive(file, home)) or re.sub(r"\d+", "#", file.stem),
-                file.suffix.lower(),
+                tuple(_hive(file, home)) or re.sub(r"\d+", "#", data_stem(file)),
+                data_ending(file),
             ),
             [],
         ).append(file)
     return list(groups.values())
+
+
+def _alike(loading: _Loading, loaded: Sequence[tuple[Path, str]]) -> list[list[tuple[Path, str]]]:
+    """Return the tables of such folders in groups: those that share more than half of their columns
+    are one table.
+    """
+    groups: list[list[tuple[Path, str]]] = []
+    shared: list[set[str]] = []
+    for item in loaded:
+        columns = set(map(fold, _columns_of(loading, item[1])))
+        for group, common in zip(groups, shared, strict=True):
+            if 2 * len(columns & common) > max(len(columns), len(common)):
+                group.append(item)
+                common &= columns
+                break
+        else:
+            groups.append([item])
+            shared.append(columns)
+    return groups
+
+
+def _made_alike(loading: _Loading, tables: Sequence[str]) -> dict[str, str]:
+    """Make columns of one name text in all of these tables where their types differ. Return the
+    columns that have a note, with its code.
+    """
+    shapes = [_columns_of(loading, table) for table in tables]
+    codes: dict[str, str] = {}
+    for name in dict.fromkeys(name for shape in shapes for name in shape):
+        types = {shape[name] for shape in shapes if name in shape}
+        if len(types) > 1 and not any(types <= alike for alike in _ALIKE):
+            codes[name] = "types_differ"
+        elif not all(name in shape for shape in shapes):
+            codes[name] = "not_in_all"
+    for table, shape in zip(tables, shapes, strict=True):
+        for name in shape:
+            if codes.get(name) == "types_differ":
+                loading.root.execute(
+                    f"ALTER TABLE {quoted(table)} ALTER {quoted(name)} TYPE {TEXT}"
+                )
+    return codes
 
 
 def _join(loading: _Loading, loaded: Sequence[tuple[Path, str]], home: Path) -> None:
@@ -197,10 +246,16 @@ def _join(loading: _Loading, loaded: Sequence[tuple[Path, str]], home: Path) -> 
         ).fetchall()
         for _, table in loaded
     ]
+    hive = _hive(loaded[0][0], home)
     # A column of amounts without decimals in one year is the same column.
     if len({str(shape).replace("'BIGINT'", "'DOUBLE'") for shape in shapes}) > 1:
-        return
-    hive = _hive(loaded[0][0], home)
+        if not hive:
+            names = ", ".join(loading.sources[table] for _, table in loaded)
+            loading.notes.append(LoadNote("not_joined", home.name, len(loaded), value=names))
+            return
+        differing_columns = _made_alike(loading, [table for _, table in loaded])
+    else:
+        differing_columns = {}
     marks = [_hive(file, home) for file, _ in loaded]
     if len(set(map(str, marks))) < len(marks):
         marks = [
@@ -209,7 +264,9 @@ def _join(loading: _Loading, loaded: Sequence[tuple[Path, str]], home: Path) -> 
         ]
     differing = [
         digits
-        for digits in zip(*(re.findall(r"\d+", file.stem) for file, _ in loaded), strict=False)
+        for digits in zip(
+            *(re.findall(r"\d+", data_stem(file)) for file, _ in loaded), strict=False
+        )
         if len(set(digits)) > 1
     ]
     if (
@@ -218,7 +275,8 @@ def _join(loading: _Loading, loaded: Sequence[tuple[Path, str]], home: Path) -> 
         and not (hive or {"DATE", "TIMESTAMP"} & {kind for _, kind in shapes[0]})
     ):
         marks = [{**mark, "year": year} for mark, year in zip(marks, differing[0], strict=True)]
-    added = column_names([*(str(name) for name, _ in shapes[0]), *marks[0]])[len(shapes[0]) :]
+    known = list(dict.fromkeys(str(name) for shape in shapes for name, _ in shape))
+    added = column_names([*known, *marks[0]])[len(known) :]
     casts = [
         f"::{'BIGINT' if all(re.fullmatch(r'0|[1-9][0-9]{0,17}', mark[key]) for mark in marks) else TEXT}"
         f" AS {quoted(new)}"
@@ -231,12 +289,12 @@ def _join(loading: _Loading, loaded: Sequence[tuple[Path, str]], home: Path) -> 
     ]
     parts = [
         *loaded[0][0].relative_to(home).parts[:-1],
-        "" if hive else re.sub(r"\d+", " ", loaded[0][0].stem).strip(" _-.()"),
+        "" if hive else re.sub(r"\d+", " ", data_stem(loaded[0][0])).strip(" _-.()"),
     ]
     name = _table_name(
         "_".join(part for part in parts if part and "=" not in part) or home.name, loading.names
     )
-    loading.root.execute(f"CREATE TABLE {quoted(name)} AS {' UNION ALL '.join(selects)}")
+    loading.root.execute(f"CREATE TABLE {quoted(name)} AS {' UNION ALL BY NAME '.join(selects)}")
     loading.sources[name] = home.name
     loading.note(
         "files_joined",
@@ -244,6 +302,8 @@ def _join(loading: _Loading, loaded: Sequence[tuple[Path, str]], home: Path) -> 
         count=len(loaded),
         value=", ".join(loading.sources[table] for _, table in loaded),
     )
+    for column, code in differing_columns.items():
+        loading.note(code, name, column=column)
     loading.notes += [
         LoadNote("from_file_name", home.name, table=name, column=column) for column in added
     ]
@@ -261,17 +321,21 @@ def _join(loading: _Loading, loaded: Sequence[tuple[Path, str]], home: Path) -> 
 
 def _load(loading: _Loading, file: Path, home: Path) -> list[str]:
     """Load one file and return its tables: none where it is empty, which is noted."""
-    ending = file.suffix.lower() if file.stat().st_size else ""
+    ending = data_ending(file) if file.stat().st_size else ""
+    source = _unpacked(loading, file) if file.suffix.lower() == GZIP else file
     tables: list[str] = []
-    base = "_".join([*file.relative_to(home).parts[:-1], file.stem])
+    base = "_".join([*file.relative_to(home).parts[:-1], data_stem(file)])
     try:
         if ending in _READERS:
             table = _table_name(base, loading.names)
             loading.sources[table] = file.name
             loading.root.execute(
                 f"CREATE TABLE {quoted(table)} AS SELECT * FROM {_READERS[ending]}",
-                [re.sub(r"([*?\[\]{}])", r"[\1]", str(file))],  # DuckDB reads a path as a pattern
+                [re.sub(r"([*?\[\]{}])", r"[\1]", str(source))],  # DuckDB reads a path as a pattern
             )
+            if ending == ".json" and _is_one_object(source):
+                _unwrap(loading, table)
+            _note_utc(loading, table)
             return [table]
         for title, rows, texts, notes in (
             _sheets(loading, file)
@@ -279,7 +343,7 @@ def _load(loading: _Loading, file: Path, home: Path) -> list[str]:
             else [
                 (
                     "",
-                    _text_rows(file, encoding := encoding_of(file)),
+                    _text_rows(source, encoding := encoding_of(source)),
                     None,
                     [("encoding", len(encoding), encoding)],
                 )
@@ -309,6 +373,74 @@ def _load(loading: _Loading, file: Path, home: Path) -> list[str]:
         ) from error
     loading.notes += [] if tables else [LoadNote("empty_file", file.name, 1)]
     return tables
+
+
+def _columns_of(loading: _Loading, table: str) -> dict[str, str]:
+    """Return the types of a table's columns."""
+    rows = loading.root.execute(f"SELECT column_name, column_type FROM (DESCRIBE {quoted(table)})")
+    return {str(name): str(kind) for name, kind in rows.fetchall()}
+
+
+def _is_one_object(file: Path) -> bool:
+    with file.open("rb") as stream:
+        head = stream.read(10_000)
+    return head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
+
+
+def _unwrap(loading: _Loading, table: str) -> None:
+    """Make the list of records that a document of one object holds the rows of its table."""
+    for _ in range(MOST_WRAPPERS):
+        columns = _columns_of(loading, table)
+        lists = [name for name, kind in columns.items() if _RECORDS.fullmatch(kind)]
+        objects = [name for name, kind in columns.items() if _OBJECT.fullmatch(kind)]
+        inner = lists or objects
+        rows = loading.root.execute(f"SELECT count(*) FROM {quoted(table)}").fetchall()
+        if rows != [(1,)] or len(inner) != 1 or (objects and not lists and len(columns) > 1):
+            return
+        rest = ", ".join(quoted(name) for name in columns if name != inner[0])
+        if rest:
+            [(words,)] = loading.root.execute(
+                f"SELECT to_json(struct_pack({rest}))::VARCHAR FROM {quoted(table)}"
+            ).fetchall()
+            loading.note("wrapper_left_out", table, count=len(columns) - 1, value=str(words))
+        field = quoted(inner[0])
+        records = f"unnest({field}, max_depth := 2)" if lists else f"unnest({field})"
+        loading.root.execute(
+            f"CREATE TABLE scratch.records AS SELECT {records} FROM {quoted(table)};"
+            f" CREATE OR REPLACE TABLE {quoted(table)} AS FROM scratch.records;"
+            " DROP TABLE scratch.records"
+        )
+        loading.note("unwrapped", table, count=1, value=inner[0])
+        if lists:
+            return
+
+
+def _note_utc(loading: _Loading, table: str) -> None:
+    for name, kind in _columns_of(loading, table).items():
+        if kind == "TIMESTAMP WITH TIME ZONE":
+            loading.note("utc_times", table, column=name)
+
+
+def _unpacked(loading: _Loading, file: Path) -> Path:
+    """Unpack a file of gzip into the scratch folder. Raises `DatabaseUnavailableError` for one that
+    is damaged or too large.
+    """
+    target = loading.scratch / f"unpacked{data_ending(file)}"
+    most = loading.limits.memory_bytes
+    try:
+        with gzip.open(file) as packed, target.open("wb") as whole:
+            for part in iter(partial(packed.read, 1 << 20), b""):
+                whole.write(part)
+                if whole.tell() > most:
+                    raise DatabaseUnavailableError(
+                        f"{file.name!r} has more than the {most:,} bytes when unpacked that"
+                        " FileLimits.memory_bytes allows"
+                    )
+    except (EOFError, OSError, zlib.error) as error:
+        raise DatabaseUnavailableError(
+            f"the file {file.name!r} cannot be unpacked: {clip(first_line(error), 300)}"
+        ) from error
+    return target
 
 
 def _table_name(text: str, names: set[str]) -> str:
