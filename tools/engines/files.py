@@ -29,6 +29,7 @@ from longtable.tools.cells import clip
 from longtable.tools.engines.base import FileLimits, LoadNote
 from longtable.tools.engines.column_readings import readings_of, text_literal, value_sql
 from longtable.tools.engines.column_types import MISSING, TEXT, Style, looks_typed
+from longtable.tools.engines.sheet_blocks import SheetBlocks
 from longtable.tools.engines.text_encodings import NoTextError, codec_of, encoding_of
 from longtable.tools.engines.total_rows import TOTAL, total_rows
 from longtable.tools.parquet import column_names, empty_instance, free_name, path_literal
@@ -297,7 +298,7 @@ def _join(loading: _Loading, loaded: Sequence[tuple[Path, str]], home: Path) -> 
     loading.root.execute(f"CREATE TABLE {quoted(name)} AS {' UNION ALL BY NAME '.join(selects)}")
     loading.sources[name] = home.name
     loading.note(
-        "files_joined",
+        "files_joined_by_name" if differing_columns else "files_joined",
         name,
         count=len(loaded),
         value=", ".join(loading.sources[table] for _, table in loaded),
@@ -337,31 +338,14 @@ def _load(loading: _Loading, file: Path, home: Path) -> list[str]:
                 _unwrap(loading, table)
             _note_utc(loading, table)
             return [table]
-        for title, rows, texts, notes in (
-            _sheets(loading, file)
-            if ending == ".xlsx"
-            else [
-                (
-                    "",
-                    _text_rows(source, encoding := encoding_of(source)),
-                    None,
-                    [("encoding", len(encoding), encoding)],
-                )
-            ]
-        ):
+        sheets = _sheets(loading, file) if ending == ".xlsx" else _text_sheet(source)
+        for title, rows, texts, notes in sheets:
             narrow = _narrow_rows(rows, file, loading.limits)
-            names, guesses, body, cells = _find_table(narrow)
-            if title and cells == 1:
-                loading.notes.append(
-                    LoadNote("sheet_left_out", file.name, 1, value=f"{title} ({_words(names)})")
-                )
-            elif names:
-                table = _table_name("_".join(filter(None, [base, title])), loading.names)
-                tables.append(table)
-                loading.sources[table] = f"{file.name}, sheet {title}" if title else file.name
-                for code, count, value in [*notes, *guesses]:
-                    loading.note(code, table, count=count, value=value)
-                _make_table(loading, table, names, body, texts=texts)
+            blocks = [narrow] if texts is None else SheetBlocks(narrow).tables()
+            name = "_".join(filter(None, [base, title]))
+            place = _Sheet(file, title, name, texts, notes)
+            tables += filter(None, [_load_block(loading, place, block) for block in blocks])
+            _number_tables(loading, tables, place)
     except (duckdb.OutOfMemoryException, MemoryError) as error:
         raise DatabaseUnavailableError(
             f"{file.name!r} does not fit into the {loading.limits.memory_bytes:,} bytes that"
@@ -379,6 +363,51 @@ def _columns_of(loading: _Loading, table: str) -> dict[str, str]:
     """Return the types of a table's columns."""
     rows = loading.root.execute(f"SELECT column_name, column_type FROM (DESCRIBE {quoted(table)})")
     return {str(name): str(kind) for name, kind in rows.fetchall()}
+
+
+@dataclass(frozen=True)
+class _Sheet:
+    """A sheet, or the whole of a text file. `title`: "" where it is alone."""
+
+    file: Path
+    title: str
+    name: str
+    texts: set[int] | None
+    notes: Notes
+
+    @property
+    def source(self) -> str:
+        return f"{self.file.name}, sheet {self.title}" if self.title else self.file.name
+
+
+def _text_sheet(file: Path) -> Iterator[tuple[str, Iterator[Row], None, Notes]]:
+    encoding = encoding_of(file)
+    yield "", _text_rows(file, encoding), None, [("encoding", len(encoding), encoding)]
+
+
+def _load_block(loading: _Loading, sheet: _Sheet, rows: Iterator[Row]) -> str:
+    """Load one table of a sheet and return its name, "" where there is none."""
+    names, guesses, body, cells = _find_table(rows)
+    if sheet.title and cells == 1:
+        words = f"{sheet.title} ({_words(names)})"
+        loading.notes.append(LoadNote("sheet_left_out", sheet.file.name, 1, value=words))
+        return ""
+    if not names:
+        return ""
+    table = _table_name(sheet.name, loading.names)
+    loading.sources[table] = sheet.source
+    for code, count, value in [*sheet.notes, *guesses]:
+        loading.note(code, table, count=count, value=value)
+    _make_table(loading, table, names, body, texts=sheet.texts)
+    return table
+
+
+def _number_tables(loading: _Loading, tables: Sequence[str], sheet: _Sheet) -> None:
+    """Note which table of its sheet each is, where there are several."""
+    here = [table for table in tables if loading.sources[table] == sheet.source]
+    if len(here) > 1:
+        for number, table in enumerate(here, start=1):
+            loading.note("table_on_sheet", table, count=number)
 
 
 def _is_one_object(file: Path) -> bool:
@@ -669,6 +698,9 @@ def _make_table(
         for name, new in headers.items()
         if new or loading.root.execute(f"SELECT count({name}) {body}").fetchall() != [(0,)]
     ]
+    if texts is not None:
+        gap = _gap(headers, used)
+        loading.note("gap_in_sheet", table, count=int(bool(gap)), value=gap)
     names = dict(zip(used, column_names([headers[name] for name in used]), strict=True))
     readings = readings_of(loading.root, body, headers, style)
     words = frozenset(word for reading in readings.values() for word in reading.missing)
@@ -684,6 +716,16 @@ def _make_table(
         f"{value_sql(name, readings[name], words)} AS {quoted(new)}" for name, new in names.items()
     )
     loading.root.execute(f"CREATE TABLE {quoted(table)} AS SELECT {chosen} {body} ORDER BY rowid")
+
+
+def _gap(headers: dict[str, str], used: Sequence[str]) -> str:
+    """Return the names on both sides of an empty column that may part two tables; "" without."""
+    named = list(headers.values())
+    for place, name in enumerate(headers):
+        around = [*named[max(0, place - 2) : place], *named[place + 1 : place + 3]]
+        if name not in used and len(around) == 4 and all(around):
+            return f"{named[place - 1]} / {named[place + 1]}"
+    return ""
 
 
 def _leave_out_totals(
