@@ -247,6 +247,22 @@ class MessageTooLongError(InputError):
         self.size, self.limit = size, limit
 
 
+class HistoryMessageTooLongError(InputError):
+    """A message of handed-in history is longer than the model's limit could ever take; nothing was
+    written. Sizes in characters.
+
+    `place`: where it stands in the input, from 1; `role`: whose it is.
+    """
+
+    def __init__(self, *, place: int, role: str, size: int, limit: int) -> None:
+        super().__init__(
+            f"message {place:,} of the input (role {role!r}) has {size:,} characters, a model of"
+            f" this limit can take {limit:,} at most: shorten it, hand it in as several messages,"
+            " raise Context.model_limit or use a model with a larger limit"
+        )
+        self.place, self.role, self.size, self.limit = place, role, size, limit
+
+
 class RequestLimitError(InputError):
     """The messages of one request together are over a limit; nothing was written. `size` and
     `limit` in the unit of its class.

@@ -34,6 +34,7 @@ from longtable.memory.pins import (
     without_pins,
 )
 from longtable.memory.summary import coverage, join_sections, packed, pieces, sections_of
+from longtable.memory.tokens import MOST_CHARS
 
 TRIES = 2
 OVERFLOWS = 3
@@ -212,7 +213,11 @@ def split_input(job: Job, window: int, reason: str = "") -> list[list[str]]:
     around = job.call_config.counter.messages(_request(job, "", [], reason))
     free = int(window * WINDOW_SHARE) - around - job.plan.summary_budget - PIN_ROOM
     wholes = [(number, text.render_message(number, message)) for number, message in job.reads]
-    if sum(count(whole) + 1 for _, whole in wholes) + count(job.previous) <= free:
+    chars = sum(len(whole) for _, whole in wholes)
+    if (
+        chars <= free * MOST_CHARS
+        and sum(count(whole) + 1 for _, whole in wholes) + count(job.previous) <= free
+    ):
         return [[whole for _, whole in wholes]]
     room = max(256, free - max(job.plan.summary_budget, count(job.previous)))
     return packed(

@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from longtable.memory.artifacts import Count, read_sources
 from longtable.memory.stamps import speaker_of
+from longtable.memory.tokens import MOST_CHARS
 
 Item = TypeVar("Item")
 CLIP_TOOL_CHARS = 800
@@ -53,6 +54,10 @@ _TEXT = frozenset(
 )
 
 
+NEAR_CHARS = 10_000
+"""Characters in which a cut looks for white space."""
+
+
 def packed(items: Iterable[tuple[Item, int]], room: int) -> list[list[Item]]:
     """Pack items, each given with its tokens, into parts of at most `room`, in order; one that is
     longer has a part alone.
@@ -72,13 +77,13 @@ def pieces(text: str, room: int, count: Count) -> Iterator[str]:
     """Yield a text in parts of at most `room` tokens, in order, nothing left out; cut behind white
     space where there is any near.
     """
-    if len(text) < 2 or count(text) <= room:
+    # What is longer than the room could be is cut before it is counted.
+    if len(text) < 2 or (len(text) <= room * MOST_CHARS and count(text) <= room):
         yield text
         return
     middle = len(text) // 2
-    near = next(
-        (at for at in range(middle, max(1, middle // 2), -1) if text[at - 1].isspace()), middle
-    )
+    least = max(1, middle // 2, middle - NEAR_CHARS)
+    near = next((at for at in range(middle, least, -1) if text[at - 1].isspace()), middle)
     yield from pieces(text[:near], room, count)
     yield from pieces(text[near:], room, count)
 

@@ -18,6 +18,7 @@ from longtable.base.context import Context
 from longtable.base.errors import (
     ContextTooLargeError,
     EmptyMessageError,
+    HistoryMessageTooLongError,
     InvalidTextError,
     LongtableError,
     MessageTooLongError,
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
 
 _REFUSALS: dict[str, Callable[..., LongtableError]] = {
     EmptyMessageError.code: EmptyMessageError,
+    HistoryMessageTooLongError.code: HistoryMessageTooLongError,
     InvalidTextError.code: InvalidTextError,
     MessageTooLongError.code: MessageTooLongError,
     RateLimitedError.code: RateLimitedError,

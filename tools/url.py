@@ -19,12 +19,15 @@ ENDINGS: dict[str, Dialect] = {
 DATA_ENDINGS = frozenset(
     {".csv", ".tsv", ".txt", ".parquet", ".json", ".jsonl", ".ndjson", ".xlsx"}
 )
+PACKABLE = DATA_ENDINGS - {".parquet", ".xlsx"}
+"""Files that may be packed, as in sales.csv.gz."""
+GZIP = ".gz"
 POSTGRES_SCHEMES = ("postgresql", "postgres")
 SUPPORTED = (
     "sqlite:///file.db or duckdb:///file.duckdb (four slashes before an absolute path), a path"
     " ending in .db, .sqlite, .sqlite3 or .duckdb, postgresql://user:password@host/database, or"
     " files:///folder, a folder or a file ending in .csv, .tsv, .txt, .parquet, .json, .jsonl or"
-    " .xlsx"
+    " .xlsx, text also packed as in .csv.gz"
 )
 _HOST = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[^:@\[\]]*)(:\d*)?")
 _LOGIN = re.compile(r"(?:[^@%\s]|%[0-9a-fA-F]{2})*")
@@ -49,6 +52,20 @@ class Location:
     load: bool = False
 
 
+def data_ending(path: Path) -> str:
+    """Return the ending of a file of data in small letters, without `.gz`; "" for other files."""
+    name = path.name.lower()
+    ending = Path(name.removesuffix(GZIP)).suffix
+    known = PACKABLE if name.endswith(GZIP) else DATA_ENDINGS
+    return ending if ending in known else ""
+
+
+def data_stem(path: Path) -> str:
+    """Return the name of a file of data without its ending."""
+    is_packed = path.suffix.lower() == GZIP and data_ending(path)
+    return Path(path.stem).stem if is_packed else path.stem
+
+
 def parse_url(url: str) -> Location:
     """Return what the URL names; raise `ConfigError` naming the supported forms."""
     if not isinstance(url, str) or not url.strip():
@@ -59,8 +76,8 @@ def parse_url(url: str) -> Location:
     if not separator:
         path = Path(url.strip())
         dialect = ENDINGS.get(path.suffix.lower())
-        if path.suffix.lower() in DATA_ENDINGS or (dialect is None and path.is_dir()):
-            return Location("duckdb", path.resolve().stem, path, load=True)
+        if data_ending(path) or (dialect is None and path.is_dir()):
+            return Location("duckdb", data_stem(path.resolve()), path, load=True)
         if dialect is None or url.strip().startswith(("sqlite:", "duckdb:")):
             raise ConfigError(
                 f"the database {url!r} is neither a URL nor a path of a known kind: use {SUPPORTED}"
@@ -83,7 +100,7 @@ def parse_url(url: str) -> Location:
         # Three slashes before a relative path, as everywhere; where there is none, what many write
         # for an absolute one.
         path = Path(rest[1:] if Path(rest[1:]).exists() or not Path(rest).exists() else rest)
-        return Location("duckdb", path.resolve().stem, path, load=True)
+        return Location("duckdb", data_stem(path.resolve()), path, load=True)
     path = Path(rest[1:])
     return Location("sqlite" if kind == "sqlite" else "duckdb", path.stem, path)
 

@@ -33,6 +33,7 @@ from longtable.memory.summary import (
     join_sections,
     sections_of,
 )
+from longtable.memory.tokens import MOST_CHARS
 
 Count = Callable[[str], int]
 Skip = Callable[[str, str], bool]
@@ -65,7 +66,7 @@ _CHINESE_RUN = re.compile(r"[\u3400-\u9fff]{2,}")
 _WORD = re.compile(r"[^\W\d_\u3400-\u9fff]{2,}|[\u3400-\u9fff]")
 FULL_STOPS = (".", "。")
 """After a sentence that tells, though it has a word of asking: "What we call a bounce is ..."."""
-_LEAST_WORDS = re.compile(r"(?:\w+\W+){2}\w|(?:[\u3400-\u9fff]\W*){6}")
+_LEAST_WORDS = re.compile(r"\b(?:\w+\W+){2}\w|(?:[\u3400-\u9fff]\W*){6}")
 _TWO_DIGITS = re.compile(r"\d{2}")
 
 
@@ -321,8 +322,11 @@ def _give_way(
     above what it adds to the joined text.
     """
 
+    most_chars = MOST_CHARS * max(1, budget)
+
     def cost(line: str) -> int:
-        return count(line) + 1
+        # A line that is longer than the whole budget need not be counted.
+        return count(line) + 1 if len(line) <= most_chars else max(1, budget) + 1
 
     findings = written.findings
     costs = [cost(finding.line(language)) for finding in findings]

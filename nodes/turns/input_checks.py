@@ -19,6 +19,7 @@ from longtable.base.errors import (
     ConfigError,
     ContextTooLargeError,
     EmptyMessageError,
+    HistoryMessageTooLongError,
     InvalidTextError,
     MessageTooLongError,
     RequestTooLargeError,
@@ -30,6 +31,7 @@ from longtable.base.errors import (
 from longtable.memory.call_config import TALK_SHARE
 from longtable.memory.rounds import is_users
 from longtable.memory.thread import with_sent_name
+from longtable.memory.tokens import ROLES
 from longtable.memory.view import CallPlan, must_stay
 
 ACCEPTED = (HumanMessage, AIMessage, ToolMessage)
@@ -42,6 +44,11 @@ NOTE_TOKENS = 32
 HISTORY_FACTOR = 32
 """How many times `RequestLimits.bytes` a request may hold with the earlier talk that it hands in: 8
 MiB. Checkpoint and store keep several copies of it: 20 MB made 85.
+"""
+
+TOKEN_CHARS = 16
+"""Characters for each token of the limit that one message may have at most. Prose has 2 to 5 a
+token, a letter repeated for ever has 8.
 """
 
 IMAGES = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp"}
@@ -126,8 +133,9 @@ def check_input(
 ) -> None:
     """Raise the `InputError` of an input that cannot be accepted; sizes in characters and tokens.
 
-    Without `limits` each message is checked alone. With a `call_plan`, also refuse a message that
-    could not be sent word for word beside system prompt, tools and pins.
+    Without `limits` each message is checked alone. With a `call_plan`, also refuse a question that
+    could not be sent word for word beside system prompt, tools and pins, and any message that is
+    longer than the model's limit could ever take.
     """
     if not new:
         raise EmptyMessageError
@@ -144,7 +152,18 @@ def check_input(
         if (size := _bytes(new)) > (most := HISTORY_FACTOR * _most_bytes(context, limits)):
             raise RequestTooLargeError(size=size, limit=most)
     if call_plan:
+        _check_lengths(new, context, call_plan.call_config.limit)
         _check_fit(with_sent_name(question), call_plan)
+
+
+def _check_lengths(new: Sequence[BaseMessage], context: Context, limit: int) -> None:
+    """Refuse a message that no call could hold, before anything counts its tokens."""
+    most = max(TOKEN_CHARS * limit, context.max_message_chars)
+    for place, message in enumerate(new, start=1):
+        size = len(message.text)
+        if size > most:
+            role = ROLES.get(message.type, message.type)
+            raise HistoryMessageTooLongError(place=place, role=role, size=size, limit=most)
 
 
 def _check_fit(message: BaseMessage, call_plan: CallPlan) -> None:

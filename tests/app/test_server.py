@@ -273,7 +273,8 @@ def test_a_thread_is_neither_deleted_nor_renamed_while_its_turn_runs(server: str
         thread_id = await new_thread(client)
         context: Any = {"owner": "ann", "model_limit": 8_000}
         run = await client.runs.create(thread_id, "scripted", input=said("dawdle"), context=context)
-        while not (await client.threads.get_state(thread_id))["values"]:
+        # Only the accepted turn says whose the thread is; its question is stored before that.
+        while "turn" not in (await client.threads.get_state(thread_id))["values"]:
             await asyncio.sleep(0.05)
         place = f"{server}/longtable/threads/{thread_id}"
         async with httpx.AsyncClient(headers=ANN, timeout=60) as http:

@@ -28,6 +28,7 @@ from longtable.base.errors import (
     ConfigError,
     ContextTooLargeError,
     EmptyMessageError,
+    HistoryMessageTooLongError,
     InputError,
     InvalidTextError,
     MessageTooLongError,
@@ -38,6 +39,7 @@ from longtable.base.errors import (
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
 from longtable.graph.thread_state import Graph
 from longtable.memory.rounds import INTERRUPTED
+from longtable.memory.tokens import counter
 from tests.memory.test_rounds import assert_paired
 from tests.support.models import ScriptedModel, call, script
 
@@ -92,7 +94,6 @@ def test_usage_counts_what_is_sent() -> None:
     assert usage is not None
     from langchain_core.utils.function_calling import convert_to_openai_tool
 
-    from longtable.memory.tokens import counter
     from longtable.tools.memory_tools import recall_tool
 
     ours = counter("o200k_base")
@@ -253,6 +254,55 @@ def test_a_whole_history_may_be_given_at_once() -> None:
     given: list[BaseMessage] = [HumanMessage("a"), AIMessage("b"), HumanMessage("c")]
     out = graph.invoke({"messages": given}, CONFIG, context=SMALL)
     assert [m.text for m in out["messages"]] == ["a", "b", "c", "fine"]
+
+
+def sizes_counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that will hold the length of each text that is counted anew."""
+    ours = counter("o200k_base")
+    count = ours._count
+    sizes: list[int] = []
+
+    def counted(text: str) -> int:
+        sizes.append(len(text))
+        return count(text)
+
+    monkeypatch.setattr(ours, "_count", counted)
+    return sizes
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        (2, AIMessage("x" * 64_001)),
+        (2, AIMessage([{"type": "text", "text": "x" * 64_001}])),
+        (3, ToolMessage("x" * 64_001, tool_call_id="t")),
+    ],
+)
+def test_a_message_of_a_history_that_no_call_could_hold_is_refused_uncounted(
+    place: int, message: BaseMessage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = sizes_counted(monkeypatch)
+    calling = [call("add", a=1, b=2)] if place == 3 else []
+    history = [HumanMessage("a"), *calling, message, HumanMessage("c")]
+    graph = compiled(script("fine"))
+    with pytest.raises(HistoryMessageTooLongError) as caught:
+        graph.invoke({"messages": history}, CONFIG, context=SMALL)
+    assert (caught.value.place, caught.value.size) == (place, 64_001)
+    assert caught.value.limit == 16 * 4_000
+    assert "64,001" in caught.value.user_text("en")
+    assert "64,001" in caught.value.user_text("zh")
+    assert max(sizes) < 60_000
+    assert graph.get_state(CONFIG).values.get("messages", []) == []
+
+
+def test_a_long_text_of_a_history_is_taken_in_and_counted_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes = sizes_counted(monkeypatch)
+    history = [HumanMessage("a"), AIMessage("x" * 60_000), HumanMessage("c")]
+    out = compiled(script("fine")).invoke({"messages": history}, CONFIG, context=SMALL)
+    assert out["messages"][-1].text == "fine"
+    assert [size for size in sizes if size > 10_000] == [60_000]
 
 
 def test_a_repeated_message_id_from_a_server_overwrites_nothing() -> None:

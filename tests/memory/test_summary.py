@@ -2,6 +2,8 @@
 back.
 """
 
+import time
+
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
@@ -12,6 +14,7 @@ from longtable.memory.summary import (
     Finding,
     findings_in,
     language_of,
+    pieces,
     render_memory,
     render_message,
     summary_input,
@@ -233,3 +236,23 @@ def test_the_answer_to_an_excluded_question_is_not_told_as_the_answer_to_the_one
         ("How many in May?", "There are 28,796.", "m1-m2"),
         ("", "His badge is 4711.", "m4"),
     ]
+
+
+def test_a_letter_repeated_for_ever_is_read_in_linear_time() -> None:
+    # A word is looked at from its beginning only; from each letter took minutes.
+    history = numbered([HumanMessage("x" * 200_000), AIMessage("ok"), HumanMessage("next")])
+    began = time.process_time()
+    fallback_summary("", history, language="en", budget=400, count=len)
+    assert time.process_time() - began < 10
+
+
+def test_a_text_is_cut_before_it_is_counted() -> None:
+    sizes: list[int] = []
+
+    def counted(text: str) -> int:
+        sizes.append(len(text))
+        return len(text) // 8
+
+    text = "x" * 1_000_000
+    assert "".join(pieces(text, 1_000, counted)) == text
+    assert sum(sizes) < 2 * len(text)

@@ -36,12 +36,18 @@ which holds 18.
 """
 
 
+_INDIAN = r"[1-9]\d?(?:,\d{2}){1,6},\d{3}"
+"""Lakhs and crores: 12,34,567. With one comma alone it is the usual form."""
+
+
 def _number(style: str, unit: str, *, often: str = "?") -> str:
     """Return the pattern of a number: a sign, brackets or a minus at the end, and a unit before or
     after it.
     """
     thousands, decimal = (",", r"\.") if style == "point" else (r"\.", ",")
     grouped = rf"[1-9]\d{{0,2}}(?:[{thousands}{_SEPARATORS}]\d{{3}}){{1,{MOST_DIGITS // 3 - 1}}}"
+    if style == "point":
+        grouped = rf"(?:{grouped}|{_INDIAN})"
     body = rf"(?:(?:0|[1-9]\d{{0,{MOST_DIGITS - 1}}}|{grouped})(?:{decimal}\d*)?|{decimal}\d+)(?:[eE][-+]?[0-2]?\d?\d)?"
     sign = rf"[-+−]?{_SPACE}"
     before = "" if often == "{1}" else rf"(?:{unit}{_SPACE})?{sign}\(?"
@@ -56,8 +62,10 @@ _PARTS = {
     "%y": r"\d{2}",
     "%d": r"(?:0?[1-9]|[12]\d|3[01])",
     "%m": r"(?:0?[1-9]|1[0-2])",
-    "%b": r"[A-Za-z]{3}",
-    "%B": r"[A-Za-z]{3,9}",
+    "%b": (
+        r"(?i:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+        r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+    ),
     "%H": r"\d{1,2}",
     "%I": r"\d{1,2}",
     "%M": r"\d{2}",
@@ -76,11 +84,12 @@ _DATES = (
         "%d-%m-%Y",
         "%m-%d-%Y",
     ),
-    *("%d-%b-%Y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y"),
+    *("%d-%b-%Y", "%d %b %Y", "%d %b, %Y", "%b %d, %Y", "%b %d %Y"),
     *("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%y", "%m-%d-%y", "%d-%b-%y", "%d %b %y"),
 )
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 _ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?"
+_OFFSET = r" ?(?:Z|[-+]\d\d(?::?\d\d)?)"
 _PLAIN = {
     r"(?i:true|false)": ("BOOLEAN", "TRY_CAST({v} AS BOOLEAN)"),
     r"-?(?:0|[1-9]\d{0,17})": ("BIGINT", "TRY_CAST({v} AS BIGINT)"),
@@ -88,7 +97,12 @@ _PLAIN = {
     # A sheet has no date without a time.
     r"\d{4}-\d\d-\d\d 00:00:00": ("DATE", "TRY_CAST({v} AS TIMESTAMP)::DATE"),
     _ISO: ("TIMESTAMP", "TRY_CAST({v} AS TIMESTAMP)"),
-    _ISO + r" ?(?:Z|[-+]\d\d(?::?\d\d)?)": ("TIMESTAMPTZ", "TRY_CAST({v} AS TIMESTAMPTZ)"),
+    _ISO + r" ?(?:Z|[-+]00(?::?00)?)": ("TIMESTAMPTZ", "TRY_CAST({v} AS TIMESTAMPTZ)"),
+    # An hour after midnight in Berlin is the day before in UTC.
+    _ISO + _OFFSET: (
+        "TIMESTAMP",
+        f"TRY_CAST(regexp_replace({{v}}, '{_OFFSET}$', '') AS TIMESTAMP)",
+    ),
 }
 """Unambiguous forms, each with its type and SQL."""
 
@@ -98,6 +112,7 @@ def _pattern(form: str) -> str:
 
 
 _FORMS = {date + time: _pattern(date + time) for date in _DATES for time in _TIMES}
+_CLEAR_DATES = ("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", *(each for each in _DATES if "%b" in each))
 
 
 @dataclass(frozen=True)
@@ -111,6 +126,8 @@ class Reading:
     sql: str = "{v}"
     style: Style | None = None
     missing: frozenset[str] = frozenset()
+    stray: frozenset[str] = frozenset()
+    """Words that are no value of the column's type, and empty in it alone."""
     notes: tuple[tuple[str, str], ...] = ()
     """Codes of what is said of it, each with a value or a form."""
 
@@ -118,15 +135,25 @@ class Reading:
 TEXT = "VARCHAR"
 
 
-def read_as(values: Iterable[str], name: str, *, style: Style | None) -> Reading:
+def read_as(
+    values: Iterable[str],
+    name: str,
+    *,
+    style: Style | None,
+    stray: frozenset[str] = frozenset(),
+) -> Reading:
     """Return how to read a column with these values, none of them empty; `style` as other columns
-    of the file show it.
+    of the file show it. `stray` words are set aside.
     """
     missing = frozenset(value for value in values if value.lower() in MISSING)
-    known = sorted(set(values) - missing)
+    known = sorted(set(values) - missing - stray)
     if not known or (_TEXT_NAME.search(name) and not any(map(_ROUNDED.fullmatch, known))):
         return Reading(TEXT)
-    plain = (Reading(kind, form, sql) for form, (kind, sql) in _PLAIN.items() if _all(form, known))
+    plain = (
+        Reading(kind, form, sql, notes=(("local_times", known[0]),) * form.endswith(_OFFSET))
+        for form, (kind, sql) in _PLAIN.items()
+        if _all(form, known)
+    )
     reading = (
         next(plain, None)
         or _number_reading(known, style)
@@ -142,7 +169,9 @@ def read_as(values: Iterable[str], name: str, *, style: Style | None) -> Reading
                 if sum(map(str.isdigit, value)) > MOST_DIGITS
             )[:1],
         )
-    return reading if reading.type == TEXT else replace(reading, missing=missing)
+    if reading.type == TEXT:
+        return reading
+    return replace(reading, missing=missing, stray=stray)
 
 
 def looks_typed(value: str) -> bool:
@@ -244,7 +273,7 @@ def _converted(
 def _date_reading(values: Sequence[str], style: Style | None) -> Reading | None:
     fitting = [form for form, pattern in _FORMS.items() if _all(pattern, values)]
     if not fitting:
-        return None
+        return _mixed_dates(values)
     form, pattern, notes = fitting[0], _FORMS[fitting[0]], []
     if {"%d", "%m"} <= {fit[:2] for fit in fitting}:
         # No value decides it. In a file with decimal commas days come first, too.
@@ -253,6 +282,29 @@ def _date_reading(values: Sequence[str], style: Style | None) -> Reading | None:
         notes.append(("day_first" if form.startswith("%d") else "month_first", values[0]))
     notes += [("short_years", values[0])] * ("%y" in form)
     kind = "TIMESTAMP" if "%M" in form else "DATE"
+    return Reading(kind, pattern, _date_sql([form], kind), notes=tuple(notes))
+
+
+def _mixed_dates(values: Sequence[str]) -> Reading | None:
+    """Return how to read dates of several forms that each say which part is the month."""
+    forms = [
+        form for form in _CLEAR_DATES if any(re.fullmatch(_FORMS[form], value) for value in values)
+    ]
+    pattern = "|".join(_FORMS[form] for form in forms)
+    if not forms or not _all(pattern, values):
+        return None
+    examples = [next(v for v in values if re.fullmatch(_FORMS[form], v)) for form in forms]
     return Reading(
-        kind, pattern, f"CAST(try_strptime({{v}}, '{form}') AS {kind})", notes=tuple(notes)
+        "DATE",
+        f"(?:{pattern})",
+        _date_sql(forms, "DATE"),
+        notes=(("mixed_dates", ", ".join(examples)),),
     )
+
+
+def _date_sql(forms: Sequence[str], kind: str) -> str:
+    named = any("%b" in form for form in forms)
+    short = r"regexp_replace({v}, '([A-Za-z]{{3}})[A-Za-z]*\.?', '\1')"
+    value = short if named else "{v}"
+    formats = ", ".join(f"'{form}'" for form in forms)
+    return f"CAST(try_strptime({value}, [{formats}]) AS {kind})"

@@ -6,13 +6,15 @@ type is decided from all of its values (`column_types`). Whatever was guessed is
 """
 
 import csv
+import gzip
 import itertools
 import os
 import re
 import tempfile
+import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -22,13 +24,17 @@ from zipfile import BadZipFile, ZipFile
 import duckdb
 
 from longtable.base.errors import DatabaseUnavailableError, MissingExtraError
-from longtable.tools.catalog import quoted
+from longtable.tools.catalog import fold, quoted
 from longtable.tools.cells import clip
 from longtable.tools.engines.base import FileLimits, LoadNote
-from longtable.tools.engines.column_types import MISSING, TEXT, Reading, Style, looks_typed, read_as
+from longtable.tools.engines.column_readings import readings_of, text_literal, value_sql
+from longtable.tools.engines.column_types import MISSING, TEXT, Style, looks_typed
+from longtable.tools.engines.sheet_blocks import SheetBlocks
+from longtable.tools.engines.text_encodings import NoTextError, codec_of, encoding_of
+from longtable.tools.engines.total_rows import TOTAL, total_rows
 from longtable.tools.parquet import column_names, empty_instance, free_name, path_literal
 from longtable.tools.sql.parsing import first_line
-from longtable.tools.url import DATA_ENDINGS
+from longtable.tools.url import DATA_ENDINGS, GZIP, data_ending, data_stem
 
 _READERS = {
     ".parquet": "read_parquet(?, hive_partitioning=false)",
@@ -51,13 +57,13 @@ MOST_TAIL = 3
 """Most lines below a table that may be remarks and not rows."""
 _RULER = re.compile(r"[-=_+|*]*[-=_]{3}[-=_+|*]*")
 """A cell of a separator line, such as `-----`."""
+_ALIKE = ({"BIGINT", "DOUBLE"}, {"DATE", "TIMESTAMP"})
+"""Types that one column has in different files."""
+_RECORDS = re.compile(r"STRUCT\(.*\)\[\]")
+_OBJECT = re.compile(r"STRUCT\(.*\)")
+MOST_WRAPPERS = 3
+"""Objects within objects that are looked into for a list of records."""
 _YEAR = re.compile(r"(?:19|20)\d\d")
-_TOTAL = re.compile(
-    r"(?i)\W*(?:(?:(?:grand |sub[- ]?|sous-)?totals?(?:"
-    r" général)?|(?:gesamt|zwischen)?summe|(?:ins)?gesamt|sums?|somme"
-    r"|合计|总计|小计|总额|共计)\b|\*)\W*"
-)
-"""How the first cell of a row of totals begins. Nothing follows, or it may be a name: Total SE."""
 
 Row = list[str]
 Notes = list[tuple[str, int, str]]
@@ -102,7 +108,10 @@ def load_files(path: Path, target: Path, *, files: FileLimits) -> tuple[LoadNote
         loading = _Loading(root, Path(scratch), files)
         for group in _groups(sources, home):
             loaded = [(file, table) for file in group for table in _load(loading, file, home)]
-            if loaded and (len({file for file, _ in loaded}) > 1 or _hive(group[0], home)):
+            if _hive(group[0], home):
+                for part in _alike(loading, loaded):
+                    _join(loading, part, home)
+            elif len({file for file, _ in loaded}) > 1:
                 _join(loading, loaded, home)
         if not loading.sources:
             raise DatabaseUnavailableError(
@@ -119,7 +128,9 @@ def load_files(path: Path, target: Path, *, files: FileLimits) -> tuple[LoadNote
                 if column
                 else ("TABLE", quoted(table))
             )
-            root.execute(f"COMMENT ON {kind} {name} IS {_text('; '.join(dict.fromkeys(texts)))}")
+            root.execute(
+                f"COMMENT ON {kind} {name} IS {text_literal('; '.join(dict.fromkeys(texts)))}"
+            )
         return tuple(loading.notes)
 
 
@@ -159,9 +170,7 @@ def _inside(path: Path) -> Iterator[Path]:
         folders[:] = sorted(name for name in deeper if not name.startswith("."))
         known = [Path(folder, name) for name in sorted(names) if not name.startswith((".", "~$"))]
         yield from (
-            file
-            for file in known
-            if file.suffix.lower() in DATA_ENDINGS - {".txt"} and file.is_file()
+            file for file in known if data_ending(file) not in ("", ".txt") and file.is_file()
         )
 
 
@@ -180,12 +189,52 @@ def _groups(sources: Sequence[Path], home: Path) -> list[list[Path]]:
         groups.setdefault(
             (
                 parent,
-                tuple(_hive(file, home)) or re.sub(r"\d+", "#", file.stem),
-                file.suffix.lower(),
+                tuple(_hive(file, home)) or re.sub(r"\d+", "#", data_stem(file)),
+                data_ending(file),
             ),
             [],
         ).append(file)
     return list(groups.values())
+
+
+def _alike(loading: _Loading, loaded: Sequence[tuple[Path, str]]) -> list[list[tuple[Path, str]]]:
+    """Return the tables of such folders in groups: those that share more than half of their columns
+    are one table.
+    """
+    groups: list[list[tuple[Path, str]]] = []
+    shared: list[set[str]] = []
+    for item in loaded:
+        columns = set(map(fold, _columns_of(loading, item[1])))
+        for group, common in zip(groups, shared, strict=True):
+            if 2 * len(columns & common) > max(len(columns), len(common)):
+                group.append(item)
+                common &= columns
+                break
+        else:
+            groups.append([item])
+            shared.append(columns)
+    return groups
+
+
+def _made_alike(loading: _Loading, tables: Sequence[str]) -> dict[str, str]:
+    """Make columns of one name text in all of these tables where their types differ. Return the
+    columns that have a note, with its code.
+    """
+    shapes = [_columns_of(loading, table) for table in tables]
+    codes: dict[str, str] = {}
+    for name in dict.fromkeys(name for shape in shapes for name in shape):
+        types = {shape[name] for shape in shapes if name in shape}
+        if len(types) > 1 and not any(types <= alike for alike in _ALIKE):
+            codes[name] = "types_differ"
+        elif not all(name in shape for shape in shapes):
+            codes[name] = "not_in_all"
+    for table, shape in zip(tables, shapes, strict=True):
+        for name in shape:
+            if codes.get(name) == "types_differ":
+                loading.root.execute(
+                    f"ALTER TABLE {quoted(table)} ALTER {quoted(name)} TYPE {TEXT}"
+                )
+    return codes
 
 
 def _join(loading: _Loading, loaded: Sequence[tuple[Path, str]], home: Path) -> None:
@@ -198,10 +247,16 @@ def _join(loading: _Loading, loaded: Sequence[tuple[Path, str]], home: Path) -> 
         ).fetchall()
         for _, table in loaded
     ]
+    hive = _hive(loaded[0][0], home)
     # A column of amounts without decimals in one year is the same column.
     if len({str(shape).replace("'BIGINT'", "'DOUBLE'") for shape in shapes}) > 1:
-        return
-    hive = _hive(loaded[0][0], home)
+        if not hive:
+            names = ", ".join(loading.sources[table] for _, table in loaded)
+            loading.notes.append(LoadNote("not_joined", home.name, len(loaded), value=names))
+            return
+        differing_columns = _made_alike(loading, [table for _, table in loaded])
+    else:
+        differing_columns = {}
     marks = [_hive(file, home) for file, _ in loaded]
     if len(set(map(str, marks))) < len(marks):
         marks = [
@@ -210,7 +265,9 @@ def _join(loading: _Loading, loaded: Sequence[tuple[Path, str]], home: Path) -> 
         ]
     differing = [
         digits
-        for digits in zip(*(re.findall(r"\d+", file.stem) for file, _ in loaded), strict=False)
+        for digits in zip(
+            *(re.findall(r"\d+", data_stem(file)) for file, _ in loaded), strict=False
+        )
         if len(set(digits)) > 1
     ]
     if (
@@ -219,32 +276,35 @@ def _join(loading: _Loading, loaded: Sequence[tuple[Path, str]], home: Path) -> 
         and not (hive or {"DATE", "TIMESTAMP"} & {kind for _, kind in shapes[0]})
     ):
         marks = [{**mark, "year": year} for mark, year in zip(marks, differing[0], strict=True)]
-    added = column_names([*(str(name) for name, _ in shapes[0]), *marks[0]])[len(shapes[0]) :]
+    known = list(dict.fromkeys(str(name) for shape in shapes for name, _ in shape))
+    added = column_names([*known, *marks[0]])[len(known) :]
     casts = [
         f"::{'BIGINT' if all(re.fullmatch(r'0|[1-9][0-9]{0,17}', mark[key]) for mark in marks) else TEXT}"
         f" AS {quoted(new)}"
         for new, key in zip(added, marks[0], strict=True)
     ]
     selects = [
-        f"SELECT *, {', '.join(map(str.__add__, map(_text, mark.values()), casts))} FROM"
+        f"SELECT *, {', '.join(map(str.__add__, map(text_literal, mark.values()), casts))} FROM"
         f" {quoted(table)}"
         for mark, (_, table) in zip(marks, loaded, strict=True)
     ]
     parts = [
         *loaded[0][0].relative_to(home).parts[:-1],
-        "" if hive else re.sub(r"\d+", " ", loaded[0][0].stem).strip(" _-.()"),
+        "" if hive else re.sub(r"\d+", " ", data_stem(loaded[0][0])).strip(" _-.()"),
     ]
     name = _table_name(
         "_".join(part for part in parts if part and "=" not in part) or home.name, loading.names
     )
-    loading.root.execute(f"CREATE TABLE {quoted(name)} AS {' UNION ALL '.join(selects)}")
+    loading.root.execute(f"CREATE TABLE {quoted(name)} AS {' UNION ALL BY NAME '.join(selects)}")
     loading.sources[name] = home.name
     loading.note(
-        "files_joined",
+        "files_joined_by_name" if differing_columns else "files_joined",
         name,
         count=len(loaded),
         value=", ".join(loading.sources[table] for _, table in loaded),
     )
+    for column, code in differing_columns.items():
+        loading.note(code, name, column=column)
     loading.notes += [
         LoadNote("from_file_name", home.name, table=name, column=column) for column in added
     ]
@@ -262,49 +322,36 @@ def _join(loading: _Loading, loaded: Sequence[tuple[Path, str]], home: Path) -> 
 
 def _load(loading: _Loading, file: Path, home: Path) -> list[str]:
     """Load one file and return its tables: none where it is empty, which is noted."""
-    ending = file.suffix.lower() if file.stat().st_size else ""
+    ending = data_ending(file) if file.stat().st_size else ""
+    source = _unpacked(loading, file) if file.suffix.lower() == GZIP else file
     tables: list[str] = []
-    base = "_".join([*file.relative_to(home).parts[:-1], file.stem])
+    base = "_".join([*file.relative_to(home).parts[:-1], data_stem(file)])
     try:
         if ending in _READERS:
             table = _table_name(base, loading.names)
             loading.sources[table] = file.name
             loading.root.execute(
                 f"CREATE TABLE {quoted(table)} AS SELECT * FROM {_READERS[ending]}",
-                [re.sub(r"([*?\[\]{}])", r"[\1]", str(file))],  # DuckDB reads a path as a pattern
+                [re.sub(r"([*?\[\]{}])", r"[\1]", str(source))],  # DuckDB reads a path as a pattern
             )
+            if ending == ".json" and _is_one_object(source):
+                _unwrap(loading, table)
+            _note_utc(loading, table)
             return [table]
-        for title, rows, texts, notes in (
-            _sheets(loading, file)
-            if ending == ".xlsx"
-            else [
-                (
-                    "",
-                    _text_rows(file, encoding := _encoding(file)),
-                    None,
-                    [("encoding", len(encoding), encoding)],
-                )
-            ]
-        ):
+        sheets = _sheets(loading, file) if ending == ".xlsx" else _text_sheet(source)
+        for title, rows, texts, notes in sheets:
             narrow = _narrow_rows(rows, file, loading.limits)
-            names, guesses, body, cells = _find_table(narrow)
-            if title and cells == 1:
-                loading.notes.append(
-                    LoadNote("sheet_left_out", file.name, 1, value=f"{title} ({_words(names)})")
-                )
-            elif names:
-                table = _table_name("_".join(filter(None, [base, title])), loading.names)
-                tables.append(table)
-                loading.sources[table] = f"{file.name}, sheet {title}" if title else file.name
-                for code, count, value in [*notes, *guesses]:
-                    loading.note(code, table, count=count, value=value)
-                _make_table(loading, table, names, body, texts=texts)
+            blocks = [narrow] if texts is None else SheetBlocks(narrow).tables()
+            name = "_".join(filter(None, [base, title]))
+            place = _Sheet(file, title, name, texts, notes)
+            tables += filter(None, [_load_block(loading, place, block) for block in blocks])
+            _number_tables(loading, tables, place)
     except (duckdb.OutOfMemoryException, MemoryError) as error:
         raise DatabaseUnavailableError(
             f"{file.name!r} does not fit into the {loading.limits.memory_bytes:,} bytes that"
             " FileLimits.memory_bytes allows: load fewer or smaller files"
         ) from error
-    except (duckdb.Error, UnicodeError, csv.Error) as error:
+    except (duckdb.Error, UnicodeError, csv.Error, NoTextError) as error:
         raise DatabaseUnavailableError(
             f"the file {file.name!r} cannot be loaded: {clip(first_line(error), 300)}"
         ) from error
@@ -312,8 +359,117 @@ def _load(loading: _Loading, file: Path, home: Path) -> list[str]:
     return tables
 
 
-def _text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+def _columns_of(loading: _Loading, table: str) -> dict[str, str]:
+    """Return the types of a table's columns."""
+    rows = loading.root.execute(f"SELECT column_name, column_type FROM (DESCRIBE {quoted(table)})")
+    return {str(name): str(kind) for name, kind in rows.fetchall()}
+
+
+@dataclass(frozen=True)
+class _Sheet:
+    """A sheet, or the whole of a text file. `title`: "" where it is alone."""
+
+    file: Path
+    title: str
+    name: str
+    texts: set[int] | None
+    notes: Notes
+
+    @property
+    def source(self) -> str:
+        return f"{self.file.name}, sheet {self.title}" if self.title else self.file.name
+
+
+def _text_sheet(file: Path) -> Iterator[tuple[str, Iterator[Row], None, Notes]]:
+    encoding = encoding_of(file)
+    yield "", _text_rows(file, encoding), None, [("encoding", len(encoding), encoding)]
+
+
+def _load_block(loading: _Loading, sheet: _Sheet, rows: Iterator[Row]) -> str:
+    """Load one table of a sheet and return its name, "" where there is none."""
+    names, guesses, body, cells = _find_table(rows)
+    if sheet.title and cells == 1:
+        words = f"{sheet.title} ({_words(names)})"
+        loading.notes.append(LoadNote("sheet_left_out", sheet.file.name, 1, value=words))
+        return ""
+    if not names:
+        return ""
+    table = _table_name(sheet.name, loading.names)
+    loading.sources[table] = sheet.source
+    for code, count, value in [*sheet.notes, *guesses]:
+        loading.note(code, table, count=count, value=value)
+    _make_table(loading, table, names, body, texts=sheet.texts)
+    return table
+
+
+def _number_tables(loading: _Loading, tables: Sequence[str], sheet: _Sheet) -> None:
+    """Note which table of its sheet each is, where there are several."""
+    here = [table for table in tables if loading.sources[table] == sheet.source]
+    if len(here) > 1:
+        for number, table in enumerate(here, start=1):
+            loading.note("table_on_sheet", table, count=number)
+
+
+def _is_one_object(file: Path) -> bool:
+    with file.open("rb") as stream:
+        head = stream.read(10_000)
+    return head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
+
+
+def _unwrap(loading: _Loading, table: str) -> None:
+    """Make the list of records that a document of one object holds the rows of its table."""
+    for _ in range(MOST_WRAPPERS):
+        columns = _columns_of(loading, table)
+        lists = [name for name, kind in columns.items() if _RECORDS.fullmatch(kind)]
+        objects = [name for name, kind in columns.items() if _OBJECT.fullmatch(kind)]
+        inner = lists or objects
+        rows = loading.root.execute(f"SELECT count(*) FROM {quoted(table)}").fetchall()
+        if rows != [(1,)] or len(inner) != 1 or (objects and not lists and len(columns) > 1):
+            return
+        rest = ", ".join(quoted(name) for name in columns if name != inner[0])
+        if rest:
+            [(words,)] = loading.root.execute(
+                f"SELECT to_json(struct_pack({rest}))::VARCHAR FROM {quoted(table)}"
+            ).fetchall()
+            loading.note("wrapper_left_out", table, count=len(columns) - 1, value=str(words))
+        field = quoted(inner[0])
+        records = f"unnest({field}, max_depth := 2)" if lists else f"unnest({field})"
+        loading.root.execute(
+            f"CREATE TABLE scratch.records AS SELECT {records} FROM {quoted(table)};"
+            f" CREATE OR REPLACE TABLE {quoted(table)} AS FROM scratch.records;"
+            " DROP TABLE scratch.records"
+        )
+        loading.note("unwrapped", table, count=1, value=inner[0])
+        if lists:
+            return
+
+
+def _note_utc(loading: _Loading, table: str) -> None:
+    for name, kind in _columns_of(loading, table).items():
+        if kind == "TIMESTAMP WITH TIME ZONE":
+            loading.note("utc_times", table, column=name)
+
+
+def _unpacked(loading: _Loading, file: Path) -> Path:
+    """Unpack a file of gzip into the scratch folder. Raises `DatabaseUnavailableError` for one that
+    is damaged or too large.
+    """
+    target = loading.scratch / f"unpacked{data_ending(file)}"
+    most = loading.limits.memory_bytes
+    try:
+        with gzip.open(file) as packed, target.open("wb") as whole:
+            for part in iter(partial(packed.read, 1 << 20), b""):
+                whole.write(part)
+                if whole.tell() > most:
+                    raise DatabaseUnavailableError(
+                        f"{file.name!r} has more than the {most:,} bytes when unpacked that"
+                        " FileLimits.memory_bytes allows"
+                    )
+    except (EOFError, OSError, zlib.error) as error:
+        raise DatabaseUnavailableError(
+            f"the file {file.name!r} cannot be unpacked: {clip(first_line(error), 300)}"
+        ) from error
+    return target
 
 
 def _table_name(text: str, names: set[str]) -> str:
@@ -323,40 +479,9 @@ def _table_name(text: str, names: set[str]) -> str:
     )
 
 
-def _encoding(file: Path) -> str:
-    """Return the encoding of a text file as people call it; nothing for UTF-8."""
-    with file.open("rb") as stream:
-        head = stream.read(1_000_000)
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or 4 * head.count(b"\0") > len(head):
-        return (
-            "UTF-16-BE" if head.startswith(b"\0") else "UTF-16" if head[0] > 0xF0 else "UTF-16-LE"
-        )
-    with suppress(UnicodeError), file.open(encoding="utf-8") as text:
-        while text.read(1_000_000):
-            pass
-        return ""
-    signs = head.decode("utf-8", "replace")
-    if signs.count("\ufffd") <= 3 * sum("\x7f" < sign < "\ufffd" for sign in signs):
-        return "UTF-8 with wrong bytes"
-    # Most signs of a Chinese text are from the first level of GB 2312, two high bytes each.
-    pairs = [
-        pair
-        for pair in re.findall(rb"[\xa1-\xfe]{2}", head)
-        if pair[0] <= 0xA3 or 0xB0 <= pair[0] <= 0xD7
-    ]
-    return (
-        "GB18030"
-        if 4 * len(pairs) >= len(re.findall(rb"[\x80-\xff]", head)) > 0
-        else "Windows-1252"
-    )
-
-
 def _text_rows(file: Path, encoding: str) -> Iterator[Row]:
     """Yield the rows of a text file."""
-    codec = {"Windows-1252": "cp1252", "UTF-8 with wrong bytes": "utf-8-sig"}.get(
-        encoding, encoding or "utf-8-sig"
-    )
-    with file.open(encoding=codec, errors="replace", newline="") as text:
+    with file.open(encoding=codec_of(encoding), errors="replace", newline="") as text:
         head = text.read(HEAD_CHARS).splitlines(keepends=True)
         text.seek(0)
         csv.field_size_limit(MOST_LINE)
@@ -566,25 +691,18 @@ def _make_table(
     counts["uneven_lines"] -= sum(len(row) != width for row in below)
     for code in ("uneven_lines", "empty_rows", "rulers"):
         loading.note(code, table, count=max(0, counts[code]), value=examples.get(code, ""))
-    last = [row for _, row in tail][: len(tail) - len(below)][-1:]
-    total = _TOTAL.match(next(filter(None, last[0]), "")) if last and end > 1 else None
-    if total:
-        adds, whole = _adds_up(loading, end, headers, style), total.end() == len(total.string)
-        loading.note(
-            "total_left_out" if adds and whole else "total_rows",
-            table,
-            count=int(adds or whole),
-            value=_words(last[0]),
-        )
-        end -= adds and whole
+    _leave_out_totals(loading, table, end, headers, style)
     body = f"FROM scratch.body WHERE rowid < {end}"
     used = [
         name
         for name, new in headers.items()
         if new or loading.root.execute(f"SELECT count({name}) {body}").fetchall() != [(0,)]
     ]
+    if texts is not None:
+        gap = _gap(headers, used)
+        loading.note("gap_in_sheet", table, count=int(bool(gap)), value=gap)
     names = dict(zip(used, column_names([headers[name] for name in used]), strict=True))
-    readings = _readings(loading, body, headers, style)
+    readings = readings_of(loading.root, body, headers, style)
     words = frozenset(word for reading in readings.values() for word in reading.missing)
     for name, new in names.items():
         known = [
@@ -595,9 +713,32 @@ def _make_table(
             loading.note(code, table, column=new, value=value)
     loading.note("missing", table, count=len(words), value=", ".join(sorted(words)))
     chosen = ", ".join(
-        f"{_value(name, readings[name], words)} AS {quoted(new)}" for name, new in names.items()
+        f"{value_sql(name, readings[name], words)} AS {quoted(new)}" for name, new in names.items()
     )
     loading.root.execute(f"CREATE TABLE {quoted(table)} AS SELECT {chosen} {body} ORDER BY rowid")
+
+
+def _gap(headers: dict[str, str], used: Sequence[str]) -> str:
+    """Return the names on both sides of an empty column that may part two tables; "" without."""
+    named = list(headers.values())
+    for place, name in enumerate(headers):
+        around = [*named[max(0, place - 2) : place], *named[place + 1 : place + 3]]
+        if name not in used and len(around) == 4 and all(around):
+            return f"{named[place - 1]} / {named[place + 1]}"
+    return ""
+
+
+def _leave_out_totals(
+    loading: _Loading, table: str, end: int, headers: dict[str, str], style: Style | None
+) -> None:
+    """Delete the rows that are totals of others, and note them and those that may be."""
+    found = total_rows(loading.root, end, headers, style)
+    left_out = [str(row.place) for row in found if row.is_left_out]
+    if left_out:
+        loading.root.execute(f"DELETE FROM scratch.body WHERE rowid IN ({', '.join(left_out)})")
+    for code in dict.fromkeys(row.code for row in found):
+        words = [row.words for row in found if row.code == code]
+        loading.note(code, table, count=len(words), value=" / ".join(words))
 
 
 def _lines_below(
@@ -617,7 +758,9 @@ def _lines_below(
     most = max(1, typical // 4) if typical > 2 else -1
     few = list(itertools.takewhile(lambda item: sum(map(bool, item[1])) <= most, reversed(tail)))
     readings = (
-        _readings(loading, f"FROM scratch.body WHERE rowid < {end - len(few)}", headers, style)
+        readings_of(
+            loading.root, f"FROM scratch.body WHERE rowid < {end - len(few)}", headers, style
+        )
         if few
         else {}
     )
@@ -629,104 +772,9 @@ def _lines_below(
             and cell.lower() not in MISSING
             and not re.fullmatch(reading.pattern, cell)
         )
-        if (blank or odd) and not _TOTAL.fullmatch(cell):
+        if (blank or odd) and not TOTAL.fullmatch(cell):
             return [row for _, row in tail][-left:] if left <= MOST_TAIL else []
     return []
-
-
-def _adds_up(loading: _Loading, end: int, headers: dict[str, str], style: Style | None) -> bool:
-    """Return whether the figures of the last row, and there are some, are the sums of those above
-    it.
-    """
-    above = f"FROM scratch.body WHERE rowid < {end - 1}"
-    numbers = [
-        _value(name, reading, frozenset())
-        for name, reading in _readings(loading, above, headers, style).items()
-        if reading.type in ("BIGINT", "DOUBLE")
-    ]
-    sums = [
-        f"CASE WHEN {n} <> 0 THEN abs({n} - coalesce((SELECT sum({n}) {above}), 0)) <= 0.005 *"
-        f" abs({n}) END"
-        for n in numbers
-    ]
-    figures = loading.root.execute(
-        f"SELECT NULL, {', '.join(sums) or 'NULL'} FROM scratch.body WHERE rowid = {end - 1}"
-    ).fetchall()[0]
-    return True in figures and False not in figures
-
-
-def _readings(
-    loading: _Loading, body: str, names: dict[str, str], style: Style | None
-) -> dict[str, Reading]:
-    """Return how to read each column: decided from some values, and again with each value that does
-    not fit.
-    """
-    values = {
-        name: {
-            str(cell)
-            for (cell,) in loading.root.execute(
-                f"SELECT {name} {body} AND {name} IS NOT NULL LIMIT 200"
-            ).fetchall()
-        }
-        for name in names
-    }
-    readings: dict[str, Reading] = {}
-    unsure, fixed = set(names), style
-    for _ in range(12):
-        readings |= {name: read_as(values[name], names[name], style=style) for name in unsure}
-        misfits = {
-            name: _misfit(name, readings[name])
-            for name in names
-            if name in unsure and readings[name].pattern
-        }
-        counts = loading.root.execute(
-            "SELECT count(*),"
-            f" {', '.join(f'count(*) FILTER ({misfit})' for misfit in misfits.values())} {body}"
-        ).fetchall()[0][1:]
-        unsure = {name for name, count in zip(misfits, counts, strict=False) if count}
-        values |= {
-            name: (
-                values[name].union(
-                    str(cell)
-                    for (cell,) in loading.root.execute(
-                        f"SELECT DISTINCT {name} {body} AND {misfits[name]} LIMIT 200"
-                    ).fetchall()
-                )
-            )
-            for name in unsure
-        }
-        styles: set[Style | None] = {
-            reading.style for reading in readings.values() if reading.style
-        }
-        agreed = fixed or (styles.pop() if len(styles) == 1 else None)
-        if agreed != style:
-            style, unsure = agreed, unsure | {name for name in names if readings[name].notes}
-        if not unsure:
-            break
-    return readings | dict.fromkeys(unsure, Reading(TEXT))
-
-
-def _misfit(name: str, reading: Reading) -> str:
-    """Return SQL that is true where a value is not of the form that its column is read as."""
-    converted = "" if reading.type == TEXT else f" AND ({reading.sql.format(v=name)}) IS NOT NULL"
-    known = _value(name, Reading(TEXT), reading.missing)
-    return (
-        f"{known} IS NOT NULL AND NOT (regexp_full_match({name},"
-        f" {_text(reading.pattern)}){converted})"
-    )
-
-
-def _value(name: str, reading: Reading, words: frozenset[str]) -> str:
-    """Return SQL for the value of a column as it is read; in a column of text, `words` are missing,
-    too.
-    """
-    words = words if reading.type == TEXT else reading.missing
-    value = reading.sql.format(v=name)
-    return (
-        f"CASE WHEN {name} NOT IN ({', '.join(map(_text, sorted(words)))}) THEN {value} END"
-        if words
-        else value
-    )
 
 
 def _sheets(loading: _Loading, file: Path) -> Iterator[tuple[str, Iterator[Row], set[int], Notes]]:

@@ -444,7 +444,7 @@ def test_a_column_is_converted_only_if_every_value_has_the_form(
 def test_one_value_far_down_decides_for_the_column(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(
-        "a;b;c;d\n" + "1,100;03/04/2024;1;1.5\n" * 30_000 + "0,50;13/04/2024;x y;1.10\n",
+        "a;b;c;d\n" + "1,100;03/04/2024;1;1.5\n" * 30_000 + "0,50;13/04/2024;x7;1.10\n",
         encoding="utf-8",
     )
     with Database.open(str(path), isolation="none") as database:

@@ -1,0 +1,164 @@
+"""Find out how the text of a file is encoded: UTF-8 and UTF-16 by their own rules, Chinese,
+Japanese, Korean and Cyrillic by charset-normalizer, the Latin ones by the letters of languages.
+"""
+
+import re
+from contextlib import suppress
+from pathlib import Path
+
+from charset_normalizer import from_bytes
+
+HEAD_BYTES = 1_000_000
+"""Bytes of a file that decide, where they are no UTF-8."""
+MOST_SAMPLE = 50_000
+"""Bytes of lines with letters beyond ASCII that are looked at."""
+MOST_CONTROL = 0.01
+"""Share of control characters from which on bytes are no text."""
+LIKELY_CHAOS = 0.1
+"""charset-normalizer's measure of disorder, below which its reading may be right."""
+LEAST_PAIRED = 0.5
+"""Share of bytes beyond ASCII that stand in pairs, in Chinese, Korean and most Japanese; in Latin
+text they stand alone.
+"""
+FEW_BYTES = 8
+"""Bytes beyond ASCII from which on more is told apart than Chinese and Latin text."""
+BROKEN = "UTF-8 with wrong bytes"
+
+_CODECS = {
+    "": "utf-8-sig",
+    BROKEN: "utf-8-sig",
+    "Windows-1252": "cp1252",
+    "Windows-1250": "cp1250",
+    "Windows-1254": "cp1254",
+    "Windows-1251": "cp1251",
+    "Windows-1253": "cp1253",
+    "Shift-JIS": "cp932",
+    "EUC-JP": "euc_jp",
+    "EUC-KR": "cp949",
+    "Big5": "big5",
+    "GB18030": "gb18030",
+}
+"""Encodings as people call them, with Python's names; others are called as Python calls them."""
+
+_EAST_ASIAN = ("Shift-JIS", "EUC-JP", "EUC-KR", "Big5", "GB18030")
+_OTHER_SCRIPTS = ("Windows-1251", "Windows-1253")
+
+# What each language writes beyond ASCII, in small letters. The first line decides a draw.
+_LETTERS = {
+    "Windows-1252": (
+        "äöüß",
+        "àâæçéèêëîïôœùûüÿ",
+        "áéíñóúü¿¡ªº",
+        "àáâãçéêíóôõúüªº",
+        "àèéìíòóùú",
+        "åäöé",
+        "æøåéäö",
+        "áðéíóúýþæö",
+        "éëïóöü",
+    ),
+    "Windows-1250": (
+        "ąćęłńóśźż",
+        "áčďéěíňóřšťúůýž",
+        "áäčďéíĺľňóôŕšťúýž",
+        "áéíóöőúüű",
+        "čćđšž",
+        "ăâîşţ",
+    ),
+    "Windows-1254": ("çğıöşüâîûİ",),
+}
+_KANA = re.compile(r"[\u3040-\u30ff]")
+"""Letters of Japanese. The same bytes may also be rare syllables of Korean."""
+_SIGNS = "°²³µ£€§±·×½¼¾´¨"
+"""Signs that are no letters; one before a letter is rather a letter in another encoding."""
+_SIGN = re.compile(rf"[{_SIGNS}](?![^\W\d_])|[–—…‘’‚“”„«»©®™\u00a0]")
+
+
+class NoTextError(ValueError):
+    """The bytes of a file are no text."""
+
+
+def codec_of(encoding: str) -> str:
+    """Return Python's name of an encoding."""
+    return _CODECS.get(encoding, encoding)
+
+
+def encoding_of(file: Path) -> str:
+    """Return the encoding of a text file as people call it; "" for UTF-8. Raises `NoTextError`."""
+    with file.open("rb") as stream:
+        head = stream.read(HEAD_BYTES)
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or 4 * head.count(b"\0") > len(head):
+        return _utf_16(head)
+    controls = len(re.findall(rb"[\x00-\x08\x0e-\x19\x1c-\x1f\x7f]", head))
+    if controls > MOST_CONTROL * len(head):
+        raise NoTextError(
+            f"it is no text: {controls:,} of its first {len(head):,} bytes are control characters."
+            " Save it as CSV again, or give it the ending of what it is"
+        )
+    with suppress(UnicodeError), file.open(encoding="utf-8") as text:
+        while text.read(1_000_000):
+            pass
+        return ""
+    signs = head.decode("utf-8", "replace")
+    if signs.count("\ufffd") <= 3 * sum("\x7f" < sign < "\ufffd" for sign in signs):
+        return BROKEN
+    return _eight_bit(_sample(head))
+
+
+def _utf_16(head: bytes) -> str:
+    if head.startswith(b"\0"):
+        return "UTF-16-BE"
+    return "UTF-16" if head[0] > 0xF0 else "UTF-16-LE"
+
+
+def _sample(head: bytes) -> bytes:
+    """Return the lines with letters beyond ASCII, some of them."""
+    lines = [line for line in head.splitlines(keepends=True) if not line.isascii()]
+    sample = b""
+    for line in lines:
+        sample += line
+        if len(sample) >= MOST_SAMPLE:
+            break
+    return sample
+
+
+def _eight_bit(sample: bytes) -> str:
+    """Return which encoding explains the bytes best. Where several do alike, Windows-1252."""
+    explained = {name: _explained(sample, name) for name in _LETTERS}
+    latin = max(explained, key=lambda name: explained[name])
+    beyond = len(re.findall(rb"[\x80-\xff]", sample))
+    if explained[latin] == beyond:
+        return latin
+    names = (*_EAST_ASIAN, *_OTHER_SCRIPTS)
+    codecs = {codec_of(name): name for name in names}
+    matches = list(from_bytes(sample, cp_isolation=[*codecs, *map(codec_of, _LETTERS)]))
+    pairs = re.findall(rb"[\x80-\xff]{2}", sample)
+    paired = 2 * len(pairs) >= LEAST_PAIRED * beyond
+    likely = [
+        match
+        for match in matches
+        if match.chaos < LIKELY_CHAOS
+        and (paired or codecs.get(match.encoding) not in _EAST_ASIAN or _KANA.search(str(match)))
+    ]
+    # Short texts of Chinese may be Korean as well: the one that was always read wins.
+    likely.sort(key=lambda match: (-len(_KANA.findall(str(match))), match.encoding != "gb18030"))
+    best = likely[0] if likely else None
+    name = codecs.get(best.encoding, "") if best else ""
+    if (name not in _EAST_ASIAN or beyond < FEW_BYTES) and _is_chinese(sample):
+        return "GB18030"
+    return name or latin
+
+
+def _explained(sample: bytes, name: str) -> int:
+    """Return how many bytes beyond ASCII are letters of one language, or signs."""
+    text = sample.decode(codec_of(name), "replace")
+    signs = len(_SIGN.findall(text))
+    beyond = [letter for letter in text if letter > "\x7f"]
+    alphabets = [own + own.upper() for own in _LETTERS[name]]
+    return signs + max(sum(letter in own for letter in beyond) for own in alphabets)
+
+
+def _is_chinese(sample: bytes) -> bool:
+    """Return whether most signs are from the first level of GB 2312, two high bytes each."""
+    pairs = re.findall(rb"[\xa1-\xfe]{2}", sample)
+    common = [pair for pair in pairs if pair[0] <= 0xA3 or 0xB0 <= pair[0] <= 0xD7]
+    return 4 * len(common) >= len(re.findall(rb"[\x80-\xff]", sample)) > 0
