@@ -172,7 +172,7 @@ _LEAD_IN = re.compile(
     r"(?:(?:please|now|then|ok(?:ay)?|and|also|but|so|well|thanks?(?: you)?|great|good|no|yes|hi|"
     r"hello|(?:can|could|would|will) (?:you|we)|(?:i|we)(?:'d| would) like(?: you)?(?: to)?|"
     r"(?:i|we) (?:want|need)(?: you)? to)\b[\s,:!.]*"
-    r"|(?:请|麻烦|帮我|再|先|就|然后|接着|继续|也|又|好的?|那么?|我想|我要|想|您|你|能不能|可以)[，,]?)+"
+    r"|(?:请|麻烦|帮我|再|先|就|然后|接着|继续|也|又|好的?|那(?![几些个条种批])么?|我想|我要|想|您|你|能不能|可以)[，,]?)+"
 )
 _REQUEST = re.compile(rf"(?:{REQUESTS})\b|{REQUESTS_CHINESE}")
 _CHANGE = re.compile(

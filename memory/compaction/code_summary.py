@@ -235,13 +235,13 @@ def _is_thanks(answer: str) -> bool:
 def _statements(message: str, is_answered: bool) -> tuple[list[str], str]:
     """Return the sentences in which a user neither asks nor requests data, and the others.
 
-    `is_answered`: a query or a figure came of it. A message without a question was one, then, in a
-    few words: "flights by carrier". If nothing came of it, what looks like a request was none: "Put
-    the SQL under each answer."
+    `is_answered`: a query or a figure came of it. A sentence without a question was one, then, in a
+    few words: "flights by carrier"; of several each may be a statement, and all stand. If nothing
+    came of it, what looks like a request was none: "Put the SQL under each answer."
     """
     parts = list(sentences_of(message))
     stated = [part for part in parts if _is_stated(part, is_answered)]
-    if not stated or (is_answered and len(stated) == len(parts)):
+    if not stated or (is_answered and len(parts) == 1):
         return [], message
     return stated, " ".join(part for part in parts if part not in stated)
 

@@ -414,6 +414,7 @@ def checked(sections: Sequence[Sequence[str]], sources: Sources, messages: int) 
 # -- room ------------------------------------------------------------------------------------------
 
 _WORTH = {CONSTRAINTS: 2, PREFERENCES: 1, DECISIONS: 1}
+_QUOTED = re.compile(r"[\"“„].{6,}[\"”]|[「『].{4,}[」』]|‘.{4,}’")
 
 
 def fitted(
@@ -421,9 +422,9 @@ def fitted(
 ) -> list[list[str]]:
     """Return as many lines as fit `budget` tokens, in their order.
 
-    The first to stay are constraints, then preferences and decisions, then facts and open items;
-    among these lines with a figure before lines without, newer ones (by the messages they cite)
-    before older ones.
+    The first to stay are constraints, then preferences, decisions and lines that quote somebody,
+    then facts and open items; among these lines with a figure before lines without, newer ones (by
+    the messages they cite) before older ones.
     """
     room = budget - count(join_sections([[]] * len(sections), language))
     lines = [
@@ -434,7 +435,8 @@ def fitted(
 
     def worth(item: tuple[int, int, str]) -> tuple[int, bool, int, int]:
         place, at, line = item
-        return _WORTH.get(place, 0), bool(figures(line)), max(cited_numbers(line), default=0), at
+        section = max(_WORTH.get(place, 0), int(bool(_QUOTED.search(line))))
+        return section, bool(figures(line)), max(cited_numbers(line), default=0), at
 
     stays: set[tuple[int, int]] = set()
     for place, at, line in sorted(lines, key=worth, reverse=True):
@@ -546,11 +548,12 @@ def _corrects(claim: _Claim, other: _Claim) -> bool:
 
 
 def _is_worth(line: str) -> bool:
-    """Return whether a fact is carried on: it has a figure or cites a few messages, and is no note
-    on what was left out.
+    """Return whether a fact is carried on: it has a figure, quotes somebody or cites a few
+    messages, and is no note on what was left out.
     """
     claim = _claim(line)
-    return not left_out_in(line) and bool(claim.figures or 0 < len(claim.cited) <= MOST_CITED)
+    says = claim.figures or _QUOTED.search(line) or 0 < len(claim.cited) <= MOST_CITED
+    return bool(says) and not left_out_in(line)
 
 
 # -- rules -----------------------------------------------------------------------------------------

@@ -173,6 +173,23 @@ def test_bullets_before_the_first_heading_that_is_known_are_facts(title: str) ->
     ]
 
 
+def test_headings_none_of_which_is_known_are_no_facts_and_a_quotation_stays_whole() -> None:
+    answer = (
+        "本次会话围绕电网工作。\n【已确认信息】\n（1） 麦积场的劳保预算为16053\n（2） 多收的钱源于倍率抄错\n（3） 北岭线路暂不入地\n"
+        "【旧话】\n（1） 同比这一栏摆在环比前头\n“年份写满四位数字。”"
+    )
+    [facts, *others] = read_sections(answer)
+    assert facts == [
+        "- 本次会话围绕电网工作。",
+        "- 麦积场的劳保预算为16053",
+        "- 多收的钱源于倍率抄错",
+        "- 北岭线路暂不入地",
+        "- 同比这一栏摆在环比前头",
+        "- “年份写满四位数字。”",
+    ]
+    assert others == [[], [], [], []]
+
+
 def test_bullets_before_any_heading_are_facts_and_a_sentence_of_greeting_is_none() -> None:
     answer = "Here is the summary.\n- Oslo: 31,204 crates\n## Constraints\n- Whole numbers only"
     assert read_sections(answer) == [

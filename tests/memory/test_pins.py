@@ -167,6 +167,11 @@ def test_hundreds_of_ordinary_requests_gather_no_pin_beside_the_rules_of_the_use
         ("From now on only look at 2013.", "Look at all years again."),
         ("Always report amounts in euros.", "Go back to dollars."),
         ("Always leave out Mexico.", "Put Mexico back in."),
+        ("Only the Rotterdam depot until I say so.", "OK, open it up to all depots."),
+        ("Always treat Oslo and Bergen as one.", "Split Oslo from Bergen again."),
+        ("Never mention overtime.", "The ban on overtime is lifted."),
+        ("以后汇总时略去趸售县。", "那几个县重新加进汇总。"),
+        ("以后排名倒着来。", "排名次序反过来。"),
         ("From now on round prices to whole euros.", "Keep the cents of prices."),
         ("以后只看2013年的数据。", "恢复看全部年份。"),
         ("一律不要显示客户邮箱。", "邮箱现在可以显示了。"),
@@ -407,6 +412,12 @@ def test_a_line_that_repeats_a_sentence_nearly_is_one_under_constraints_alone() 
     assert pins_in(f"## Facts and findings\n- {line}", say(SAID), [])[0] == []
     other = "Report distances with 2 decimals, never in miles"
     assert pins_in(f"## Constraints\n- {other}", say(SAID), [])[0] == []
+
+
+def test_a_label_announces_its_own_line_and_not_the_facts_below_it() -> None:
+    messages = say("报告里称用电客户，别的叫法都不要。", "据我了解，麦积场劳保预算有16053。")
+    summary = "用户要求：“报告里称用电客户，别的叫法都不要”\n麦积场-劳保预算-16053"
+    assert texts(pins_in(summary, messages, [])[0]) == ["报告里称用电客户，别的叫法都不要。"]
 
 
 @pytest.mark.parametrize("heading", ["Facts and findings", "Decisions", "Open items", "Notes", ""])

@@ -205,6 +205,39 @@ def test_what_the_user_said_outlasts_what_answers_found() -> None:
     assert 0 < found < stated
 
 
+def test_what_takes_a_rule_back_goes_after_the_rule() -> None:
+    said: list[BaseMessage] = [HumanMessage("Leave out Mexico. How many orders in May?")]
+    said += [AIMessage("12."), HumanMessage("Put Mexico back in. How many orders in May?")]
+    said += [AIMessage("14.")]
+    for place in range(60):
+        said += [
+            HumanMessage(f"Ward {place} has a doctor of its own, number {place}. What of May?"),
+            AIMessage(f"{place} beds."),
+        ]
+    whole = fallback_summary("", numbered(said), language="en", budget=4_000, count=count)
+    for budget in range(count(whole), 60, -20):
+        summary = fallback_summary("", numbered(said), language="en", budget=budget, count=count)
+        assert "Put Mexico back in." in summary or "Leave out Mexico." not in summary
+
+
+def test_the_room_that_pins_leave_is_for_what_the_user_stated_alone() -> None:
+    said: list[BaseMessage] = []
+    for place in range(40):
+        said += [
+            HumanMessage(f"Ward {place} is looked after by doctor number {place}. What of May?"),
+            AIMessage(f"{place} beds of the ward were free in May, as far as I can see."),
+        ]
+    stated = fallback_summary(
+        "", numbered(said), language="en", budget=300, count=count, room_for_stated=300
+    )
+    assert 300 < count(stated) <= 600
+    asked = [message for message in said if isinstance(message, AIMessage)]
+    beside = fallback_summary(
+        "", numbered(asked), language="en", budget=300, count=count, room_for_stated=300
+    )
+    assert count(beside) <= 300
+
+
 def test_chinese_findings_stand_without_their_question_and_the_odd_one_longest() -> None:
     said: list[BaseMessage] = []
     for place in range(30):
