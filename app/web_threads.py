@@ -244,10 +244,11 @@ async def _state(client: LangGraphClient, thread_id: str) -> StateSnapshot:
     if "messages" in values:
         values["messages"] = _messages(values["messages"])
     tasks = tuple(_Task(task["name"]) for task in state["tasks"])
+    checkpoint = state.get("checkpoint") or {}
     return StateSnapshot(
         values,
         tuple(state["next"]),
-        {},
+        {"configurable": {"checkpoint_id": checkpoint.get("checkpoint_id")}},
         cast("Any", state["metadata"]),
         state["created_at"],
         None,

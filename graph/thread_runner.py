@@ -61,9 +61,12 @@ from longtable.graph.thread_state import (
     Graph,
     Update,
     Values,
+    check_lost,
     has_unstored_work,
     is_at_rest,
+    is_later,
     is_pending,
+    is_stored,
     load_state,
     owner_in,
     reading,
@@ -79,7 +82,7 @@ from longtable.memory.stamps import mark_of
 from longtable.memory.transcript_text import safe_html
 from longtable.memory.voices import VOICE
 from longtable.nodes.model.call_plans import next_view
-from longtable.nodes.records.thread_index import may_see
+from longtable.nodes.records.thread_index import entry_of, may_see, owner_of
 from longtable.nodes.state import UNDER_WAY, VOICE_TASK, Input, State, Turn, turn_of, values_of
 from longtable.tools.cells import clip, html_table
 from longtable.tools.charts.drawing import Chart, embedded_svg
@@ -257,11 +260,23 @@ class ThreadRunner:
 
     @storage_errors()
     def state(self) -> StateSnapshot:
-        """Return the thread's state. Raises `ThreadNotFoundError` for another owner's thread."""
+        """Return the thread's state. Raises `ThreadNotFoundError` for another owner's thread, and
+        `LostMessagesError`.
+        """
         state = load_state(self.graph, self.config)
-        if not may_see(state_owner(state), self.context.owner):
+        entry = self._entry()
+        theirs = state_owner(state) if is_stored(state) else owner_of(entry)
+        if not may_see(theirs, self.context.owner):
             raise ThreadNotFoundError(self.thread_id)
+        check_lost(self.thread_id, state, entry)
         return state
+
+    def _entry(self) -> Mapping[str, Any]:
+        """Return the thread's item of the index, empty if there is none, or the store fails."""
+        if self.graph.store is not None:
+            with suppress(Exception):
+                return entry_of(self.graph.store, self.thread_id)
+        return {}
 
     def values(self, state: StateSnapshot | None = None) -> Values:
         """Return the thread's values. Raises `ThreadNotFoundError`."""
@@ -324,6 +339,8 @@ class ThreadRunner:
             return False
         with reading(self.graph, self.thread_id):
             newest = saver.get_tuple(self.config)
+            if is_later(self._entry(), newest and newest.checkpoint["id"]):
+                self.state()  # raises, and says how many messages are gone
             if newest is None:
                 return True
             turn = newest.checkpoint["channel_values"].get("turn")
