@@ -33,6 +33,7 @@ from langgraph.types import Command, Interrupt, StateSnapshot
 from longtable.base.concurrency import SYNC, Execution, in_thread
 from longtable.base.context import Context
 from longtable.base.errors import (
+    DamagedThreadError,
     LongtableError,
     MissingExtraError,
     ThreadBusyError,
@@ -433,8 +434,17 @@ class ThreadRunner:
         except UNREADABLE:
             await self.work(self._check_view)
             raise
+        if not reader.settled and reader.waits is None:
+            await self.work(self._check_end)
         for event in reader.end():
             yield event
+
+    def _check_end(self) -> None:
+        """Raise `DamagedThreadError` where nothing of a turn is left to run that has no end."""
+        if not self.state().next:
+            raise DamagedThreadError(
+                self.thread_id, what="its newest checkpoint", why="a turn came to no end"
+            )
 
     def _check_view(self) -> None:
         """Raise `DamagedThreadError` where no view can be made of the thread."""
