@@ -86,6 +86,10 @@ class ServerThreads(StoredThreads):
             # Its place in the index may be left.
             return StateSnapshot({}, (), {}, None, None, None, (), ())
 
+    def is_deleted(self, thread_id: str) -> bool:  # noqa: ARG002  # the server says what is there
+        """Return True: of a thread without checkpoints the server knows nothing."""
+        return True
+
     def forget(self, thread_id: str) -> None:
         """Delete a thread in the server."""
         with suppress(NotFoundError, UnprocessableEntityError):

@@ -227,7 +227,7 @@ def _check_sound(loaded: CheckpointTuple | None) -> CheckpointTuple | None:
     checkpoint = loaded.checkpoint
     if checkpoint["id"] != loaded.config["configurable"]["checkpoint_id"]:
         raise ValueError("a checkpoint bears another id than its row")
-    versions = checkpoint["channel_versions"]
+    versions: dict[str, Any] = checkpoint["channel_versions"]
     for version in versions.values():
         _check_version(version)
     for seen in checkpoint["versions_seen"].values():

@@ -60,6 +60,7 @@ from longtable.graph.locks import Background, ThreadLocks, locks_of
 from longtable.graph.persistence import storage_errors
 from longtable.graph.thread_state import (
     Graph,
+    StoredThreads,
     Update,
     Values,
     check_lost,
@@ -269,12 +270,14 @@ class ThreadRunner:
         theirs = state_owner(state) if is_stored(state) else owner_of(entry)
         if not may_see(theirs, self.context.owner):
             raise ThreadNotFoundError(self.thread_id)
-        check_lost(self.thread_id, state, entry)
+        check_lost(StoredThreads(self.graph), self.thread_id, state, entry)
         return state
 
     def _entry(self) -> Mapping[str, Any]:
-        """Return the thread's item of the index, empty if there is none, or the store fails."""
-        if self.graph.store is not None:
+        """Return the thread's item of the index, empty if there is none, or the store fails, or
+        the thread is looked at as it was at a checkpoint.
+        """
+        if self.graph.store is not None and "checkpoint_id" not in self.config["configurable"]:
             with suppress(Exception):
                 return entry_of(self.graph.store, self.thread_id)
         return {}

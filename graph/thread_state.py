@@ -110,6 +110,11 @@ class StoredThreads:
         saver = self.graph.checkpointer
         return saver.checkpoint_ids(thread_id) if isinstance(saver, GuardedSaver) else []
 
+    def is_deleted(self, thread_id: str) -> bool:
+        """Return whether a thread without checkpoints was deleted: its writer was, with them."""
+        saver = self.graph.checkpointer
+        return isinstance(saver, GuardedSaver) and saver.heads.writer((thread_id, "")) is None
+
     def save(self, thread_id: str, values: Values) -> None:
         """Write these values as a step of their own."""
         self.graph.update_state(config_of(thread_id), dict(values), as_node="prepare")
@@ -154,12 +159,16 @@ def load_state(graph: Graph, config: RunnableConfig) -> StateSnapshot:
     return state
 
 
-def check_lost(thread_id: str, state: StateSnapshot, entry: Mapping[str, Any]) -> None:
+def check_lost(
+    threads: StoredThreads, thread_id: str, state: StateSnapshot, entry: Mapping[str, Any]
+) -> None:
     """Raise `LostMessagesError` if messages of a thread are gone, or its newest checkpoints are:
     then its `entry` of the index knows a later one.
     """
     values = values_of(state)
     check_whole(thread_id, values)
+    if not is_stored(state) and threads.is_deleted(thread_id):
+        return
     newest = state.config.get("configurable", {}).get("checkpoint_id")
     if is_later(entry, newest):
         found = thread_of(values).length

@@ -128,7 +128,7 @@ def find_thread(
     if not (is_stored(state) or entry) or not (all_owners or may_see(theirs, owner)):
         raise ThreadNotFoundError(thread_id)
     if not lossy:
-        check_lost(thread_id, state, {} if checkpoint_id else entry)
+        check_lost(threads, thread_id, state, {} if checkpoint_id else entry)
     return state, entry
 
 

@@ -22,7 +22,7 @@ from longtable.base.errors import (
     UsedIdError,
 )
 from longtable.base.events import SchemaChanged
-from longtable.base.stored import CHECKPOINT, thread_namespace
+from longtable.base.stored import thread_namespace
 from longtable.memory.archive import ids_in_archive, key_of_id, page
 from longtable.memory.rounds import CHANGED, all_calls, is_users
 from longtable.memory.stamps import (
@@ -204,11 +204,13 @@ class _Arrival:
         if self.embedded:
             return
         check_whole(self.thread_id, state)
-        if self.index is not None and not self.before.get("number"):
-            entry = entry_of(self.index, self.thread_id)
-            if entry.get(CHECKPOINT):
-                wanted = entry.get("messages", 0)
-                raise LostMessagesError(self.thread_id, wanted=wanted, found=0)
+        if self.index is None or self.before.get("number"):
+            return
+        entry = entry_of(self.index, self.thread_id)
+        found = sum(turn_number(message) > 0 for message in self.thread.messages)
+        if entry.get(CHECKPOINT) and found:  # it had turns, and its state knows of none
+            wanted = entry.get("messages", 0)
+            raise LostMessagesError(self.thread_id, wanted=wanted, found=found)
 
     def new(self) -> list[BaseMessage]:
         """Return what came without marks, without answers that a client made up, and without what
