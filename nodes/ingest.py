@@ -22,7 +22,7 @@ from longtable.base.errors import (
     UsedIdError,
 )
 from longtable.base.events import SchemaChanged
-from longtable.base.stored import thread_namespace
+from longtable.base.stored import CHECKPOINT, thread_namespace
 from longtable.memory.archive import ids_in_archive, key_of_id, page
 from longtable.memory.rounds import CHANGED, all_calls, is_users
 from longtable.memory.stamps import (
