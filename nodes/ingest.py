@@ -203,7 +203,11 @@ class _Arrival:
         """Raise `LostMessagesError` where rows of the thread have vanished from the store."""
         if self.embedded:
             return
-        check_whole(self.thread_id, state)
+        try:
+            check_whole(self.thread_id, state)
+        except LostMessagesError as error:
+            found = error.found - len(self.sent)
+            raise LostMessagesError(self.thread_id, wanted=error.wanted, found=found) from None
         if self.index is None or self.before.get("number"):
             return
         entry = entry_of(self.index, self.thread_id)
