@@ -227,19 +227,22 @@ def _check_sound(loaded: CheckpointTuple | None) -> CheckpointTuple | None:
     checkpoint = loaded.checkpoint
     if checkpoint["id"] != loaded.config["configurable"]["checkpoint_id"]:
         raise ValueError("a checkpoint bears another id than its row")
+    if "source" in loaded.metadata:
+        _check_number(loaded.metadata["step"])
     versions: dict[str, Any] = checkpoint["channel_versions"]
+    if len({type(version) for version in versions.values()}) > 1:
+        raise ValueError("the versions of a checkpoint's channels are of several types")
     for version in versions.values():
-        _check_version(version)
+        _check_number(version.partition(".")[0] if isinstance(version, str) else version)
     for seen in checkpoint["versions_seen"].values():
         if any(version > versions.get(channel, version) for channel, version in seen.items()):
             raise ValueError("a node has seen a version that its channel does not have")
     return loaded
 
 
-def _check_version(version: str | int | float) -> None:
-    """Raise `ValueError` if a channel's version is none: the next one is counted from it."""
-    count = version.partition(".")[0] if isinstance(version, str) else version
-    int(count)
+def _check_number(number: str | int | float) -> None:
+    """Raise `ValueError` or the like for what is no number: the next one is counted from it."""
+    int(number)
 
 
 def _decoding(config: RunnableConfig | None) -> AbstractContextManager[None]:
