@@ -190,8 +190,8 @@ async def thread_state(conversation: "Conversation") -> "StateSnapshot":
     threads = StoredThreads(conversation.graph)
     thread_id = conversation.thread_id
     with storage_errors():
-        state = await in_thread(threads.load, thread_id)
         entry = await in_thread(index_entry, threads, thread_id)
+        state = await in_thread(threads.load, thread_id)
         await in_thread(check_lost, threads, thread_id, state, entry)
     return state
 

@@ -2,7 +2,7 @@
 
 import inspect
 import sys
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -513,9 +513,11 @@ class Step(Runnable[State, Update]):
         """Run the node."""
         return complete(self._run(input, SYNC))
 
-    async def ainvoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Update:
+    def ainvoke(
+        self, input: State, config: RunnableConfig | None = None, **_: Any
+    ) -> Coroutine[Any, Any, Update]:
         """Run the node, in a worker thread where it never waits."""
-        return await (self._run(input, ASYNC) if self.waits else super().ainvoke(input, config))
+        return self._run(input, ASYNC) if self.waits else super().ainvoke(input, config)
 
     @property
     def may_wait(self) -> bool:

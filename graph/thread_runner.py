@@ -265,8 +265,8 @@ class ThreadRunner:
         """Return the thread's state. Raises `ThreadNotFoundError` for another owner's thread, and
         `LostMessagesError`.
         """
+        entry = self._entry()  # before the state: others may write while it is read
         state = load_state(self.graph, self.config)
-        entry = self._entry()
         theirs = state_owner(state) if is_stored(state) else owner_of(entry)
         if not may_see(theirs, self.context.owner):
             raise ThreadNotFoundError(self.thread_id)
@@ -342,8 +342,9 @@ class ThreadRunner:
         if not isinstance(saver, BaseCheckpointSaver):
             return False
         with reading(self.graph, self.thread_id):
+            entry = self._entry()  # before the checkpoint: others may write while it is read
             newest = saver.get_tuple(self.config)
-            if is_later(self._entry(), newest and newest.checkpoint["id"]):
+            if is_later(entry, newest and newest.checkpoint["id"]):
                 self.state()  # raises, and says how many messages are gone
             if newest is None:
                 return True

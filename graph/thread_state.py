@@ -163,7 +163,7 @@ def check_lost(
     threads: StoredThreads, thread_id: str, state: StateSnapshot, entry: Mapping[str, Any]
 ) -> None:
     """Raise `LostMessagesError` if messages of a thread are gone, or its newest checkpoints are:
-    then its `entry` of the index knows a later one.
+    then its `entry` of the index, which was read before the state, knows a later one.
     """
     values = values_of(state)
     check_whole(thread_id, values)

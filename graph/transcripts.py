@@ -122,8 +122,8 @@ def find_thread(
     Raises `ThreadNotFoundError` where it is not there, or is another's, and `DamagedThreadError`,
     for lost messages unless `lossy`.
     """
+    entry = index_entry(threads, thread_id)  # before the state: others may write while it is read
     state = threads.load(thread_id, checkpoint_id)
-    entry = index_entry(threads, thread_id)
     theirs = state_owner(state) or owner_of(entry)
     if not (is_stored(state) or entry) or not (all_owners or may_see(theirs, owner)):
         raise ThreadNotFoundError(thread_id)

@@ -8,12 +8,15 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.store.memory import InMemoryStore
@@ -131,7 +134,7 @@ def test_whatever_opens_a_thread_says_that_messages_are_gone(loss: str, copied: 
                 use()
             assert caught.value.wanted == MESSAGES
             assert caught.value.found < MESSAGES
-        assert "28" in caught.value.user_text()
+            assert "28" in caught.value.user_text()
         told: list[DamagedThreadError] = []
         assert search_threads(kept, "submarines", on_damaged=told.append)
         assert [type(error) for error in told] == [LostMessagesError]
@@ -323,6 +326,25 @@ def test_time_travel_is_no_loss(copied: Path) -> None:
         assert len(talk.history()) == MESSAGES
         talk.config = {"configurable": {"thread_id": "t"}}
         assert talk.ask("and now?").status == "answered"
+
+
+def test_a_turn_that_ends_while_the_thread_is_read_is_no_loss(copied: Path) -> None:
+    with open_persistence(f"sqlite:///{copied}") as kept:
+        reader = talk_on(kept)
+        load = kept.checkpointer.get_tuple
+        turns = iter(["a turn"])
+
+        def slow(config: RunnableConfig) -> CheckpointTuple | None:
+            loaded = load(config)
+            text = next(turns, None)
+            if text is not None:
+                talk_on(kept).ask(text)
+            return loaded
+
+        reader.graph.checkpointer = copy(kept.checkpointer)
+        vars(reader.graph.checkpointer)["get_tuple"] = slow
+        assert len(reader.history()) == MESSAGES
+        assert len(talk_on(kept).history()) == MESSAGES + 2
 
 
 def test_a_thread_that_was_deleted_by_its_saver_has_lost_nothing(copied: Path) -> None:
