@@ -179,13 +179,21 @@ def open_with_settings(database: str | None = None, **options: Any) -> "Conversa
 
 
 async def thread_state(conversation: "Conversation") -> "StateSnapshot":
-    """Return a thread's state. Raises `DamagedThreadError` and `PersistenceError`."""
+    """Return a thread's state. Raises `DamagedThreadError`, `LostMessagesError` and
+    `PersistenceError`.
+    """
     from longtable.base.concurrency import in_thread
     from longtable.graph.persistence import storage_errors
-    from longtable.graph.thread_state import load_state
+    from longtable.graph.thread_state import StoredThreads, check_lost
+    from longtable.graph.transcripts import index_entry
 
+    threads = StoredThreads(conversation.graph)
+    thread_id = conversation.thread_id
     with storage_errors():
-        return await in_thread(load_state, conversation.graph, conversation.config)
+        entry = await in_thread(index_entry, threads, thread_id)
+        state = await in_thread(threads.load, thread_id)
+        await in_thread(check_lost, threads, thread_id, state, entry)
+    return state
 
 
 def open_results(folder: Path) -> "ResultStore":

@@ -589,6 +589,7 @@ ADVICE: dict[str, str] = {
     "damaged_thread": (
         "用 longtable threads fork 取出可读的部分，或用 longtable threads delete 删除"
     ),
+    "lost_messages": "请从备份恢复存储，或用 longtable threads fork 取出剩余部分",
     "newer_store": "请升级 longtable",
     "store_key": "请检查环境变量 LONGTABLE_STORE_KEY",
     "unknown_archive": "用 longtable threads archive 查看文件列表",

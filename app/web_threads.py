@@ -86,6 +86,10 @@ class ServerThreads(StoredThreads):
             # Its place in the index may be left.
             return StateSnapshot({}, (), {}, None, None, None, (), ())
 
+    def is_deleted(self, thread_id: str) -> bool:  # noqa: ARG002  # the server says what is there
+        """Return True: of a thread without checkpoints the server knows nothing."""
+        return True
+
     def forget(self, thread_id: str) -> None:
         """Delete a thread in the server."""
         with suppress(NotFoundError, UnprocessableEntityError):
@@ -244,10 +248,11 @@ async def _state(client: LangGraphClient, thread_id: str) -> StateSnapshot:
     if "messages" in values:
         values["messages"] = _messages(values["messages"])
     tasks = tuple(_Task(task["name"]) for task in state["tasks"])
+    checkpoint = state.get("checkpoint") or {}
     return StateSnapshot(
         values,
         tuple(state["next"]),
-        {},
+        {"configurable": {"checkpoint_id": checkpoint.get("checkpoint_id")}},
         cast("Any", state["metadata"]),
         state["created_at"],
         None,

@@ -540,6 +540,25 @@ class DamagedThreadError(PersistenceError):
         self.thread_id, self.what, self.why = thread_id, what, why
 
 
+class LostMessagesError(DamagedThreadError):
+    """Rows of a thread are gone from the store: messages that it held are not there. How many it
+    held, and how many are found.
+    """
+
+    def __init__(self, thread_id: str, *, wanted: int, found: int, **_: object) -> None:
+        argument = shlex.quote(thread_id)
+        PersistenceError.__init__(
+            self,
+            f"thread {thread_id!r} has lost messages: it held {wanted:,}, and of those not all are"
+            f" among the {found:,} in the store: restore the store from a backup, or go on without"
+            f" them: `longtable threads fork {argument}` (`Conversation.fork()`) makes a new thread"
+            f" of those that are left, `longtable threads delete {argument}` deletes it",
+        )
+        self.thread_id, self.wanted, self.found = thread_id, wanted, found
+        self.what = "messages that it held"
+        self.why = "rows are gone from the store"
+
+
 class NewerStoreError(PersistenceError):
     """The store was written by a later version of longtable; nothing was changed in it."""
 

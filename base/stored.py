@@ -61,6 +61,7 @@ CHANNELS = (
     "usage",
     "turn",
     "ahead",
+    "tally",
 )
 """Of the state. `brief` is the call config."""
 NODES = ("ingest", "estimate", "compact", "respond", "run_tools", "approve", "settle", "prepare")
@@ -116,12 +117,15 @@ KEYS = {
     "Learned": "ratio samples limit recent",
     "Approval": "asked decided passed_over",
     "ArchiveCount": "count",
+    "Tally": "count digest",
 }
 """Of the records in the state, by the Python type that has them."""
 TABLES = ("longtable_meta", "longtable_leases", "longtable_writers")
 """In a store's database, beside LangGraph's own."""
 METADATA = ("longtable_owner", "reducing")
 """Keys in the metadata of a checkpoint."""
+CHECKPOINT = "checkpoint"
+"""Key in the thread index: a checkpoint of the thread that is stored; its newest is no older."""
 RESULT_FILES = ("data.parquet", "meta.json")
 """Of one result, in `folder/<hash of the thread id>/<handle>/`."""
 EXPORT_FORMAT = "longtable-thread"

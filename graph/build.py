@@ -2,8 +2,8 @@
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -13,6 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime, get_runtime
@@ -40,7 +41,7 @@ from longtable.memory.topic_strategy import Topics
 from longtable.nodes.approve import Approve, Gate
 from longtable.nodes.compact import Compact, Compactor, Writer
 from longtable.nodes.estimate import CallPlans, Estimate
-from longtable.nodes.ingest import SENT, STATELESS, Ingest
+from longtable.nodes.ingest import EACH_STORED, SENT, STATELESS, Ingest
 from longtable.nodes.model.context_providers import ContextProvider, ContextProviders
 from longtable.nodes.prepare import Prepare
 from longtable.nodes.records.archive_store import StoreArchive
@@ -48,6 +49,7 @@ from longtable.nodes.records.audit import Audit
 from longtable.nodes.records.recall import Indexes
 from longtable.nodes.records.reducers import read_messages
 from longtable.nodes.records.spending import ENDINGS, keep_spending
+from longtable.nodes.records.tally import tally_after_removals
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.respond import Respond
 from longtable.nodes.route import (
@@ -62,7 +64,16 @@ from longtable.nodes.route import (
 )
 from longtable.nodes.run_tools import RunTools
 from longtable.nodes.settle import Footer, Settle
-from longtable.nodes.state import Input, Output, State, Update, applied, turn_of, values_of
+from longtable.nodes.state import (
+    Input,
+    Output,
+    State,
+    Update,
+    applied,
+    turn_of,
+    values_of,
+    with_tally,
+)
 from longtable.nodes.team.at_once import AtOnce
 from longtable.nodes.team.team import Team, speaking
 from longtable.nodes.turns.failures import reporting
@@ -313,13 +324,44 @@ class _Editable(CompiledStateGraph[State, Context, Input, State]):
         schema = super().get_context_jsonschema() or {}
         return {**schema, "properties": _AllProperties(schema.get("properties", {}))}
 
+    def get_input_jsonschema(self, config: RunnableConfig | None = None) -> dict[str, Any]:
+        """Return the schema of what a caller gives: the messages."""
+        schema = super().get_input_jsonschema(config)
+        properties = {"messages": schema["properties"]["messages"]}
+        definitions = {
+            name: each for name, each in schema.get("$defs", {}).items() if name != "Tally"
+        }
+        return {**schema, "properties": properties, "$defs": definitions}
+
     def stream(self, *args: Any, **kwargs: Any) -> Any:
         sent, named = _run_arguments(args, kwargs, stateless=self.checkpointer is None)
+        if self._takes_out(sent, named):
+            state = self.get_state(named["config"])
+            sent = _with_tally_of_rest(sent, values_of(state))
         return super().stream(sent, **named)
 
     def astream(self, *args: Any, **kwargs: Any) -> Any:
         sent, named = _run_arguments(args, kwargs, stateless=self.checkpointer is None)
+        if self._takes_out(sent, named):
+            return self._astream_of_rest(sent, named)
         return super().astream(sent, **named)
+
+    async def _astream_of_rest(
+        self, sent: Any, named: Mapping[str, Any]
+    ) -> AsyncGenerator[Any, None]:
+        state = await self.aget_state(named["config"])
+        sent = _with_tally_of_rest(sent, values_of(state))
+        stream = cast("AsyncGenerator[Any, None]", super().astream(sent, **named))
+        async with aclosing(stream) as parts:
+            async for part in parts:
+                yield part
+
+    def _takes_out(self, sent: object, named: Mapping[str, Any]) -> bool:
+        """Return whether a run of a stored thread begins by taking messages out."""
+        stored = isinstance(self.checkpointer, BaseCheckpointSaver)
+        place = (named.get("config") or {}).get("configurable", {})
+        own = "thread_id" in place and not place.get("checkpoint_ns")
+        return stored and own and any(message.type == "remove" for message in _sent(sent))
 
     def bulk_update_state(self, config: RunnableConfig, supersteps: Supersteps) -> RunnableConfig:
         edits = any(writes_messages(update) for step in supersteps for update in step)
@@ -346,17 +388,33 @@ class _Editable(CompiledStateGraph[State, Context, Input, State]):
             StoreArchive(cast("BaseStore", self.store)),
             config["configurable"]["thread_id"],
         )
-        return [
-            [
-                (
-                    each._replace(values=edited(each.values or {}, values_of(state), retired))
-                    if writes_messages(each)
-                    else each
-                )
+        values = values_of(state)
+        edited_steps: list[list[StateUpdate]] = []
+        for step in supersteps:
+            updates = [
+                each._replace(values=edited(each.values or {}, values, retired))
+                if writes_messages(each)
+                else each
                 for each in step
             ]
-            for step in supersteps
-        ]
+            values = _count_edited(values, updates)
+            edited_steps.append(updates)
+        return edited_steps
+
+
+def _count_edited(values: State, updates: list[StateUpdate]) -> State:
+    """Put the tally of a superstep into the last of its updates that writes messages; return the
+    values after it.
+    """
+    last: int | None = None
+    for place, update in enumerate(updates):
+        if writes_messages(update):
+            values = applied(values, with_tally(values, cast("Update", update.values)))
+            last = place
+    if last is not None:
+        update = updates[last]
+        updates[last] = update._replace(values={**(update.values or {}), "tally": values["tally"]})
+    return values
 
 
 class _AllProperties(dict[str, Any]):
@@ -384,13 +442,24 @@ def _run_arguments(
             error.language = _language_of(named.get("input"), context.get("language"))
             raise
     marks: dict[str, Any] = {STATELESS: True} if stateless else {}
+    if named.get("durability") == "sync":
+        marks[EACH_STORED] = True
     newest = next(iter(_sent(named.get("input"))[::-1]), None)
     if newest is not None and newest.type == "human" and newest.id:
         marks[SENT] = newest
     if marks:
         config = named.get("config") or {}
         named["config"] = {**config, "configurable": {**config.get("configurable", {}), **marks}}
-    return named.pop("input", None), named
+    sent = named.pop("input", None)
+    if isinstance(sent, Mapping) and "tally" in sent:  # the graph's own
+        sent = {name: value for name, value in sent.items() if name != "tally"}
+    return sent, named
+
+
+def _with_tally_of_rest(sent: Mapping[str, Any], values: State) -> dict[str, Any]:
+    """Return an input that takes messages out with the tally of those that are left."""
+    tally = tally_after_removals(values, sent["messages"])
+    return {"messages": sent["messages"], **({"tally": tally} if tally is not None else {})}
 
 
 def _sent(sent: object) -> Sequence[BaseMessage]:
@@ -444,9 +513,11 @@ class Step(Runnable[State, Update]):
         """Run the node."""
         return complete(self._run(input, SYNC))
 
-    async def ainvoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Update:
+    def ainvoke(
+        self, input: State, config: RunnableConfig | None = None, **_: Any
+    ) -> Coroutine[Any, Any, Update]:
         """Run the node, in a worker thread where it never waits."""
-        return await (self._run(input, ASYNC) if self.waits else super().ainvoke(input, config))
+        return self._run(input, ASYNC) if self.waits else super().ainvoke(input, config)
 
     @property
     def may_wait(self) -> bool:
@@ -476,10 +547,10 @@ class Step(Runnable[State, Update]):
             )
             if self.name in ENDINGS:
                 keep_spending(applied(state, update), runtime)
-            counted = partial(self.counting.done, state, update, runtime) if self.counting else None
-            return (
-                update if counted is None else await how.call(counted) if self.waits else counted()
-            )
+            if self.counting:
+                counted = partial(self.counting.done, state, update, runtime)
+                update = await how.call(counted) if self.waits else counted()
+            return with_tally(state, update)
 
 
 def _within(operator: Context, runtime: Runtime[Context]) -> Runtime[Context]:

@@ -93,7 +93,7 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         seen = retry_once(lambda: self.heads.writer(_key_of(config)))
         with _decoding(config):
             return _with_mark(
-                _check_id(retry_once(lambda: self.inner.get_tuple(_without_mark(config)))),
+                _check_sound(retry_once(lambda: self.inner.get_tuple(_without_mark(config)))),
                 config,
                 seen,
             )
@@ -217,16 +217,32 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
             yield checkpoint
 
 
-def _check_id(loaded: CheckpointTuple | None) -> CheckpointTuple | None:
-    """Raise `ValueError` for a checkpoint that bears another id than its row: every write after it
-    would seem another run's.
+def _check_sound(loaded: CheckpointTuple | None) -> CheckpointTuple | None:
+    """Raise `ValueError` or the like for a checkpoint that decodes and cannot have been written so:
+    one with another id than its row, for every write after it would seem another run's; one in
+    which a node has seen what no channel has, for the node would not run and its turn never end.
     """
-    if (
-        loaded is not None
-        and loaded.checkpoint["id"] != loaded.config["configurable"]["checkpoint_id"]
-    ):
+    if loaded is None:
+        return None
+    checkpoint = loaded.checkpoint
+    if checkpoint["id"] != loaded.config["configurable"]["checkpoint_id"]:
         raise ValueError("a checkpoint bears another id than its row")
+    if "source" in loaded.metadata:
+        _check_number(loaded.metadata["step"])
+    versions: dict[str, Any] = checkpoint["channel_versions"]
+    if len({type(version) for version in versions.values()}) > 1:
+        raise ValueError("the versions of a checkpoint's channels are of several types")
+    for version in versions.values():
+        _check_number(version.partition(".")[0] if isinstance(version, str) else version)
+    for seen in checkpoint["versions_seen"].values():
+        if any(version > versions.get(channel, version) for channel, version in seen.items()):
+            raise ValueError("a node has seen a version that its channel does not have")
     return loaded
+
+
+def _check_number(number: str | int | float) -> None:
+    """Raise `ValueError` or the like for what is no number: the next one is counted from it."""
+    int(number)
 
 
 def _decoding(config: RunnableConfig | None) -> AbstractContextManager[None]:

@@ -31,6 +31,7 @@ from longtable.base.errors import (
     ThreadNotFoundError,
 )
 from longtable.memory.archive import DAMAGED
+from longtable.nodes.records.tally import Tally
 from longtable.nodes.state import State, thread_of, turn_of
 
 _FIELDS = {
@@ -256,8 +257,11 @@ def check_values(values: State) -> None:
         raise ValueError(f"{len(unsound)} messages lack what every message has")
     thread, turn = thread_of(values), turn_of(values)
     ids = [item["id"] for item in (*thread.compactions, *thread.edits)]
+    tally = values.get("tally", Tally(count=0, digest=0))
     numbers = [
         thread.archived,
+        tally["count"],
+        tally["digest"],
         turn.get("number", 0),
         *(record[name] for record in thread.compactions for name in ("turn", "count")),
     ]

@@ -33,6 +33,7 @@ from langgraph.types import Command, Interrupt, StateSnapshot
 from longtable.base.concurrency import SYNC, Execution, in_thread
 from longtable.base.context import Context
 from longtable.base.errors import (
+    DamagedThreadError,
     LongtableError,
     MissingExtraError,
     ThreadBusyError,
@@ -59,11 +60,15 @@ from longtable.graph.locks import Background, ThreadLocks, locks_of
 from longtable.graph.persistence import storage_errors
 from longtable.graph.thread_state import (
     Graph,
+    StoredThreads,
     Update,
     Values,
+    check_lost,
     has_unstored_work,
     is_at_rest,
+    is_later,
     is_pending,
+    is_stored,
     load_state,
     owner_in,
     reading,
@@ -79,7 +84,7 @@ from longtable.memory.stamps import mark_of
 from longtable.memory.transcript_text import safe_html
 from longtable.memory.voices import VOICE
 from longtable.nodes.model.call_plans import next_view
-from longtable.nodes.records.thread_index import may_see
+from longtable.nodes.records.thread_index import entry_of, may_see, owner_of
 from longtable.nodes.state import UNDER_WAY, VOICE_TASK, Input, State, Turn, turn_of, values_of
 from longtable.tools.cells import clip, html_table
 from longtable.tools.charts.drawing import Chart, embedded_svg
@@ -257,11 +262,25 @@ class ThreadRunner:
 
     @storage_errors()
     def state(self) -> StateSnapshot:
-        """Return the thread's state. Raises `ThreadNotFoundError` for another owner's thread."""
+        """Return the thread's state. Raises `ThreadNotFoundError` for another owner's thread, and
+        `LostMessagesError`.
+        """
+        entry = self._entry()  # before the state: others may write while it is read
         state = load_state(self.graph, self.config)
-        if not may_see(state_owner(state), self.context.owner):
+        theirs = state_owner(state) if is_stored(state) else owner_of(entry)
+        if not may_see(theirs, self.context.owner):
             raise ThreadNotFoundError(self.thread_id)
+        check_lost(StoredThreads(self.graph), self.thread_id, state, entry)
         return state
+
+    def _entry(self) -> Mapping[str, Any]:
+        """Return the thread's item of the index, empty if there is none, or the store fails, or
+        the thread is looked at as it was at a checkpoint.
+        """
+        if self.graph.store is not None and "checkpoint_id" not in self.config["configurable"]:
+            with suppress(Exception):
+                return entry_of(self.graph.store, self.thread_id)
+        return {}
 
     def values(self, state: StateSnapshot | None = None) -> Values:
         """Return the thread's values. Raises `ThreadNotFoundError`."""
@@ -323,7 +342,10 @@ class ThreadRunner:
         if not isinstance(saver, BaseCheckpointSaver):
             return False
         with reading(self.graph, self.thread_id):
+            entry = self._entry()  # before the checkpoint: others may write while it is read
             newest = saver.get_tuple(self.config)
+            if is_later(entry, newest and newest.checkpoint["id"]):
+                self.state()  # raises, and says how many messages are gone
             if newest is None:
                 return True
             turn = newest.checkpoint["channel_values"].get("turn")
@@ -416,8 +438,17 @@ class ThreadRunner:
         except UNREADABLE:
             await self.work(self._check_view)
             raise
+        if not reader.settled and reader.waits is None:
+            await self.work(self._check_end)
         for event in reader.end():
             yield event
+
+    def _check_end(self) -> None:
+        """Raise `DamagedThreadError` where nothing of a turn is left to run that has no end."""
+        if not self.state().next:
+            raise DamagedThreadError(
+                self.thread_id, what="its newest checkpoint", why="a turn came to no end"
+            )
 
     def _check_view(self) -> None:
         """Raise `DamagedThreadError` where no view can be made of the thread."""

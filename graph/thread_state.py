@@ -15,8 +15,9 @@ from langgraph.store.base import BaseStore, Op
 from langgraph.types import Command, Interrupt, StateSnapshot
 
 from longtable.base.context import Context
-from longtable.base.errors import ConfigError, NothingAskedError
+from longtable.base.errors import ConfigError, LostMessagesError, NothingAskedError
 from longtable.base.events import ActionRequest, ApprovalRequested, InputRequested
+from longtable.base.stored import CHECKPOINT
 from longtable.graph.guard import GuardedSaver
 from longtable.graph.loading import check_values, readable
 from longtable.graph.locks import locks_of
@@ -25,8 +26,9 @@ from longtable.memory.compaction.merging import merged_count
 from longtable.memory.thread import Compaction, Thread
 from longtable.nodes.approve import decisions_of
 from longtable.nodes.records.archive_store import read_compactions
+from longtable.nodes.records.tally import check_whole
 from longtable.nodes.records.thread_index import owner_of
-from longtable.nodes.state import Input, State, turn_of, values_of, without_key
+from longtable.nodes.state import Input, State, thread_of, turn_of, values_of, without_key
 from longtable.nodes.turns.failures import FAILED
 
 Graph = CompiledStateGraph[State, Context, Input, State]
@@ -108,6 +110,11 @@ class StoredThreads:
         saver = self.graph.checkpointer
         return saver.checkpoint_ids(thread_id) if isinstance(saver, GuardedSaver) else []
 
+    def is_deleted(self, thread_id: str) -> bool:
+        """Return whether a thread without checkpoints was deleted: its writer was, with them."""
+        saver = self.graph.checkpointer
+        return isinstance(saver, GuardedSaver) and saver.heads.writer((thread_id, "")) is None
+
     def save(self, thread_id: str, values: Values) -> None:
         """Write these values as a step of their own."""
         self.graph.update_state(config_of(thread_id), dict(values), as_node="prepare")
@@ -150,6 +157,27 @@ def load_state(graph: Graph, config: RunnableConfig) -> StateSnapshot:
     with readable(thread_id):
         check_values(values_of(state))
     return state
+
+
+def check_lost(
+    threads: StoredThreads, thread_id: str, state: StateSnapshot, entry: Mapping[str, Any]
+) -> None:
+    """Raise `LostMessagesError` if messages of a thread are gone, or its newest checkpoints are:
+    then its `entry` of the index, which was read before the state, knows a later one.
+    """
+    values = values_of(state)
+    check_whole(thread_id, values)
+    if not is_stored(state) and threads.is_deleted(thread_id):
+        return
+    newest = state.config.get("configurable", {}).get("checkpoint_id")
+    if is_later(entry, newest):
+        found = thread_of(values).length
+        raise LostMessagesError(thread_id, wanted=entry.get("messages", 0), found=found)
+
+
+def is_later(entry: Mapping[str, Any], newest: str | None) -> bool:
+    """Return whether a thread's item of the index knows of a checkpoint after its newest one."""
+    return str(entry.get(CHECKPOINT) or "") > (newest or "")
 
 
 def reading(graph: Graph, thread_id: str) -> AbstractContextManager[None]:

@@ -16,6 +16,7 @@ from longtable.base.context import Context
 from longtable.base.errors import ConfigError, DamagedThreadError, ThreadNotFoundError
 from longtable.base.stored import (
     BELLS,
+    CHECKPOINT,
     KINDS,
     NODE,
     THREADS,
@@ -442,11 +443,12 @@ def reduce(threads: StoredThreads, thread_id: str) -> bool:
         return False
     length = len(whole.messages)
     archive_messages(threads, whole, whole.archived, length)
-    threads.batch([PutOp(THREADS, thread_id, {**whole.entry, REDUCING: length}, False)])
+    entry = {name: value for name, value in whole.entry.items() if name != CHECKPOINT}
+    threads.batch([PutOp(THREADS, thread_id, {**entry, REDUCING: length}, False)])
     threads.forget(thread_id)
     _clear(threads, ("longtable", "compactions", label(thread_id)))
     threads.save(thread_id, whole.values)
-    entry = {name: value for name, value in whole.entry.items() if name != REDUCING}
+    entry.pop(REDUCING, None)
     threads.batch([PutOp(THREADS, thread_id, {**entry, REDUCED: _last_use(entry)}, False)])
     for start in range(whole.archived, length, PAGE):  # live again, hence not in the archive
         keys = [key_of(i + 1) for i in range(start, min(length, start + PAGE))]

@@ -13,6 +13,7 @@ from langgraph.types import StateSnapshot
 
 from longtable.base.errors import (
     DamagedThreadError,
+    LostMessagesError,
     ThreadExistsError,
     ThreadNotFoundError,
     TurnPendingError,
@@ -21,7 +22,13 @@ from longtable.base.errors import (
 from longtable.base.stored import THREADS
 from longtable.graph.loading import readable
 from longtable.graph.persistence import storage_errors
-from longtable.graph.thread_state import StoredThreads, is_pending, is_stored, state_owner
+from longtable.graph.thread_state import (
+    StoredThreads,
+    check_lost,
+    is_pending,
+    is_stored,
+    state_owner,
+)
 from longtable.memory.archive import page
 from longtable.memory.compaction.merging import unmerged
 from longtable.memory.search import Original
@@ -31,7 +38,15 @@ from longtable.memory.thread import Compaction, Edit, Thread
 from longtable.nodes.records.archive_store import StoreArchive, keep_originals, write_compactions
 from longtable.nodes.records.thread_index import entry_of, may_see, owner_of, title_of
 from longtable.nodes.records.word_index import WordIndex
-from longtable.nodes.state import State, Turn, thread_of, turn_of, values_of
+from longtable.nodes.state import (
+    State,
+    Turn,
+    Update,
+    thread_of,
+    turn_of,
+    values_of,
+    with_tally,
+)
 
 PAGE = 1_000
 """Archived messages read at once."""
@@ -79,7 +94,8 @@ class ThreadRecord:
             "edits": list(self.edits),
         }
         live = {name: value for name, value in lists.items() if value}
-        return cast("State", {**live, **archive, **turn, **self.channels})
+        update = cast("Update", {**live, **archive, **turn, **self.channels})
+        return cast("State", with_tally({}, update))
 
     @property
     def shown(self) -> list[BaseMessage]:
@@ -99,16 +115,20 @@ def find_thread(
     *,
     all_owners: bool = False,
     checkpoint_id: str | None = None,
+    lossy: bool = False,
 ) -> tuple[StateSnapshot, Json]:
     """Return a thread's state and its item of the index, empty where that is damaged.
 
-    Raises `ThreadNotFoundError` where it is not there, or is another's, and `DamagedThreadError`.
+    Raises `ThreadNotFoundError` where it is not there, or is another's, and `DamagedThreadError`,
+    for lost messages unless `lossy`.
     """
+    entry = index_entry(threads, thread_id)  # before the state: others may write while it is read
     state = threads.load(thread_id, checkpoint_id)
-    entry = index_entry(threads, thread_id)
     theirs = state_owner(state) or owner_of(entry)
     if not (is_stored(state) or entry) or not (all_owners or may_see(theirs, owner)):
         raise ThreadNotFoundError(thread_id)
+    if not lossy:
+        check_lost(threads, thread_id, state, {} if checkpoint_id else entry)
     return state, entry
 
 
@@ -131,12 +151,18 @@ def load_thread(
     *,
     all_owners: bool = False,
     checkpoint_id: str | None = None,
+    lossy: bool = False,
 ) -> tuple[ThreadRecord, StateSnapshot]:
     """Read a thread whole, as it is or as it was at a checkpoint. Raises what `find_thread`
     does.
     """
     state, entry = find_thread(
-        threads, thread_id, owner, all_owners=all_owners, checkpoint_id=checkpoint_id
+        threads,
+        thread_id,
+        owner,
+        all_owners=all_owners,
+        checkpoint_id=checkpoint_id,
+        lossy=lossy,
     )
     with readable(thread_id, "what is kept of it in the store"):
         return _whole(threads, thread_id, state, entry), state
@@ -237,12 +263,28 @@ def fork_thread(
         try:
             whole, state = load_thread(threads, thread_id, owner)
         except DamagedThreadError as error:
-            whole, state = _last_readable(threads, thread_id, owner, error)
+            whole, state = _most_readable(threads, thread_id, owner, error)
             if turn is None and last_turn(whole) - is_pending(state) < 1:
                 raise
         fork = fork_of(whole, new_id, turn, pending=is_pending(state), owner=owner, now=now)
         save_thread(threads, fork)
     return {str(record["id"]) for record in fork.compactions}
+
+
+def _most_readable(
+    threads: StoredThreads, thread_id: str, owner: str | None, error: DamagedThreadError
+) -> tuple[ThreadRecord, StateSnapshot]:
+    """Return a damaged thread as it last was whole, or with more messages if those that are left
+    after a loss are more. Raises `error` where neither can be had.
+    """
+    if not isinstance(error, LostMessagesError):
+        return _last_readable(threads, thread_id, owner, error)
+    rest = load_thread(threads, thread_id, owner, lossy=True)
+    try:
+        earlier = _last_readable(threads, thread_id, owner, error)
+    except DamagedThreadError:
+        return rest
+    return max(earlier, rest, key=lambda found: len(found[0].messages))
 
 
 def _last_readable(

@@ -16,12 +16,13 @@ from longtable.base.context import Context, RequestLimits
 from longtable.base.errors import (
     InputError,
     LongtableError,
+    LostMessagesError,
     NotPrivateError,
     ThreadNotFoundError,
     UsedIdError,
 )
 from longtable.base.events import SchemaChanged
-from longtable.base.stored import thread_namespace
+from longtable.base.stored import CHECKPOINT, thread_namespace
 from longtable.memory.archive import ids_in_archive, key_of_id, page
 from longtable.memory.rounds import CHANGED, all_calls, is_users
 from longtable.memory.stamps import (
@@ -40,6 +41,7 @@ from longtable.memory.view import CallPlan
 from longtable.memory.voices import VOICE
 from longtable.nodes.model.call_plans import call_config_of
 from longtable.nodes.records.archive_store import StoreArchive
+from longtable.nodes.records.tally import check_whole
 from longtable.nodes.records.thread_index import (
     entry_of,
     may_see,
@@ -72,6 +74,8 @@ MOST_OF_A_TURN = 200
 """Retired messages that are read for the answer to one that is sent again."""
 SENT = "__longtable_sent"
 """Key of a run's config: its newest message. The reducer has dropped one whose id is known."""
+EACH_STORED = "__longtable_each_stored"
+"""Key of a run's config: each of its checkpoints is stored before the next step."""
 STATELESS = "__longtable_stateless"
 """Key of a run's config: no checkpointer keeps the thread."""
 MADE_UP = "do-not-render-"
@@ -99,8 +103,9 @@ class Ingest:
         try:
             brief, change = self.brief(arrival.context, state)
             arrival.check_access()
+            arrival.check_whole(state)
             new = arrival.new()
-        except (InputError, ThreadNotFoundError) as error:
+        except (InputError, ThreadNotFoundError, LostMessagesError) as error:
             return _refused(sent, before, error)
         update = _configured(state, brief)
         newest = thread.messages[-1] if thread.messages else None
@@ -193,6 +198,23 @@ class _Arrival:
         withholds = self.context.privacy == "types"
         if withholds and self.before.get("number") and not self.before.get("private"):
             raise NotPrivateError
+
+    def check_whole(self, state: State) -> None:
+        """Raise `LostMessagesError` where rows of the thread have vanished from the store."""
+        if self.embedded:
+            return
+        try:
+            check_whole(self.thread_id, state)
+        except LostMessagesError as error:
+            found = error.found - len(self.sent)
+            raise LostMessagesError(self.thread_id, wanted=error.wanted, found=found) from None
+        if self.index is None or self.before.get("number"):
+            return
+        entry = entry_of(self.index, self.thread_id)
+        found = sum(turn_number(message) > 0 for message in self.thread.messages)
+        if entry.get(CHECKPOINT) and found:  # it had turns, and its state knows of none
+            wanted = entry.get("messages", 0)
+            raise LostMessagesError(self.thread_id, wanted=wanted, found=found)
 
     def new(self) -> list[BaseMessage]:
         """Return what came without marks, without answers that a client made up, and without what
@@ -299,6 +321,11 @@ def _configurable() -> Mapping[str, Any]:
         return get_config().get("configurable", {})
     except RuntimeError:
         return {}
+
+
+def is_sync() -> bool:
+    """Return whether the checkpoint that a node runs on is stored by now."""
+    return bool(_configurable().get(EACH_STORED))
 
 
 def _configured(state: State, brief: StoredConfig) -> Update:

@@ -21,6 +21,7 @@ from longtable.base.errors import (
     HistoryMessageTooLongError,
     InvalidTextError,
     LongtableError,
+    LostMessagesError,
     MessageTooLongError,
     NotPrivateError,
     RateLimitedError,
@@ -37,7 +38,7 @@ from longtable.base.redaction import redacted
 from longtable.memory.pins import pins_in_passing
 from longtable.memory.stamps import marked, turn_number
 from longtable.nodes.estimate import CallPlans
-from longtable.nodes.ingest import stamp
+from longtable.nodes.ingest import is_sync, stamp
 from longtable.nodes.prepare import worth_preparing
 from longtable.nodes.records.thread_index import close_turn, thread_id_of
 from longtable.nodes.state import (
@@ -67,6 +68,7 @@ _REFUSALS: dict[str, Callable[..., LongtableError]] = {
     EmptyMessageError.code: EmptyMessageError,
     HistoryMessageTooLongError.code: HistoryMessageTooLongError,
     InvalidTextError.code: InvalidTextError,
+    LostMessagesError.code: LostMessagesError,
     MessageTooLongError.code: MessageTooLongError,
     RateLimitedError.code: RateLimitedError,
     TooManyMessagesError.code: TooManyMessagesError,
@@ -306,5 +308,7 @@ class Settle:
 
 def _close(runtime: Runtime[Context], length: int) -> None:
     if runtime.store is not None and (thread_id := thread_id_of(runtime)):
+        info = runtime.execution_info
+        checkpoint = info.checkpoint_id if info is not None and is_sync() else ""
         with suppress(Exception):  # the answer has streamed: the next turn writes the count again
-            close_turn(runtime.store, thread_id, messages=length)
+            close_turn(runtime.store, thread_id, messages=length, checkpoint=checkpoint)

@@ -16,6 +16,7 @@ from longtable.memory.stamps import mark_of
 from longtable.memory.summary import language_of
 from longtable.memory.thread import Compaction, Edit, Thread
 from longtable.nodes.records.reducers import append_records, keep_latest, merge_messages
+from longtable.nodes.records.tally import Tally, tally_after
 
 ANSWERED: Literal["answered"] = "answered"
 NOBODY: Literal["nobody"] = "nobody"
@@ -285,6 +286,8 @@ class State(TypedDict, total=False):
     """What voices of a team that were asked at once have made, each an `Update`, until it is their
     turn. Written by respond.
     """
+    tally: Tally
+    """How many messages there are, and a digest of their ids. Written with messages."""
 
 
 class Update(TypedDict, total=False):
@@ -299,12 +302,17 @@ class Update(TypedDict, total=False):
     usage: Usage
     turn: Turn
     ahead: dict[str, Any]
+    tally: Tally
 
 
 class Input(TypedDict):
-    """What a caller gives: the new messages, the user's last."""
+    """What a caller gives: the new messages, the user's last.
+
+    `tally` is the graph's own: of what is left where the input takes messages out.
+    """
 
     messages: Sequence[AnyMessage | BaseMessage]
+    tally: NotRequired[Tally]
 
 
 class Output(TypedDict):
@@ -377,6 +385,14 @@ def applied(state: State, update: Mapping[str, Any]) -> State:
         for name in reducers.keys() & update.keys()
     }
     return cast("State", {**before, **update, **reduced})
+
+
+def with_tally(state: State, update: Update) -> Update:
+    """Return the update with the tally of the messages that the state has after it."""
+    if "messages" not in update:
+        return update
+    tally = tally_after(state.get("tally"), state.get("messages") or [], update["messages"])
+    return {**update, "tally": tally}
 
 
 def without_key(turn: Turn, *names: str) -> Turn:

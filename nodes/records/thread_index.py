@@ -7,7 +7,7 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
 from longtable.base.context import Context
-from longtable.base.stored import NODE, THREADS
+from longtable.base.stored import CHECKPOINT, NODE, THREADS
 from longtable.memory.archive import DAMAGED
 
 TITLE_CHARS = 80
@@ -47,12 +47,13 @@ def open_turn(
     )
 
 
-def close_turn(store: BaseStore, thread_id: str, *, messages: int) -> None:
-    """Write how many messages the transcript has now; nothing for a thread that was deleted under
-    way.
+def close_turn(store: BaseStore, thread_id: str, *, messages: int, checkpoint: str) -> None:
+    """Write how many messages the transcript has now, and a `checkpoint` that is stored, if one is
+    known to be; nothing for a thread that was deleted under way.
     """
     if known := entry_of(store, thread_id):
-        store.put(THREADS, thread_id, {**known, "messages": messages}, index=False)
+        new = {"messages": messages, **({CHECKPOINT: checkpoint} if checkpoint else {})}
+        store.put(THREADS, thread_id, {**known, **new}, index=False)
 
 
 def entry_of(store: BaseStore, thread_id: str) -> Entry:

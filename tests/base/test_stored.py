@@ -15,6 +15,7 @@ from longtable.memory.pins import Pin, PinEnd
 from longtable.memory.stamps import COLLEAGUE, EXCLUDED, RECALLED, STEERED, SUMMARY
 from longtable.memory.thread import Compaction, Edit
 from longtable.nodes import state
+from longtable.nodes.records.tally import Tally
 from longtable.tools.results import DATA, META
 
 ROOT = Path(__file__).parents[2]
@@ -35,6 +36,7 @@ TYPES: dict[str, Any] = {
     "Learned": state.Learned,
     "Approval": state.Approval,
     "ArchiveCount": state.ArchiveCount,
+    "Tally": Tally,
 }
 
 
@@ -73,6 +75,7 @@ def test_namespaces_are_written_as_before() -> None:
     assert stored.BELLS == ("longtable", "bells")
     assert stored.USAGE == ("longtable", "usage")
     assert stored.TURNS == ("longtable", "turns")
+    assert stored.CHECKPOINT == "checkpoint"
     assert stored.thread_namespace("archive", "a.b%") == ("longtable", "archive", "a%2Eb%25")
     assert stored.thread_namespace("inbox", "t\x1fnode") == ("longtable", "inbox", "t", "node")
 
