@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from longtable.analyst.account import judged, unanswered
 from longtable.analyst.assemble import (
     Builder,
     as_aggregate,
@@ -123,7 +124,10 @@ def _read(
     try:
         for rule in _RULES:
             rule(draft)
-        query = assemble(draft) if prior is None else go_on(draft, prior)
+        found = judged(draft, assemble(draft) if prior is None else go_on(draft, prior))
+        if words := unanswered(draft, found):
+            raise NoReadingError(words)
+        query = found
     except NoReadingError as error:
         draft.pay(costs.UNKNOWN, str(error))
     blamed = [text for _, text in sorted(draft.blamed, key=lambda each: -each[0]) if text]

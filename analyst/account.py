@@ -1,0 +1,285 @@
+"""Account for the words of a question: find the words that no part of its query answers for.
+
+A reading may pass over a word, or hide it in the name of a column. What is checked here is the
+query as it is: a superlative needs an order with a limit or an extreme, "by X" needs X as a group
+or as an order, and what is sorted must be what the direction speaks of.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from longtable.analyst.lattice import Draft, Meaning, NoReadingError
+from longtable.analyst.query import Agg, Bucket, Col, Condition, Order, Query, Ratio, Scalar
+from longtable.analyst.schema import Catalog, Column
+from longtable.analyst.words import is_plural, lemma, likeness, vocabulary
+
+EXTREMES = ("most", "sup", "frequent", "top")
+"""Operations that ask for what stands at one end."""
+_NAMED = 0.97
+"""How alike a word and a part of a column's name are when the word is that part."""
+_MOSTLY = 0.5
+"""The share of capitals from which on a question is written in title case."""
+
+
+def unanswered(draft: Draft, query: Query) -> str:
+    """Return the first words of the question that no part of the query answers for, "" if there
+    are none.
+    """
+    checks: tuple[Callable[[Draft, Query], str], ...] = (
+        _extreme,
+        _groups,
+        _direction,
+        _values,
+        _broken_name,
+        _own_count,
+    )
+    return next((words for check in checks if (words := check(draft, query))), "")
+
+
+# -- superlatives ----------------------------------------------------------------------------------
+
+
+def _extreme(draft: Draft, query: Query) -> str:
+    if _has_extreme(query):
+        return ""
+    return next(_superlatives(draft), "")
+
+
+def _superlatives(draft: Draft) -> Iterator[str]:
+    """Yield the superlatives of a question, those in names that do not contain them as well."""
+    for each in draft.path.meanings:
+        if each.is_op(*EXTREMES):
+            yield each.text
+        elif each.kind in ("table", "column", "flag"):
+            words = [draft.tokens[place].word for place in range(each.start, each.end)]
+            yield from (word for word in words if _is_extreme(word) and not _in_name(draft, each, word))
+
+
+def _is_extreme(word: str) -> bool:
+    operation, _ = vocabulary().phrases.get((word,), ("", ""))
+    return operation in EXTREMES
+
+
+def _in_name(draft: Draft, each: Meaning, word: str) -> bool:
+    column = draft.column(each)
+    names = column.words if column is not None else draft.table(each.table).words
+    return any(likeness(word, name) >= _NAMED for name in names)
+
+
+def _has_extreme(query: Query) -> bool:
+    """Return whether a query picks the rows at one end, or computes a lowest or highest value."""
+    if query.order and query.limit is not None:
+        return True
+    if any(agg.func in ("min", "max") for agg in query.aggregates):
+        return True
+    values = [cond.value for cond in (*query.where, *query.having)]
+    inner = [value for value in values if isinstance(value, Query)]
+    extremes = [value for value in values if isinstance(value, Agg) and value.func != "avg"]
+    return bool(extremes) or any(map(_has_extreme, inner))
+
+
+# -- groups ----------------------------------------------------------------------------------------
+
+
+def _groups(draft: Draft, query: Query) -> str:
+    """Return "by X" if the query neither groups nor sorts by X."""
+    meanings = draft.path.meanings
+    for place, each in enumerate(meanings):
+        if each.end - each.start > 1 or draft.words[each.start] != "by":
+            continue
+        following = draft.after(place, over=("wh", "list", "distinct"), most=4)
+        if following < 0:
+            continue
+        thing = meanings[following]
+        if not _is_grouped(draft, query, following):
+            return f"{each.text} {thing.text}"
+    return ""
+
+
+def _is_grouped(draft: Draft, query: Query, place: int) -> bool:
+    thing = draft.path.meanings[place]
+    sorted_by = [order.by for order in query.order]
+    if thing.is_op("count", "agg", "money", "dimension"):
+        return bool(sorted_by)
+    if thing.kind not in ("table", "column", "unit"):
+        return True
+    following = draft.path.meanings[place + 1 : place + 2]
+    if any(each.kind in ("value", "part", "number") for each in following):
+        return True  # by customer 5
+    if query.group:
+        return True
+    if thing.kind == "column":
+        own = [col for by in sorted_by if (col := _column_in(by)) is not None]
+        return any((col.table, col.name) == (thing.table, thing.column) for col in own)
+    return is_plural(thing.text.lower()) and thing.table in _conditioned(query)
+
+
+def _conditioned(query: Query) -> set[str]:
+    """Return the tables whose rows a query narrows by subqueries."""
+    return {name for cond in query.where if cond.query for name in cond.query.tables}
+
+
+def _column_in(item: Scalar) -> Col | None:
+    if isinstance(item, Agg):
+        return _column_in(item.arg) if item.arg is not None else None
+    if isinstance(item, Bucket):
+        return item.col
+    return None if isinstance(item, Ratio) else item
+
+
+# -- directions ------------------------------------------------------------------------------------
+
+
+def judged(draft: Draft, query: Query) -> Query:
+    """Return the query with "best" and "worst" first as its measure understands them: of delays
+    the lowest are the best. Raise NoReadingError if nothing says which end is good.
+    """
+    words = [each for each in draft.path.meanings if _judgement(each)]
+    if not words or not query.order:
+        return query
+    first, *rest = query.order
+    good = _goodness(draft.catalog, query, first.by)
+    if not good:
+        raise NoReadingError(words[-1].text)
+    best_first = _judgement(words[-1]) == "best"
+    return replace(query, order=(Order(first.by, best_first == (good > 0)), *rest))
+
+
+def _judgement(each: Meaning) -> str:
+    """Return "best" or "worst" if that is what a meaning orders by."""
+    if not each.is_op("top", "dir"):
+        return ""
+    first = each.text.lower().split()[0]
+    judged_words = {"best": "best", "worst": "worst", "最好": "best", "最差": "worst"}
+    return next((sense for word, sense in judged_words.items() if first.startswith(word)), "")
+
+
+def _goodness(catalog: Catalog, query: Query, by: Scalar) -> int:
+    """Return 1 if more of a measure is better, -1 if less is, 0 if nothing says so."""
+    lists = vocabulary().lists
+    col = _column_in(by)
+    column = catalog.column(col.table, col.name) if col is not None else None
+    counts = isinstance(by, Agg) and by.func == "count"
+    if column is None or counts:
+        return -1 if _counts_faults(catalog, query) else 1
+    words = {lemma(word) for word in column.words}
+    if words & lists["worse"]:
+        return -1
+    return 1 if words & lists["better"] else 0
+
+
+def _counts_faults(catalog: Catalog, query: Query) -> bool:
+    """Return whether a query is about rows with a fault: a delay over something."""
+    columns = [
+        catalog.column(col.table, col.name)
+        for cond in query.where
+        if cond.op in (">", ">=") and isinstance(col := cond.left, Col)
+    ]
+    return any(_is_fault(column) for column in columns if column is not None)
+
+
+def _is_fault(column: Column) -> bool:
+    return bool({lemma(word) for word in column.words} & vocabulary().lists["worse"])
+
+
+def _direction(draft: Draft, query: Query) -> str:
+    """Return "cheapest first" if what is sorted by is no price, and so on."""
+    for each in draft.path.meanings:
+        if each.is_op("dir") and query.order and not _is_of(draft.catalog, query.order[0].by, each):
+            return each.text
+    return ""
+
+
+def _is_of(catalog: Catalog, by: Scalar, each: Meaning) -> bool:
+    """Return whether a sort key is what a direction speaks of; most directions fit any key."""
+    text = each.text.lower()
+    col = _column_in(by)
+    column = catalog.column(col.table, col.name) if col is not None else None
+    computed = isinstance(by, Agg)
+    if "alphabet" in text or text == "a to z":
+        return not computed and column is not None and not column.is_number
+    if text.startswith("chronolog") or text.endswith("chronological order"):
+        return isinstance(by, Bucket) or (column is not None and not computed)
+    dimension = _dimension_of(text.split())
+    if not dimension or not text.isascii():
+        return True
+    fits = {word.lstrip("-") for word in vocabulary().dimensions.get(dimension, ())}
+    words = {lemma(word) for word in column.words} if column is not None else set()
+    counts = isinstance(by, Agg) and by.func == "count"
+    dated = column is not None and column.is_date and dimension in ("date", "age")
+    return not counts and (bool(words & fits) or dated)
+
+
+def _dimension_of(words: list[str]) -> str:
+    """Return the dimension of a superlative at the beginning of words: of "most expensive" the
+    price, of "largest" none, since anything may be large.
+    """
+    phrases = vocabulary().phrases
+    for size in (2, 1):
+        operation, argument = phrases.get(tuple(words[:size]), ("", ""))
+        if operation == "sup":
+            dimension = argument.partition(":")[2]
+            return "" if dimension in ("size", "height") else dimension
+    return ""
+
+
+# -- values and names ------------------------------------------------------------------------------
+
+
+def _values(draft: Draft, query: Query) -> str:
+    """Return a value of the question that no condition holds."""
+    literals = {str(literal).casefold() for literal in _literals(query)}
+    for each in draft.path.meanings:
+        if each.kind == "value" and str(each.value).casefold() not in literals:
+            return each.text
+    return ""
+
+
+def _literals(query: Query) -> Iterator[object]:
+    conditions: list[Condition] = [*query.where, *query.having]
+    conditions += [cond for item in query.select if isinstance(item, Ratio) for cond in item.where]
+    for cond in conditions:
+        if isinstance(cond.value, Query):
+            yield from _literals(cond.value)
+        elif isinstance(cond.value, tuple):
+            yield from cond.value
+        else:
+            yield cond.value
+
+
+def _broken_name(draft: Draft, query: Query) -> str:
+    """Return a run of capitalised words of which the query uses only some: Let There Be *Rock*."""
+    del query
+    words = [token for token in draft.tokens if token.kind == "word" and token.text.isascii()]
+    capitals = [token for token in words if token.text[0].isupper()]
+    if draft.chinese or len(capitals) > _MOSTLY * len(words):
+        return ""
+    run: list[Meaning] = []
+    for each in (*draft.path.meanings, None):
+        if each is not None and all(draft.tokens[n].is_name for n in range(each.start, each.end)):
+            run.append(each)
+            continue
+        kinds = {other.kind for other in run}
+        if "filler" in kinds and kinds & {"value", "part"}:
+            return " ".join(other.text for other in run)
+        run = []
+    return ""
+
+
+# -- counts that say nothing -----------------------------------------------------------------------
+
+
+def _own_count(draft: Draft, query: Query) -> str:
+    """Return the words of a count of things that is always one: genres of each genre, genres
+    called Rock.
+    """
+    if Agg("count") not in query.aggregates or query.joins:
+        return ""
+    key = draft.table(query.base).key
+    single = Col(key[0].table, key[0].name) if len(key) == 1 else None
+    if single is not None and single in query.group:
+        return draft.said(query.base) or query.base
+    return ""
+
+
+__all__ = ["EXTREMES", "judged", "unanswered"]
