@@ -40,9 +40,38 @@ def unanswered(draft: Draft, query: Query) -> str:
 
 
 def _extreme(draft: Draft, query: Query) -> str:
-    if _has_extreme(query):
+    if not _has_extreme(query):
+        return next(_superlatives(draft), "")
+    if query.group or not _asks_for_groups(draft, query):
         return ""
-    return next(_superlatives(draft), "")
+    compared = [each for each in draft.path.meanings if _compares_groups(each)]
+    return compared[0].text if compared else ""
+
+
+def _asks_for_groups(draft: Draft, query: Query) -> bool:
+    """Return whether what is asked for has many rows of the query's base: which carrier, of
+    flights.
+    """
+    place = draft.asked()
+    if place < 0 and draft.words[0] in ("which", "what"):
+        place = draft.after(0)
+    thing = draft.path.meanings[place] if place >= 0 else None
+    if thing is None or thing.kind not in ("table", "column", "unit"):
+        return False
+    if thing.kind == "unit":
+        return True
+    column = draft.column(thing)
+    if column is None:
+        return thing.table != query.base
+    dated = bool(set(column.words) & set(vocabulary().maps["periods"]))
+    return dated or not (column in draft.table(query.base).names or column.is_measure)
+
+
+def _compares_groups(each: Meaning) -> bool:
+    """Return whether a superlative compares what many rows come to: most, worst, most punctual."""
+    if each.is_op("sup"):
+        return each.arg.partition(":")[2] in vocabulary().lists["worse"]
+    return each.is_op("most", "top")
 
 
 def _superlatives(draft: Draft) -> Iterator[str]:
@@ -52,7 +81,9 @@ def _superlatives(draft: Draft) -> Iterator[str]:
             yield each.text
         elif each.kind in ("table", "column", "flag"):
             words = [draft.tokens[place].word for place in range(each.start, each.end)]
-            yield from (word for word in words if _is_extreme(word) and not _in_name(draft, each, word))
+            yield from (
+                word for word in words if _is_extreme(word) and not _in_name(draft, each, word)
+            )
 
 
 def _is_extreme(word: str) -> bool:
@@ -116,7 +147,8 @@ def _is_grouped(draft: Draft, query: Query, place: int) -> bool:
 
 def _conditioned(query: Query) -> set[str]:
     """Return the tables whose rows a query narrows by subqueries."""
-    return {name for cond in query.where if cond.query for name in cond.query.tables}
+    inner = [cond.query for cond in query.where if cond.query and cond.query.where]
+    return {name for each in inner for name in each.tables}
 
 
 def _column_in(item: Scalar) -> Col | None:
@@ -134,24 +166,16 @@ def judged(draft: Draft, query: Query) -> Query:
     """Return the query with "best" and "worst" first as its measure understands them: of delays
     the lowest are the best. Raise NoReadingError if nothing says which end is good.
     """
-    words = [each for each in draft.path.meanings if _judgement(each)]
-    if not words or not query.order:
+    words = [each for each in draft.path.meanings if each.is_op("top", "dir")]
+    judging = [each for each in words if draft.words[each.start] in ("best", "worst")]
+    if not judging or not query.order:
         return query
     first, *rest = query.order
     good = _goodness(draft.catalog, query, first.by)
     if not good:
-        raise NoReadingError(words[-1].text)
-    best_first = _judgement(words[-1]) == "best"
+        raise NoReadingError(judging[-1].text)
+    best_first = draft.words[judging[-1].start] == "best"
     return replace(query, order=(Order(first.by, best_first == (good > 0)), *rest))
-
-
-def _judgement(each: Meaning) -> str:
-    """Return "best" or "worst" if that is what a meaning orders by."""
-    if not each.is_op("top", "dir"):
-        return ""
-    first = each.text.lower().split()[0]
-    judged_words = {"best": "best", "worst": "worst", "最好": "best", "最差": "worst"}
-    return next((sense for word, sense in judged_words.items() if first.startswith(word)), "")
 
 
 def _goodness(catalog: Catalog, query: Query, by: Scalar) -> int:

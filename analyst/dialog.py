@@ -12,7 +12,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from longtable.analyst import talk
-from longtable.analyst.follow import Reading, goes_on, operations_in, read_question
+from longtable.analyst.follow import Reading, goes_on, is_fragment, operations_in, read_question
 from longtable.analyst.links import Match, name_meanings, texts_to_look_up
 from longtable.analyst.query import Query, read_sql, write_sql
 from longtable.analyst.schema import Catalog, read_catalog
@@ -483,7 +483,8 @@ def _answer(view: View, catalog: Catalog) -> Decision:
     if look := _search(view, catalog, tokens):
         return look
     prior = _prior(view, catalog)
-    if prior is None and len(view.turns) > 1 and all(goes_on(tokens)):
+    open_ended = all(goes_on(tokens)) or is_fragment(tokens)
+    if prior is None and len(view.turns) > 1 and open_ended:
         raise talk.DeclineError("before")
     texts = (
         []

@@ -25,6 +25,8 @@ from longtable.analyst.words import (
 LONGEST = 5
 LONGEST_VALUE = 7
 _MOST_NAMES = 8
+_POSITIONS = ("sup", "most", "top", "frequent", "first")
+"""Operations of words that are rather a place in an order than the beginning of a name."""
 
 
 @dataclass(frozen=True)
@@ -346,7 +348,8 @@ def name_meanings(
     owns the last ('price of tracks').
     """
     idle = len(words) == 1 and (
-        words[0] in vocabulary().lists["idle"] or vocabulary().phrases.get(words, ("",))[0] == "sup"
+        words[0] in vocabulary().lists["idle"]
+        or vocabulary().phrases.get(words, ("",))[0] in _POSITIONS
     )
     scored: list[tuple[float, Table, Column | None]] = []
     for table in catalog.plain:
