@@ -17,6 +17,7 @@ EXTREMES = ("most", "sup", "frequent", "top")
 """Operations that ask for what stands at one end."""
 _NAMED = 0.97
 """How alike a word and a part of a column's name are when the word is that part."""
+_SEVERAL = 2
 _MOSTLY = 0.5
 """The share of capitals from which on a question is written in title case."""
 
@@ -30,6 +31,8 @@ def unanswered(draft: Draft, query: Query) -> str:
         _groups,
         _direction,
         _values,
+        _alternatives,
+        _passed_phrases,
         _broken_name,
         _own_count,
     )
@@ -118,6 +121,8 @@ def _groups(draft: Draft, query: Query) -> str:
     for place, each in enumerate(meanings):
         if each.end - each.start > 1 or draft.words[each.start] != "by":
             continue
+        if _is_passive(draft, each.start):
+            continue
         following = draft.after(place, over=("wh", "list", "distinct"), most=4)
         if following < 0:
             continue
@@ -125,6 +130,12 @@ def _groups(draft: Draft, query: Query) -> str:
         if not _is_grouped(draft, query, following):
             return f"{each.text} {thing.text}"
     return ""
+
+
+def _is_passive(draft: Draft, start: int) -> bool:
+    """Return whether a participle stands before "by": who did it, not what is grouped by."""
+    word = draft.words[start - 1] if start else ""
+    return word in vocabulary().lists["verbs"] and word.endswith(("ed", "en", "ld", "lt", "ung"))
 
 
 def _is_grouped(draft: Draft, query: Query, place: int) -> bool:
@@ -146,9 +157,10 @@ def _is_grouped(draft: Draft, query: Query, place: int) -> bool:
 
 
 def _conditioned(query: Query) -> set[str]:
-    """Return the tables whose rows a query narrows by subqueries."""
+    """Return the tables whose rows a query narrows, by subqueries as well."""
     inner = [cond.query for cond in query.where if cond.query and cond.query.where]
-    return {name for each in inner for name in each.tables}
+    own = {col.table for cond in query.where if (col := _column_in(cond.left)) is not None}
+    return own | {name for each in inner for name in each.tables}
 
 
 def _column_in(item: Scalar) -> Col | None:
@@ -163,9 +175,10 @@ def _column_in(item: Scalar) -> Col | None:
 
 
 def judged(draft: Draft, query: Query) -> Query:
-    """Return the query with "best" and "worst" first as its measure understands them: of delays
-    the lowest are the best. Raise NoReadingError if nothing says which end is good.
+    """Return the query with "best", "worst" and "oldest" first as its measure understands them: of
+    delays the lowest are the best. Raise NoReadingError if nothing says which end is good.
     """
+    query = _measured_first(draft, query)
     words = [each for each in draft.path.meanings if each.is_op("top", "dir")]
     judging = [each for each in words if draft.words[each.start] in ("best", "worst")]
     if not judging or not query.order:
@@ -176,6 +189,38 @@ def judged(draft: Draft, query: Query) -> Query:
         raise NoReadingError(judging[-1].text)
     best_first = draft.words[judging[-1].start] == "best"
     return replace(query, order=(Order(first.by, best_first == (good > 0)), *rest))
+
+
+def _measured_first(draft: Draft, query: Query) -> Query:
+    """Return the query with the rows first that a direction names: the oldest have the highest age
+    or the first birthday.
+    """
+    for each in draft.path.meanings:
+        sign, dimension = _superlative_of(draft, each) if each.is_op("dir") else ("", "")
+        col = _column_in(query.order[0].by) if query.order else None
+        column = draft.catalog.column(col.table, col.name) if col is not None else None
+        words = {lemma(word) for word in column.words} if column is not None else set()
+        fits = [
+            word for word in vocabulary().dimensions.get(dimension, ()) if word.lstrip("-") in words
+        ]
+        if fits:
+            first, *rest = query.order
+            grows = not fits[0].startswith("-")
+            query = replace(query, order=(Order(first.by, (sign == "max") == grows), *rest))
+    return query
+
+
+def _superlative_of(draft: Draft, each: Meaning) -> tuple[str, str]:
+    """Return the sign and the dimension of the superlative that a direction begins with: of "most
+    expensive first" max and price, of "largest first" no dimension, since anything may be large.
+    """
+    words = draft.words[each.start : each.end]
+    for size in (2, 1):
+        operation, argument = vocabulary().phrases.get(tuple(words[:size]), ("", ""))
+        if operation == "sup":
+            sign, _, dimension = argument.partition(":")
+            return sign, "" if dimension in ("size", "height") else dimension
+    return "", ""
 
 
 def _goodness(catalog: Catalog, query: Query, by: Scalar) -> int:
@@ -209,23 +254,23 @@ def _is_fault(column: Column) -> bool:
 def _direction(draft: Draft, query: Query) -> str:
     """Return "cheapest first" if what is sorted by is no price, and so on."""
     for each in draft.path.meanings:
-        if each.is_op("dir") and query.order and not _is_of(draft.catalog, query.order[0].by, each):
+        if each.is_op("dir") and query.order and not _is_of(draft, query.order[0].by, each):
             return each.text
     return ""
 
 
-def _is_of(catalog: Catalog, by: Scalar, each: Meaning) -> bool:
+def _is_of(draft: Draft, by: Scalar, each: Meaning) -> bool:
     """Return whether a sort key is what a direction speaks of; most directions fit any key."""
     text = each.text.lower()
     col = _column_in(by)
-    column = catalog.column(col.table, col.name) if col is not None else None
+    column = draft.catalog.column(col.table, col.name) if col is not None else None
     computed = isinstance(by, Agg)
     if "alphabet" in text or text == "a to z":
         return not computed and column is not None and not column.is_number
     if text.startswith("chronolog") or text.endswith("chronological order"):
         return isinstance(by, Bucket) or (column is not None and not computed)
-    dimension = _dimension_of(text.split())
-    if not dimension or not text.isascii():
+    _, dimension = _superlative_of(draft, each)
+    if not dimension:
         return True
     fits = {word.lstrip("-") for word in vocabulary().dimensions.get(dimension, ())}
     words = {lemma(word) for word in column.words} if column is not None else set()
@@ -234,41 +279,56 @@ def _is_of(catalog: Catalog, by: Scalar, each: Meaning) -> bool:
     return not counts and (bool(words & fits) or dated)
 
 
-def _dimension_of(words: list[str]) -> str:
-    """Return the dimension of a superlative at the beginning of words: of "most expensive" the
-    price, of "largest" none, since anything may be large.
-    """
-    phrases = vocabulary().phrases
-    for size in (2, 1):
-        operation, argument = phrases.get(tuple(words[:size]), ("", ""))
-        if operation == "sup":
-            dimension = argument.partition(":")[2]
-            return "" if dimension in ("size", "height") else dimension
-    return ""
-
-
 # -- values and names ------------------------------------------------------------------------------
 
 
 def _values(draft: Draft, query: Query) -> str:
     """Return a value of the question that no condition holds."""
-    literals = {str(literal).casefold() for literal in _literals(query)}
+    literals = {str(literal).casefold() for _, literal in _conditions(query)}
     for each in draft.path.meanings:
         if each.kind == "value" and str(each.value).casefold() not in literals:
             return each.text
     return ""
 
 
-def _literals(query: Query) -> Iterator[object]:
+def _conditions(query: Query) -> Iterator[tuple[Condition, object]]:
+    """Yield each condition of a query and its subqueries with each of its values."""
     conditions: list[Condition] = [*query.where, *query.having]
     conditions += [cond for item in query.select if isinstance(item, Ratio) for cond in item.where]
     for cond in conditions:
         if isinstance(cond.value, Query):
-            yield from _literals(cond.value)
+            yield from _conditions(cond.value)
         elif isinstance(cond.value, tuple):
-            yield from cond.value
-        else:
-            yield cond.value
+            yield from ((cond, value) for value in cond.value)
+        elif not cond.is_filled:
+            yield cond, cond.value
+
+
+def _alternatives(draft: Draft, query: Query) -> str:
+    """Return "or" if all conditions hold at once."""
+    either = [each for each in draft.path.meanings if each.kind == "filler"]
+    words = [each.text for each in either if draft.words[each.start] == "or"]
+    conditions = [cond for cond, _ in _conditions(query)]
+    if not words or len(conditions) < _SEVERAL:
+        return ""
+    return "" if any(isinstance(cond.value, tuple) for cond in conditions) else words[0]
+
+
+def _passed_phrases(draft: Draft, query: Query) -> str:
+    """Return a phrase such as "number of" or "in all" that was passed over word by word, if the
+    query computes nothing.
+    """
+    if query.aggregates or query.having or any(isinstance(each, Ratio) for each in query.select):
+        return ""
+    fillers = {each.start for each in draft.path.meanings if each.kind == "filler"}
+    for start in sorted(fillers):
+        for size in (3, 2):
+            operation, _ = vocabulary().phrases.get(
+                tuple(draft.words[start : start + size]), ("", "")
+            )
+            if operation in ("count", "agg") and fillers >= set(range(start, start + size)):
+                return " ".join(token.text for token in draft.tokens[start : start + size])
+    return ""
 
 
 def _broken_name(draft: Draft, query: Query) -> str:

@@ -150,8 +150,13 @@ def _is_group(draft: Draft, prior: Query, place: int) -> bool:
 
 
 def _limit(draft: Draft, place: int) -> int | None:
-    """Take the number beside a superlative: top 5, the 3 longest."""
-    for other in (place + 1, place - 1):
+    """Take the number beside a superlative: top 5, the 3 longest, 最高的5个."""
+    following = place + 1
+    if draft.chinese and [each.text for each in draft.meanings[following : following + 1]] == [
+        "的"
+    ]:
+        following += 1
+    for other in (following, place - 1):
         number = (
             draft.meanings[other].number
             if 0 <= other < len(draft.meanings) and other not in draft.used
@@ -863,7 +868,7 @@ def fill_rest(draft: Draft) -> None:
         for each in draft.meanings
         if each.kind == "filler" and draft.is_unread_sale(each.text.lower())
     ]
-    draft.pay(costs.ODD if events else 0.0, events[0] if events else "")
+    draft.pay(costs.IDLE if events else 0.0, events[0] if events else "")
     for place, each in draft.open("column"):
         draft.use(place)
         slots.shown.append(Key(each.table, each.column))
