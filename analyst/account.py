@@ -5,18 +5,22 @@ query as it is: a superlative needs an order with a limit or an extreme, "by X" 
 or as an order, and what is sorted must be what the direction speaks of.
 """
 
-from collections.abc import Callable, Iterator
+import itertools
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from longtable.analyst.lattice import Draft, Meaning, NoReadingError
 from longtable.analyst.query import Agg, Bucket, Col, Condition, Order, Query, Ratio, Scalar
 from longtable.analyst.schema import Catalog, Column
-from longtable.analyst.words import is_plural, lemma, likeness, vocabulary
+from longtable.analyst.words import Token, is_plural, lemma, likeness, vocabulary
 
 EXTREMES = ("most", "sup", "frequent", "top")
 """Operations that ask for what stands at one end."""
 _NAMED = 0.97
 """How alike a word and a part of a column's name are when the word is that part."""
+_PARTICIPLES = ("ed", "en", "ld", "lt", "ung", "ade", "ght", "ept")
+_LONGEST_PHRASE = 5
 _SEVERAL = 2
 _MOSTLY = 0.5
 """The share of capitals from which on a question is written in title case."""
@@ -135,7 +139,7 @@ def _groups(draft: Draft, query: Query) -> str:
 def _is_passive(draft: Draft, start: int) -> bool:
     """Return whether a participle stands before "by": who did it, not what is grouped by."""
     word = draft.words[start - 1] if start else ""
-    return word in vocabulary().lists["verbs"] and word.endswith(("ed", "en", "ld", "lt", "ung"))
+    return word in vocabulary().lists["verbs"] and word.endswith(_PARTICIPLES)
 
 
 def _is_grouped(draft: Draft, query: Query, place: int) -> bool:
@@ -253,9 +257,11 @@ def _is_fault(column: Column) -> bool:
 
 def _direction(draft: Draft, query: Query) -> str:
     """Return "cheapest first" if what is sorted by is no price, and so on."""
-    for each in draft.path.meanings:
+    for before, each in itertools.pairwise((None, *draft.path.meanings)):
         if each.is_op("dir") and query.order and not _is_of(draft, query.order[0].by, each):
             return each.text
+        if each.is_op("first") and before is not None and before.is_op(*EXTREMES):
+            return f"{before.text} {each.text}"  # oldest first is one direction
     return ""
 
 
@@ -366,4 +372,48 @@ def _own_count(draft: Draft, query: Query) -> str:
     return ""
 
 
-__all__ = ["EXTREMES", "judged", "unanswered"]
+# -- the SQL of others -----------------------------------------------------------------------------
+
+_ORDERS = re.compile(r"\b(?:ORDER\s+BY|MAX|MIN|RANK|DENSE_RANK|ROW_NUMBER|FIRST_VALUE)\b", re.I)
+_GROUPS = re.compile(r"\b(?:GROUP\s+BY|ORDER\s+BY|PARTITION\s+BY)\b", re.I)
+
+
+def unanswered_by(tokens: Sequence[Token], sql: str) -> str:
+    """Return the first words of a question that nothing in the text of an SQL query answers for,
+    "" if there are none. It knows no schema, so it sees less than `unanswered`.
+    """
+    place = 0
+    while place < len(tokens):
+        operation, size = _operation_at(tokens, place)
+        words = " ".join(token.text for token in tokens[place : place + size])
+        if tokens[place].kind == "quoted" and tokens[place].word not in sql.casefold():
+            return words
+        if operation in (*EXTREMES, "dir", "order") and not _ORDERS.search(sql):
+            return words
+        groups = operation == "each" or (operation == "by" and _names_a_group(tokens, place))
+        if groups and not _GROUPS.search(sql):
+            return words
+        place += size
+    return ""
+
+
+def _operation_at(tokens: Sequence[Token], place: int) -> tuple[str, int]:
+    """Return the operation of the longest phrase at a place, and its words."""
+    for size in range(min(_LONGEST_PHRASE, len(tokens) - place), 0, -1):
+        part = tokens[place : place + size]
+        operation, _ = vocabulary().phrases.get(tuple(token.word for token in part), ("", ""))
+        if operation and all(token.kind in ("word", "symbol") for token in part):
+            return operation, size
+    return "", 1
+
+
+def _names_a_group(tokens: Sequence[Token], place: int) -> bool:
+    """Return whether "by" is followed by a plain word, and no participle stands before it."""
+    before = tokens[place - 1].word if place else ""
+    following = tokens[place + 1] if place + 1 < len(tokens) else None
+    if following is None or following.kind != "word" or following.is_name:
+        return False
+    return not (before in vocabulary().lists["verbs"] and before.endswith(_PARTICIPLES))
+
+
+__all__ = ["judged", "unanswered", "unanswered_by"]
