@@ -301,57 +301,56 @@ def _most(draft: Draft, place: int, each: Meaning) -> list[Rank]:
     if ranks := _of_groups_before(draft, place, each):
         return ranks
     limit = _limit(draft, place) or 1
-    behind = draft.chinese and "的" in (
-        each.text[-1:],
-        draft.meanings[min(place + 1, len(draft.meanings) - 1)].text,
-    )
-    target = (
-        -1 if behind else draft.after(place, over=("late", "distinct"), most=4)
-    )  # 航班最多的机场
-    while target >= 0 and draft.meanings[target].kind in ("value", "part", "flag", "number"):
-        target = draft.after(target, over=("late", "distinct"), most=3)
-    counted = draft.meanings[target] if target >= 0 and target not in draft.used else None
-    if counted is None or not (
-        counted.kind in ("table", "column") or counted.is_op("money", "agg", "dimension")
-    ):
-        target = draft.before(place, over=("wh", "list"), most=4)
-        counted = draft.meanings[target] if target >= 0 and target not in draft.used else None
-        if counted is None or (
-            counted.kind == "table" and counted.table == draft.head() and not draft.chinese
-        ):
-            raise NoReadingError(each.text)
+    target = _counted_by_most(draft, place, each)
+    counted = draft.meanings[target]
     column = draft.column(counted)
     if column is None:
         measure = _measure_at(draft, target)
-    elif (
-        column.is_measure and counted.cost > costs.LOOSE_MEASURE and is_plural(counted.text.lower())
-    ):
-        if (
-            set(map(lemma, column.words))
-            & vocabulary().lists["worse"]
-            & {lemma(counted.text.lower())}
-        ):
-            raise NoReadingError(f"{each.text} {counted.text}")  # which rows count as one?
-        draft.pay(costs.IMPLIED, counted.text)  # the most departures: the rows, not their delays
-        draft.slots.roles = draft.roles(target + 1)
-        measure = Measure("count", column.table)
     elif column.is_measure:
-        draft.pay(
-            costs.ODD if counted.cost > costs.LOOSE_MEASURE and not draft.chinese else 0.0,
-            counted.text,
-        )
-        measure = _column_measure(
-            draft,
-            "" if column.table == draft.head() or not draft.head() else "sum",
-            column,
-            counted.text,
-        )
+        measure = _most_of_a_measure(draft, target, column, each.text)
     else:
         measure = Measure("count", column.table, column.name, distinct=True)
     draft.use(target)
     if measure is None or (column is not None and target == draft.asked()):
         raise NoReadingError(each.text)
     return [Rank(measure, each.arg == "max", limit)]
+
+
+def _counted_by_most(draft: Draft, place: int, each: Meaning) -> int:
+    """Return the place of what there is most of: after the word, else before it."""
+    following = draft.meanings[min(place + 1, len(draft.meanings) - 1)].text
+    behind = draft.chinese and "的" in (each.text[-1:], following)  # 航班最多的机场
+    target = -1 if behind else draft.after(place, over=("late", "distinct"), most=4)
+    while target >= 0 and draft.meanings[target].kind in ("value", "part", "flag", "number"):
+        target = draft.after(target, over=("late", "distinct"), most=3)
+    counted = draft.meanings[target] if target >= 0 and target not in draft.used else None
+    if counted is not None and (
+        counted.kind in ("table", "column") or counted.is_op("money", "agg", "dimension")
+    ):
+        return target
+    target = draft.before(place, over=("wh", "list"), most=4)
+    counted = draft.meanings[target] if target >= 0 and target not in draft.used else None
+    if counted is None or (
+        counted.kind == "table" and counted.table == draft.head() and not draft.chinese
+    ):
+        raise NoReadingError(each.text)
+    return target
+
+
+def _most_of_a_measure(draft: Draft, target: int, column: Column, text: str) -> Measure:
+    """Read a column of numbers after 'most': its rows if it is a loose plural, else its sum."""
+    counted = draft.meanings[target]
+    noun = counted.text.lower()
+    loose = counted.cost > costs.LOOSE_MEASURE
+    if loose and is_plural(noun):
+        if lemma(noun) in vocabulary().lists["worse"]:
+            raise NoReadingError(f"{text} {counted.text}")  # from which delay on is it one?
+        draft.pay(costs.IMPLIED, counted.text)  # the most departures: the rows, not their delays
+        draft.slots.roles = draft.roles(target + 1)
+        return Measure("count", column.table)
+    draft.pay(costs.ODD if loose and not draft.chinese else 0.0, counted.text)
+    own = column.table == draft.head() or not draft.head()
+    return _column_measure(draft, "" if own else "sum", column, counted.text)
 
 
 def _frequent(draft: Draft, place: int, each: Meaning) -> list[Rank]:
