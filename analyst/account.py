@@ -125,15 +125,20 @@ def _groups(draft: Draft, query: Query) -> str:
     for place, each in enumerate(meanings):
         if each.end - each.start > 1 or draft.words[each.start] != "by":
             continue
-        if _is_passive(draft, each.start):
-            continue
         following = draft.after(place, over=("wh", "list", "distinct"), most=4)
         if following < 0:
             continue
         thing = meanings[following]
+        if _is_passive(draft, each.start) and thing.table in _tables_in(query):
+            continue
         if not _is_grouped(draft, query, following):
             return f"{each.text} {thing.text}"
     return ""
+
+
+def _tables_in(query: Query) -> set[str]:
+    """Return the tables of a query's subqueries."""
+    return {name for cond in query.where if cond.query for name in cond.query.tables}
 
 
 def _is_passive(draft: Draft, start: int) -> bool:
@@ -257,10 +262,11 @@ def _is_fault(column: Column) -> bool:
 
 def _direction(draft: Draft, query: Query) -> str:
     """Return "cheapest first" if what is sorted by is no price, and so on."""
-    for before, each in itertools.pairwise((None, *draft.path.meanings)):
+    for each in draft.path.meanings:
         if each.is_op("dir") and query.order and not _is_of(draft, query.order[0].by, each):
             return each.text
-        if each.is_op("first") and before is not None and before.is_op(*EXTREMES):
+    for before, each in itertools.pairwise(draft.path.meanings):
+        if before.is_op(*EXTREMES) and each.is_op("first"):
             return f"{before.text} {each.text}"  # oldest first is one direction
     return ""
 

@@ -31,6 +31,7 @@ MOST_MATCHES = 10
 _DESCRIBE_ALL = 12
 _DESCRIBE_AT_ONCE = 20
 _PEEK = 100
+_TOO_LARGE = ("too_many_rows", "result_too_large")
 _MEMORY = "<memory>"
 _RUN = re.compile(r"([^\w\s])\1{3,}|(\s)\s{3,}")
 
@@ -295,6 +296,8 @@ def _charted(view: View, wish: talk.ChartWish, language: str, tools: frozenset[s
             result.data for result in view.now.of("run_sql")
         ):
             return answer_text
+        if any(result.error_class in _TOO_LARGE for result in view.now.of("run_sql")):
+            return "\n\n".join([answer_text, talk.say("too_large_to_draw", language)])
         answer = answer_text
     else:
         handles = [*(line.handle for line in view.queries), *map(_handle, view.turns)]
@@ -592,9 +595,7 @@ def _finished(view: View, language: str) -> Decision | None:
         str((last.data if last.data and "edited" in last.data else last.args).get("sql", "")),
         dialect,
     )
-    too_large = [
-        result for result in results if result.error_class in ("too_many_rows", "result_too_large")
-    ]
+    too_large = [result for result in results if result.error_class in _TOO_LARGE]
     if last in too_large and len(too_large) == 1 and query is not None and query.limit is None:
         return (Call("run_sql", {"sql": write_sql(replace(query, limit=_PEEK), dialect)}),)
     if last.error_class == "query_rejected":

@@ -898,7 +898,10 @@ def fill_rest(draft: Draft) -> None:
             slots.distinct = True
         elif each.is_op("pron"):
             idle = each.text.lower() == "it" and slots.measures  # the hottest it ever got
-            if not (draft.base or idle or any(other.table for other in draft.meanings[:place])):
+            before = [other for other in draft.meanings[:place] if other.table]
+            if each.text.lower() in ("they", "them", "he", "she"):
+                before = [other for other in before if other.kind != "column"]
+            if not (draft.base or idle or before):
                 raise NoReadingError(each.text)
         elif (
             each.is_op("beyond", "money", "howmuch")

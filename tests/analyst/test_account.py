@@ -95,6 +95,19 @@ def test_what_stands_in_a_value_is_what_points_at_it(
     assert holds(shop.rows, rows), (shop.sql, answer)
 
 
+def test_albums_by_somebody_are_by_a_person_and_not_by_a_title(shop: Chat) -> None:
+    """Accept is an artist and the composer of a track."""
+    shop.ask("how many albums by Accept?")
+    assert shop.rows == [(1,)]
+    assert "artist" in shop.sql
+
+
+def test_they_are_nobody_where_nothing_was_said_before(flights: Chat) -> None:
+    answer = _ask(flights, ["which carrier is the nicest?", "how much distance did they fly?"])
+    assert flights.rows is None, flights.sql
+    assert "they" in answer
+
+
 def test_a_fragment_after_a_decline_has_nothing_to_go_on_from(flights: Chat) -> None:
     flights.ask("which carrier is the nicest?")
     answer = flights.ask("from JFK only")
