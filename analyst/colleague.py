@@ -8,8 +8,9 @@ from collections.abc import Sequence, Set
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
+from longtable.analyst.account import unanswered_by
 from longtable.analyst.dialog import Call, Decision
-from longtable.analyst.words import is_chinese
+from longtable.analyst.words import Token, is_chinese, tokenize
 from longtable.memory.ledger import figures_of
 from longtable.memory.stamps import COLLEAGUE, kind_of
 
@@ -32,6 +33,14 @@ SAID = {
     },
     "not_checked": {"en": " Not checked: {what}.", "zh": "未能核对：{what}。"},
     "failed": {"en": "the check of {handle} failed", "zh": "{handle} 的核对失败"},
+    "left_over": {
+        "en": "no part of the query answers for “{words}”",
+        "zh": "查询中没有任何部分对应“{words}”",
+    },
+    "not_answered": {
+        "en": "The question is not answered: no query ran.",
+        "zh": "问题没有得到回答：没有执行查询。",
+    },
     "right": {
         "en": "The question is answered, and the check found nothing wrong.",
         "zh": "问题已经回答，核对没有发现问题。",
@@ -83,10 +92,23 @@ def as_colleague(messages: Sequence[BaseMessage], tools: Set[str]) -> Decision |
                 else Call(RUN, {"sql": ran[2]})
             ),
         )
-    return _checked(messages[-1], ran, language)
+    left_over = unanswered_by(_tokens(str(messages[asked].text), language), ran[2])
+    said = [SAID["left_over"][language].format(words=left_over)] if left_over else []
+    return _checked(messages[-1], ran, language, said)
 
 
-def _checked(result: ToolMessage, ran: re.Match[str], language: str) -> str:
+def _tokens(question: str, language: str) -> list[Token]:
+    if language == "en":
+        return tokenize(question)
+    # The Chinese lists are read for Chinese questions only.
+    from longtable.analyst.zh import translate
+
+    return translate(question, None)
+
+
+def _checked(
+    result: ToolMessage, ran: re.Match[str], language: str, left_over: Sequence[str]
+) -> str:
     try:
         data = json.loads(str(result.text))
     except ValueError:
@@ -106,6 +128,7 @@ def _checked(result: ToolMessage, ran: re.Match[str], language: str) -> str:
             if new == ran[3]
             else [SAID["different"][language].format(handle=handle, new=new, old=ran[3])]
         )
+    doubts = [*left_over, *doubts]
     report = (
         f"{FLAG[language]} {'; '.join(doubts)}"
         if doubts
@@ -116,6 +139,8 @@ def _checked(result: ToolMessage, ran: re.Match[str], language: str) -> str:
 
 
 def _review(messages: Sequence[BaseMessage], heard: Sequence[str], language: str) -> Decision:
+    if any(SAID["no_query"][language] in line for line in heard[-1:]):
+        return SAID["not_answered"][language]
     doubt = "".join(heard[-1:]).partition(FLAG[language])[2].partition("\n[")[0].strip()
     if not doubt:
         return SAID["right"][language]

@@ -12,7 +12,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from longtable.analyst import talk
-from longtable.analyst.follow import Reading, goes_on, operations_in, read_question
+from longtable.analyst.follow import Reading, goes_on, is_fragment, operations_in, read_question
 from longtable.analyst.links import Match, name_meanings, texts_to_look_up
 from longtable.analyst.query import Query, read_sql, write_sql
 from longtable.analyst.schema import Catalog, read_catalog
@@ -31,6 +31,7 @@ MOST_MATCHES = 10
 _DESCRIBE_ALL = 12
 _DESCRIBE_AT_ONCE = 20
 _PEEK = 100
+_TOO_LARGE = ("too_many_rows", "result_too_large")
 _MEMORY = "<memory>"
 _RUN = re.compile(r"([^\w\s])\1{3,}|(\s)\s{3,}")
 
@@ -295,6 +296,8 @@ def _charted(view: View, wish: talk.ChartWish, language: str, tools: frozenset[s
             result.data for result in view.now.of("run_sql")
         ):
             return answer_text
+        if any(result.error_class in _TOO_LARGE for result in view.now.of("run_sql")):
+            return "\n\n".join([answer_text, talk.say("too_large_to_draw", language)])
         answer = answer_text
     else:
         handles = [*(line.handle for line in view.queries), *map(_handle, view.turns)]
@@ -483,7 +486,8 @@ def _answer(view: View, catalog: Catalog) -> Decision:
     if look := _search(view, catalog, tokens):
         return look
     prior = _prior(view, catalog)
-    if prior is None and len(view.turns) > 1 and all(goes_on(tokens)):
+    open_ended = all(goes_on(tokens)) or is_fragment(tokens)
+    if prior is None and len(view.turns) > 1 and open_ended:
         raise talk.DeclineError("before")
     texts = (
         []
@@ -591,9 +595,7 @@ def _finished(view: View, language: str) -> Decision | None:
         str((last.data if last.data and "edited" in last.data else last.args).get("sql", "")),
         dialect,
     )
-    too_large = [
-        result for result in results if result.error_class in ("too_many_rows", "result_too_large")
-    ]
+    too_large = [result for result in results if result.error_class in _TOO_LARGE]
     if last in too_large and len(too_large) == 1 and query is not None and query.limit is None:
         return (Call("run_sql", {"sql": write_sql(replace(query, limit=_PEEK), dialect)}),)
     if last.error_class == "query_rejected":

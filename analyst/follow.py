@@ -3,9 +3,10 @@ the cheapest reading wins.
 """
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from longtable.analyst.account import judged, unanswered
 from longtable.analyst.assemble import (
     Builder,
     as_aggregate,
@@ -108,6 +109,12 @@ def goes_on(tokens: list[Token]) -> tuple[bool, bool]:
     ), not asks and len(words) <= 7
 
 
+def is_fragment(tokens: list[Token]) -> bool:
+    """Return whether a question only narrows or regroups: "from JFK only", "by manufacturer"."""
+    _, elliptical = goes_on(tokens)
+    return elliptical and bool(tokens) and tokens[0].word in vocabulary().lists["fragment_openers"]
+
+
 def operations_in(tokens: list[Token]) -> set[str]:
     """Return the operations that the words of a question may stand for."""
     words = [token.word for token in tokens if token.kind not in ("comma", "stop")]
@@ -123,7 +130,10 @@ def _read(
     try:
         for rule in _RULES:
             rule(draft)
-        query = assemble(draft) if prior is None else go_on(draft, prior)
+        found = judged(draft, assemble(draft) if prior is None else go_on(draft, prior))
+        if words := unanswered(draft, found):
+            raise NoReadingError(words)
+        query = found
     except NoReadingError as error:
         draft.pay(costs.UNKNOWN, str(error))
     blamed = [text for _, text in sorted(draft.blamed, key=lambda each: -each[0]) if text]
@@ -197,7 +207,46 @@ def _merged(old: Iterable[Condition], new: list[Condition]) -> tuple[Condition, 
     table.
     """
     replaced = {_subject(cond) for cond in new}
-    return tuple(dict.fromkeys((*(cond for cond in old if _subject(cond) not in replaced), *new)))
+    kept = [
+        cond
+        for cond in old
+        if _subject(cond) not in replaced and not any(_contradicts(cond, each) for each in new)
+    ]
+    return tuple(dict.fromkeys((*kept, *new)))
+
+
+def _contradicts(old: Condition, new: Condition) -> bool:
+    """Return whether both pin one key, one by its value and one by what the key points at."""
+    if old.left != new.left or old.negated or new.negated:
+        return False
+    return bool(old.query) != bool(new.query) and {old.op, new.op} <= {"=", "in"}
+
+
+def _without_pins(where: tuple[Condition, ...], group: Sequence[Scalar]) -> tuple[Condition, ...]:
+    """Leave out conditions that pin what is grouped by to one value: after March, "per month" is
+    of all months.
+    """
+    groups = {_same_date(item) for item in group}
+    return tuple(cond for cond in where if not (_pins_one(cond) and _pinned(cond) & groups))
+
+
+def _pinned(cond: Condition) -> set[Scalar]:
+    inner = cond.query.where if cond.query else ()
+    return {_same_date(each.left) for each in (cond, *inner)}
+
+
+def _pins_one(cond: Condition) -> bool:
+    """Return whether a condition leaves one value of a column."""
+    if cond.query:
+        return not cond.negated and any(map(_pins_one, cond.query.where))
+    return cond.op == "=" and not cond.negated
+
+
+def _same_date(item: Scalar) -> Scalar:
+    """Return a month of any year for a month: both are of the same name in a question."""
+    if isinstance(item, Bucket) and item.unit == "month":
+        return replace(item, unit="month_of_year")
+    return item
 
 
 def _subject(cond: Condition) -> object:
@@ -223,6 +272,7 @@ def _regrouped(draft: Draft, builder: Builder, query: Query) -> Query:
     if builder.repeats:
         raise NoReadingError
     where = tuple(cond for cond in query.where if not (cond.is_filled and cond.left in query.group))
+    where = _without_pins(where, group)
     select = (*dict.fromkeys(columns), *aggregates)
     return Query(
         query.base,

@@ -25,6 +25,8 @@ from longtable.analyst.words import (
 LONGEST = 5
 LONGEST_VALUE = 7
 _MOST_NAMES = 8
+_POSITIONS = ("sup", "most", "top", "frequent", "first")
+"""Operations of words that are rather a place in an order than the beginning of a name."""
 
 
 @dataclass(frozen=True)
@@ -346,7 +348,8 @@ def name_meanings(
     owns the last ('price of tracks').
     """
     idle = len(words) == 1 and (
-        words[0] in vocabulary().lists["idle"] or vocabulary().phrases.get(words, ("",))[0] == "sup"
+        words[0] in vocabulary().lists["idle"]
+        or vocabulary().phrases.get(words, ("",))[0] in _POSITIONS
     )
     scored: list[tuple[float, Table, Column | None]] = []
     for table in catalog.plain:
@@ -512,6 +515,9 @@ def _values(
     placed = before in ("in", "at", "from", "near")  # a place, rather than who is called so
     exact = {each for each in matches if each.how in ("exact", "case")}
     row_names = {each for each in exact if _names_a_row(each, catalog) and not placed}
+    written = " ".join(token.text for token in part)
+    as_written = any(match.value == written for match in matches)
+    makers = {each for each in exact if before == "by" and _is_a_person(each, catalog)}
     for match in matches:
         price = costs.VALUE + (
             0.0
@@ -523,6 +529,8 @@ def _values(
             )
         )
         price += costs.RIVAL if row_names and match not in row_names and name else 0.0
+        price += costs.RIVAL if makers and match not in makers else 0.0
+        price += costs.VALUE_FORM if as_written and match.value != written else 0.0
         if match in exact:
             yield Meaning(start, end, "value", price, text, match.table, match.column, match.value)
         elif match.how == "plural" or "".join(phrase.split()) == "".join(
@@ -554,6 +562,13 @@ def _values(
         yield Meaning(
             start, end, "part", price, text, table, column, text if text.isascii() else phrase
         )
+
+
+def _is_a_person(match: Match, catalog: Catalog) -> bool:
+    """Return whether a value is of a table of people: albums "by X" are by one of them."""
+    table = catalog.table(match.table)
+    words = {lemma(word) for word in table.words} if table is not None else set()
+    return bool(words & vocabulary().lists["people"])
 
 
 def _names_a_row(match: Match, catalog: Catalog) -> bool:

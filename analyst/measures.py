@@ -4,12 +4,14 @@ from dataclasses import replace
 
 from longtable.analyst.conditions import best_dimension, dimension_columns, money_measure
 from longtable.analyst.lattice import Draft, Key, Meaning, Measure, NoReadingError, Rank, Where
-from longtable.analyst.query import Agg, Col, Query, filled
+from longtable.analyst.query import Agg, Bucket, Col, Query, filled
 from longtable.analyst.schema import Column
 from longtable.analyst.times import unit_key
 from longtable.analyst.words import costs, is_plural, lemma, stem, vocabulary
 
 _ASKING = ("wh", "list", "distinct")
+_ANY_SIZE = ("size", "height")
+"""Dimensions of words that any number may be called by: largest, highest."""
 """Above this price a word only resembles the name of its column."""
 
 
@@ -102,9 +104,59 @@ def fill_ranks(draft: Draft) -> None:
             draft.slots.ranks[0] = replace(draft.slots.ranks[0], desc=each.arg == "desc")
 
 
+def _of_groups_before(draft: Draft, place: int, each: Meaning) -> list[Rank]:
+    """Read an extreme of the answer before: 'and the fewest?', 'which month had the most?'; empty
+    if it is about something else.
+    """
+    prior = draft.prior
+    if prior is None or len(prior.aggregates) != 1 or _closes(draft, place) is None:
+        return []
+    sign, _, dimension = each.arg.partition(":")
+    if dimension not in ("", *_ANY_SIZE):
+        return []
+    asked = draft.asked()
+    if asked < 0 and (not prior.group or draft.named()):
+        return []
+    known = asked < 0 or _is_group(draft, prior, asked)
+    if not known and (prior.group or not _group(draft, asked)):
+        return []
+    limit = _limit(draft, place) or 1
+    draft.use(asked, _closes(draft, place) or -1)
+    return [Rank(Measure("again"), sign == "max", limit)]
+
+
+def _closes(draft: Draft, place: int) -> int | None:
+    """Return the place of what is counted after a superlative, -1 if it closes the question, None
+    if it is of something else.
+    """
+    following = draft.after(place, over=("pron",), most=4)
+    if following < 0 or following == draft.asked():
+        return -1
+    each = draft.meanings[following]
+    return following if each.kind == "table" and each.table == draft.base else None
+
+
+def _is_group(draft: Draft, prior: Query, place: int) -> bool:
+    """Return whether the answer before is grouped by the thing at a place."""
+    thing = draft.meanings[place]
+    if thing.kind == "unit":
+        units = [item.unit for item in prior.group if isinstance(item, Bucket)]
+        parts = [item.name.casefold() for item in prior.group if isinstance(item, Col)]
+        return thing.arg in [name.partition("_")[0] for name in (*units, *parts)]
+    groups = [(item.table, item.name) for item in prior.group if isinstance(item, Col)]
+    if thing.kind == "table":
+        return thing.table in [table for table, _ in groups]
+    return (thing.table, thing.column) in groups
+
+
 def _limit(draft: Draft, place: int) -> int | None:
-    """Take the number beside a superlative: top 5, the 3 longest."""
-    for other in (place + 1, place - 1):
+    """Take the number beside a superlative: top 5, the 3 longest, 最高的5个."""
+    following = place + 1
+    if draft.chinese and [each.text for each in draft.meanings[following : following + 1]] == [
+        "的"
+    ]:
+        following += 1
+    for other in (following, place - 1):
         number = (
             draft.meanings[other].number
             if 0 <= other < len(draft.meanings) and other not in draft.used
@@ -148,6 +200,8 @@ def _order(draft: Draft, place: int, _: Meaning) -> list[Rank]:
 
 
 def _top(draft: Draft, place: int, each: Meaning) -> list[Rank]:
+    if not _cuts(draft) and (ranks := _of_groups_before(draft, place, each)):
+        return ranks
     limit = _limit(draft, place) or 1
     following = draft.after(place, most=3)
     thing = draft.meanings[following] if following >= 0 else None
@@ -244,52 +298,59 @@ def _first(draft: Draft, place: int, each: Meaning) -> list[Rank]:
 
 
 def _most(draft: Draft, place: int, each: Meaning) -> list[Rank]:
+    if ranks := _of_groups_before(draft, place, each):
+        return ranks
     limit = _limit(draft, place) or 1
-    behind = draft.chinese and "的" in (
-        each.text[-1:],
-        draft.meanings[min(place + 1, len(draft.meanings) - 1)].text,
-    )
-    target = (
-        -1 if behind else draft.after(place, over=("late", "distinct"), most=4)
-    )  # 航班最多的机场
-    while target >= 0 and draft.meanings[target].kind in ("value", "part", "flag", "number"):
-        target = draft.after(target, over=("late", "distinct"), most=3)
-    counted = draft.meanings[target] if target >= 0 and target not in draft.used else None
-    if counted is None or not (
-        counted.kind in ("table", "column") or counted.is_op("money", "agg", "dimension")
-    ):
-        target = draft.before(place, over=("wh", "list"), most=4)
-        counted = draft.meanings[target] if target >= 0 and target not in draft.used else None
-        if counted is None or (
-            counted.kind == "table" and counted.table == draft.head() and not draft.chinese
-        ):
-            raise NoReadingError(each.text)
+    target = _counted_by_most(draft, place, each)
+    counted = draft.meanings[target]
     column = draft.column(counted)
     if column is None:
         measure = _measure_at(draft, target)
-    elif (
-        column.is_measure and counted.cost > costs.LOOSE_MEASURE and is_plural(counted.text.lower())
-    ):
-        draft.pay(costs.IMPLIED, counted.text)  # the most departures: the rows, not their delays
-        draft.slots.roles = draft.roles(target + 1)
-        measure = Measure("count", column.table)
     elif column.is_measure:
-        draft.pay(
-            costs.ODD if counted.cost > costs.LOOSE_MEASURE and not draft.chinese else 0.0,
-            counted.text,
-        )
-        measure = _column_measure(
-            draft,
-            "" if column.table == draft.head() or not draft.head() else "sum",
-            column,
-            counted.text,
-        )
+        measure = _most_of_a_measure(draft, target, column, each.text)
     else:
         measure = Measure("count", column.table, column.name, distinct=True)
     draft.use(target)
     if measure is None or (column is not None and target == draft.asked()):
         raise NoReadingError(each.text)
     return [Rank(measure, each.arg == "max", limit)]
+
+
+def _counted_by_most(draft: Draft, place: int, each: Meaning) -> int:
+    """Return the place of what there is most of: after the word, else before it."""
+    following = draft.meanings[min(place + 1, len(draft.meanings) - 1)].text
+    behind = draft.chinese and "的" in (each.text[-1:], following)  # 航班最多的机场
+    target = -1 if behind else draft.after(place, over=("late", "distinct"), most=4)
+    while target >= 0 and draft.meanings[target].kind in ("value", "part", "flag", "number"):
+        target = draft.after(target, over=("late", "distinct"), most=3)
+    counted = draft.meanings[target] if target >= 0 and target not in draft.used else None
+    if counted is not None and (
+        counted.kind in ("table", "column") or counted.is_op("money", "agg", "dimension")
+    ):
+        return target
+    target = draft.before(place, over=("wh", "list"), most=4)
+    counted = draft.meanings[target] if target >= 0 and target not in draft.used else None
+    if counted is None or (
+        counted.kind == "table" and counted.table == draft.head() and not draft.chinese
+    ):
+        raise NoReadingError(each.text)
+    return target
+
+
+def _most_of_a_measure(draft: Draft, target: int, column: Column, text: str) -> Measure:
+    """Read a column of numbers after 'most': its rows if it is a loose plural, else its sum."""
+    counted = draft.meanings[target]
+    noun = counted.text.lower()
+    loose = counted.cost > costs.LOOSE_MEASURE
+    if loose and is_plural(noun):
+        if lemma(noun) in vocabulary().lists["worse"]:
+            raise NoReadingError(f"{text} {counted.text}")  # from which delay on is it one?
+        draft.pay(costs.IMPLIED, counted.text)  # the most departures: the rows, not their delays
+        draft.slots.roles = draft.roles(target + 1)
+        return Measure("count", column.table)
+    draft.pay(costs.ODD if loose and not draft.chinese else 0.0, counted.text)
+    own = column.table == draft.head() or not draft.head()
+    return _column_measure(draft, "" if own else "sum", column, counted.text)
 
 
 def _frequent(draft: Draft, place: int, each: Meaning) -> list[Rank]:
@@ -321,6 +382,8 @@ def _frequent(draft: Draft, place: int, each: Meaning) -> list[Rank]:
 
 
 def _superlative(draft: Draft, place: int, each: Meaning) -> list[Rank]:
+    if ranks := _of_groups_before(draft, place, each):
+        return ranks
     sign, _, dimension = each.arg.partition(":")
     limit = _limit(draft, place)
     target = draft.after(place, over=_ASKING, most=4)
@@ -630,6 +693,10 @@ def _count(draft: Draft, place: int, each: Meaning) -> None:
         return
     if draft.chinese and (draft.slots.measures or (thing is None and draft.slots.ranks)):
         return  # 多少 asks for the number that is computed already
+    if thing is not None and _is_one_thing(draft, target):
+        draft.use(target)
+        draft.slots.measures.append(Measure("count", _held(draft, thing.table, each.text)))
+        return
     if thing is not None and thing.kind == "table":
         draft.use(target)
         draft.change(target, op="count")
@@ -665,6 +732,34 @@ def _count(draft: Draft, place: int, each: Meaning) -> None:
         draft.pay(costs.UNKNOWN if not counted else costs.IDLE, each.text)
 
 
+def _is_one_thing(draft: Draft, place: int) -> bool:
+    """Return whether a table or its name stands in the singular beside the name of one of its
+    rows: 'in genre Rock'.
+    """
+    thing = draft.meanings[place]
+    if thing.kind not in ("table", "column") or is_plural(thing.text.lower().split()[-1]):
+        return False
+    names = [column.name for column in draft.table(thing.table).names]
+    if thing.kind == "column" and thing.column not in names:
+        return False
+    beside = [n for n in (place - 1, place + 1) if 0 <= n < len(draft.meanings)]
+    values = [draft.meanings[n] for n in beside if draft.meanings[n].kind in ("value", "part")]
+    return any(each.table == thing.table and each.column in names for each in values)
+
+
+def _held(draft: Draft, name: str, text: str) -> str:
+    """Return the table that is counted 'in genre Rock': that of the query before, else the only one
+    that points there.
+    """
+    way = draft.catalog.path(draft.base, name) if draft.base else None
+    if way and all(step.up for step in way):
+        return draft.base
+    pointing = {key.many for key in draft.catalog.references if key.one == name}
+    if len(pointing) != 1:
+        raise NoReadingError(text)
+    return pointing.pop()
+
+
 def _counted(draft: Draft, place: int) -> str:
     """Return the table whose rows are counted where none follows: named last, of the values, of the
     query before, or the only one.
@@ -672,7 +767,10 @@ def _counted(draft: Draft, place: int) -> str:
     before = [n for n, each in enumerate(draft.meanings[:place]) if each.kind == "table"]
     if before:
         draft.use(before[-1])
-        return draft.meanings[before[-1]].table
+        name = draft.meanings[before[-1]].table
+        if _is_one_thing(draft, before[-1]):
+            return _held(draft, name, draft.meanings[place].text)
+        return name
     only = [table.name for table in draft.catalog.plain if len(draft.catalog.plain) == 1]
     return draft.base or next(iter([*draft.spoken(), *only]), "")
 
@@ -769,7 +867,7 @@ def fill_rest(draft: Draft) -> None:
         for each in draft.meanings
         if each.kind == "filler" and draft.is_unread_sale(each.text.lower())
     ]
-    draft.pay(costs.ODD if events else 0.0, events[0] if events else "")
+    draft.pay(costs.IDLE if events else 0.0, events[0] if events else "")
     for place, each in draft.open("column"):
         draft.use(place)
         slots.shown.append(Key(each.table, each.column))
@@ -800,7 +898,10 @@ def fill_rest(draft: Draft) -> None:
             slots.distinct = True
         elif each.is_op("pron"):
             idle = each.text.lower() == "it" and slots.measures  # the hottest it ever got
-            if not (draft.base or idle or any(other.table for other in draft.meanings[:place])):
+            before = [other for other in draft.meanings[:place] if other.table]
+            if each.text.lower() in ("they", "them", "he", "she"):
+                before = [other for other in before if other.kind != "column"]
+            if not (draft.base or idle or before):
                 raise NoReadingError(each.text)
         elif (
             each.is_op("beyond", "money", "howmuch")

@@ -322,10 +322,13 @@ def abbreviates(words: tuple[str, ...], compact: str) -> bool:
     """Return whether `compact` is made of beginnings of all `words` in order: tailnum of (tail,
     number).
     """
+    vocab = vocabulary()
     if len(words) < 2 or any(
-        word.startswith(compact) or word in vocabulary().lists["grammar"] for word in words
+        word.startswith(compact) or word in vocab.lists["grammar"] for word in words
     ):
         return False
+    if any(vocab.phrases.get((word,), ("",))[0] in ("most", "sup", "top") for word in words):
+        return False  # the most delays are no model
     return _cut(words, compact, whole=False, short=2)
 
 

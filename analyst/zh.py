@@ -71,13 +71,22 @@ def _piece(match: re.Match[str], catalog: Catalog | None, known: frozenset[str])
     tokens: list[Token] = []
     for word, is_known in _segments(text, known):
         if is_known and word not in known:
+            options = lexicon()[word]
+            counts = options[0] == "number of" and tokens and _is_table(tokens[-1].word, catalog)
+            english = options[0] if counts else _fitting(options, catalog)
             tokens += [
                 Token(word, each.word, each.kind, match.start() + 1, each.number)
-                for each in tokenize(_fitting(lexicon()[word], catalog))
+                for each in tokenize(english)
             ]
         else:
             tokens.append(Token(word, word.lower(), "word", match.start() + 1))
     return tokens
+
+
+def _is_table(word: str, catalog: Catalog | None) -> bool:
+    """Return whether a word names a table: its 数量 is how many there are."""
+    meanings = name_meanings(catalog, (word,)) if catalog is not None else ()
+    return any(each.kind == "table" and each.cost < costs.CHINESE_FITS for each in meanings)
 
 
 def _segments(run: str, known: frozenset[str]) -> list[tuple[str, bool]]:

@@ -3,8 +3,9 @@ right, wrong and declined.
 
 A set is a file of JSON lines: id, db, lang, after (the id of the question that it goes on from, or
 null), question, gold (accepted SQL; empty where a decline is right) and kind (value, rows,
-ordered_rows or decline). `newcomers` and `strangers` were written by people who had not seen the
-code; the sets of `questions/` are those that it was tuned on.
+ordered_rows or decline). `newcomers`, `strangers` and `blind` were written by people who had not
+seen the code; the sets of `questions/` are those that it was tuned on. A chart is judged by the
+rows that it draws.
 """
 
 import argparse
@@ -16,6 +17,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +28,15 @@ from evals.match import same_tolerant
 from longtable.analyst.model import BuiltInAnalyst
 from longtable.app.demo import ensure_demo
 from longtable.app.settings import cache_folder
-from longtable.graph import Context, Conversation, Database, build_graph
+from longtable.graph import Answer, Context, Conversation, Database, build_graph
+from longtable.tools.results import ResultStore
 
 HERE = Path(__file__).parent
-BLIND = ("newcomers", "strangers")
+BLIND = {
+    "newcomers": HERE / "newcomers.jsonl",
+    "strangers": HERE / "strangers.jsonl",
+    "blind": HERE / "blind" / "analyst.jsonl",
+}
 """Sets written by people who had not seen the code."""
 OUTCOMES = ("right", "wrong", "declined")
 LIMIT = 32_000
@@ -120,39 +128,52 @@ def ask(questions: Sequence[Question], path: Path) -> Iterator[tuple[Question, s
     ran.
     """
     conversations: dict[str, Conversation] = {}
-    with Database.open(str(path)) as database:
-        app = build_graph(model=BuiltInAnalyst(), database=database).compile(
+    with Database.open(str(path)) as database, tempfile.TemporaryDirectory() as folder:
+        results = ResultStore(Path(folder), clock=partial(datetime.now, UTC))
+        app = build_graph(model=BuiltInAnalyst(), database=database, results=results).compile(
             checkpointer=InMemorySaver()
         )
         for question in questions:
             conversation = conversations.get(question.after or "") or Conversation(
-                app, question.id, context=Context(model_limit=LIMIT)
+                app, question.id, context=Context(model_limit=LIMIT), results=results
             )
             conversations[question.id] = conversation
             answer = conversation.ask(question.question)
-            ran = [query for query in answer.queries if "rows" in query]
-            rows = ran[-1]["rows"] if ran else None
+            rows = answered_rows(conversation, answer)
             try:
                 gold = [select(path, sql) for sql in question.gold]
             except sqlite3.Error:
                 continue  # a gold query of CoSQL that does not run
-            yield (
-                question,
-                judge(question, rows, gold),
-                ran[-1]["sql"] if ran else answer.text.splitlines()[0],
-            )
+            ran = [query["sql"] for query in answer.queries if "rows" in query]
+            told = ran[-1] if ran else answer.text.splitlines()[0]
+            yield question, judge(question, rows, gold), told
+
+
+def answered_rows(conversation: Conversation, answer: Answer) -> Sequence[Sequence[Any]] | None:
+    """Return the rows of the newest query, else those that a chart draws again, else None."""
+    ran = [query["rows"] for query in answer.queries if "rows" in query]
+    if ran:
+        return ran[-1]
+    if answer.charts:
+        return conversation.result(answer.charts[-1]["handle"]).rows
+    return None
 
 
 def select(path: Path, sql: str) -> list[tuple[Any, ...]]:
-    """Return the rows of a gold query."""
+    """Return the rows of a gold query, dates as results write them."""
     if path.suffix == ".duckdb":
         import duckdb
 
         with duckdb.connect(str(path), read_only=True) as duck:
-            return duck.execute(sql).fetchall()
+            rows = duck.execute(sql).fetchall()
+        return [tuple(map(_plain, row)) for row in rows]
     with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
         connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
         return connection.execute(sql).fetchall()
+
+
+def _plain(cell: Any) -> Any:
+    return cell.isoformat() if isinstance(cell, date) else cell
 
 
 @contextmanager
@@ -182,8 +203,8 @@ def main(arguments: list[str] | None = None) -> None:
         "sets",
         nargs="*",
         help=(
-            "newcomers, strangers, a file of evals/questions without its ending, or cosql; all if"
-            " none is named"
+            "newcomers, strangers, blind, a file of evals/questions without its ending, or cosql;"
+            " all if none is named"
         ),
     )
     parser.add_argument(
@@ -199,7 +220,7 @@ def main(arguments: list[str] | None = None) -> None:
     tuned = {
         path.stem: read_questions(path) for path in sorted((HERE / "questions").glob("*.jsonl"))
     }
-    blind = {name: read_questions(HERE / f"{name}.jsonl") for name in BLIND}
+    blind = {name: read_questions(path) for name, path in BLIND.items()}
     sets = blind | tuned | {"cosql": cosql(options.data)}
     print("| set | questions | right | wrong | declined |\n|---|---:|---:|---:|---:|")
     with databases(options.data) as files:

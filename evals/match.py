@@ -24,7 +24,7 @@ def same_strict(gold: Sequence[Row], got: Sequence[Row], *, ordered: bool) -> bo
 
 def same_tolerant(gold: Sequence[Row], got: Sequence[Row], *, ordered: bool) -> bool:
     """Say whether some columns of `got` hold what `gold` holds; extra columns and repeated rows are
-    no fault.
+    no fault. When `ordered`, rows of the same rank may stand in any order.
     """
     if not gold or not got:
         return not gold and not got
@@ -35,12 +35,30 @@ def same_tolerant(gold: Sequence[Row], got: Sequence[Row], *, ordered: bool) -> 
 
 def _holds(gold: Sequence[Row], got: Sequence[Row], *, ordered: bool) -> bool:
     for places in _placings(_columns(gold), _columns(got)):
-        picked = [[row[i] for i in places] for row in got]
-        if _equal(gold, picked, ordered) or {_key(row) for row in gold} == {
-            _key(row) for row in picked
-        }:
+        picked = list(dict.fromkeys(_key([row[i] for i in places]) for row in got))
+        wanted = list(dict.fromkeys(map(_key, gold)))
+        if set(picked) == set(wanted) and (not ordered or _same_order(wanted, picked)):
             return True
     return False
+
+
+def _same_order(gold: Sequence[tuple[str, ...]], got: Sequence[tuple[str, ...]]) -> bool:
+    """Say whether rows come in the same order: all of them, or the values of a column that `gold`
+    is sorted by, whose equals may stand in any order.
+    """
+    columns = zip(zip(*gold, strict=True), zip(*got, strict=True), strict=True)
+    return gold == got or any(_is_sorted(one) and one == other for one, other in columns)
+
+
+def _is_sorted(cells: Sequence[str]) -> bool:
+    """Say whether a column rises or falls all along; one of a single value does not."""
+    try:
+        values: list[float] | list[str] = [float(cell) for cell in cells]
+    except ValueError:
+        values = list(cells)
+    rising = sorted(values) == values
+    falling = sorted(values, reverse=True) == values
+    return rising != falling
 
 
 def _months(rows: Sequence[Row]) -> list[Row]:

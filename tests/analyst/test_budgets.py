@@ -33,11 +33,12 @@ def statements(tree: ast.Module) -> Iterator[ast.stmt]:
 
 
 def test_the_room_keeps_its_size() -> None:
-    assert len(MODULES) <= 16
-    # 3,200, and 58 for the built-in analyst as a team's checker and reviewer.
+    assert len(MODULES) <= 17
+    # 3,200, 58 for the built-in analyst as a team's checker and reviewer, and 450 for the account
+    # of words.
     assert (
         sum(len(list(statements(ast.parse(path.read_text(encoding="utf-8"))))) for path in MODULES)
-        <= 3_258
+        <= 3_708
     )
     assert sum(path.stat().st_size for path in (ROOM / "data").iterdir()) <= 300_000
 

@@ -62,6 +62,13 @@ def test_a_chinese_question_is_checked_and_judged_in_chinese(home: Home) -> None
     assert "问题已经回答，核对没有发现问题。" in done.stdout
 
 
+def test_a_decline_is_not_reviewed_as_an_answer(home: Home) -> None:
+    done = home.run("ask", "Which customer is the nicest?", "--team")
+    assert "There is no query to check." in done.stdout
+    assert "The question is not answered: no query ran." in done.stdout
+    assert "The question is answered" not in done.stdout
+
+
 def test_json_names_the_voice_of_each_event(home: Home) -> None:
     done = home.run("ask", "How many orders are there?", "--team", "--json")
     events = [json.loads(line) for line in done.stdout.splitlines()]

@@ -37,6 +37,7 @@ _SAYS = {
     "distinct": r"\b(?:different|distinct|unique)\b|不同|去重|不重复",
     "percent": r"\bper ?cent|percentage|%|百分",
     "share": r"\b(?:share|proportion|fraction|ratio|rate)\b|占比|比例|率",
+    "pairs": r"\bpair|\bcombin|组合|配对",
     "outer": r"\binclud|\beven (?:if|those|when)\b|\bwith or without\b|\bzero\b|包括|包含|即使",
     "negated": r"\b(?:not|never|no|without|except|other than|excluding)\b|n't\b|没有|不|未|非|除",
     "known": r"\b(?:known|recorded|listed|specified|stated)\b|已知|填写|有记录",
@@ -271,6 +272,13 @@ class _Part:
             if each.find_ancestor(exp.Join) is not join
         )
 
+    def used_outside_joins(self, alias: str) -> bool:
+        """Return whether a condition, a group or a figure reads a table."""
+        columns = self.select.find_all(exp.Column)
+        return any(
+            self.owners(each) == {alias} for each in columns if not each.find_ancestor(exp.Join)
+        )
+
     def known(self, node: object) -> Column | None:
         """Return the catalogue's column of a column node, None for anything else."""
         table = (
@@ -383,6 +391,18 @@ def _fan_out(part: _Part) -> Iterator[Probe]:
         for node in part.aggregates
         for owners, column in [(sorted(part.owners(node)), node.find(exp.Column))]
         if whole and column is not None and "" not in owners
+        if not (isinstance(node, exp.Avg) and _weighted(part, owners))
+    )
+    crossed = _crossed(part) if whole and not part.says("pairs") else []
+    yield from (
+        Probe(
+            "fan_out",
+            f"{part.short(node)}: {{0:,}} rows of {alias} count {{1:,}} times, for a join repeats"
+            " them",
+            part.repeats(part.identity(alias)),
+        )
+        for node, alias in product(part.aggregates, crossed[:1])
+        if node.find(exp.Column) is None
     )
     yield from (
         Probe(
@@ -398,6 +418,66 @@ def _fan_out(part: _Part) -> Iterator[Probe]:
         for join in part.joins
         if whole and part.lists and part.idle(join)
     )
+
+
+def _crossed(part: _Part) -> list[str]:
+    """Return the first table and those joined to it, if no condition ties a further one to them."""
+    ties = [part.owners(each) for each in _conjuncts(part)]
+    tied = {next(iter(part.tables))}
+    for join in part.joins:
+        if join.args.get("using") or join.method == "NATURAL":
+            return []
+    while more := {name for names in ties if names & tied for name in names} - tied:
+        tied |= more
+    return sorted(tied) if {*part.tables} - tied else []
+
+
+def _conjuncts(part: _Part) -> Iterator[exp.Expr]:
+    """Yield the conditions of a SELECT and its joins that all must hold."""
+    yield from part.conditions
+    for join in part.joins:
+        if (on := join.args.get("on")) is not None:
+            yield from on.flatten() if isinstance(on, exp.And) else [on]
+
+
+def _weighted(part: _Part, owners: Sequence[str]) -> bool:
+    """Return whether the question wants the average of each row of another table: of the weather
+    at each late flight.
+    """
+    own = {word for owner in owners for word in part.called(owner)}
+    for alias in part.tables:
+        words = {*part.called(alias)} - own
+        if alias in owners or not part.asked or not _is_one_each(part, alias):
+            continue
+        used = part.used_outside_joins(alias) and not any(map(part.names, own))
+        if used or any(map(part.names, words)):
+            return True
+    return False
+
+
+def _is_one_each(part: _Part, alias: str) -> bool:
+    """Return whether each row of a table stands once in a join: the others are found by their
+    keys.
+    """
+    found = {alias}
+    while more := {name for name in part.tables if _is_found(part, name, found)} - found:
+        found |= more
+    return found == {*part.tables}
+
+
+def _is_found(part: _Part, name: str, known: set[str]) -> bool:
+    """Return whether a table's whole key equals columns of tables that are known."""
+    table = part.tables[name]
+    keys: set[str] = set()
+    for each in _conjuncts(part):
+        sides = [each.this, each.expression] if isinstance(each, exp.EQ) else []
+        columns = [side for side in sides if isinstance(side, exp.Column)]
+        own = [column for column in columns if part.owners(column) == {name}]
+        others = [column for column in columns if part.owners(column) <= known]
+        if own and others:
+            keys.add(fold(own[0].name))
+    primary = {fold(column) for column in table.primary_key} if table else set()
+    return bool(primary) and primary <= keys
 
 
 def _counted_rows(part: _Part) -> Iterator[Probe]:
@@ -499,8 +579,19 @@ def _nulls_dropped(part: _Part) -> Iterator[Probe]:
         if isinstance(node, exp.Count)
         and part.may_be_null(node.this)
         and part.asked
+        and not _is_of_a_share(node)
         and not any(map(part.names, _words(node.this.name)))
     )
+
+
+def _is_of_a_share(node: exp.Count) -> bool:
+    """Return whether the other side of a share reads the column counted, or counts all rows."""
+    quotient = node.find_ancestor(exp.Div)
+    if quotient is None:
+        return False
+    others = [each for each in quotient.find_all(exp.Column) if each is not node.this]
+    everything = any(isinstance(each.this, exp.Star) for each in quotient.find_all(exp.Count))
+    return everything or any(fold(each.name) == fold(node.this.name) for each in others)
 
 
 def _rows_lost(part: _Part) -> Iterator[Probe]:
