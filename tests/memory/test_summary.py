@@ -231,7 +231,7 @@ def test_the_room_that_pins_leave_is_for_what_the_user_stated_alone() -> None:
         "", numbered(said), language="en", budget=300, count=count, room_for_stated=300
     )
     assert 300 < count(stated) <= 600
-    asked = [message for message in said if isinstance(message, AIMessage)]
+    asked: list[BaseMessage] = [message for message in said if isinstance(message, AIMessage)]
     beside = fallback_summary(
         "", numbered(asked), language="en", budget=300, count=count, room_for_stated=300
     )
