@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from longtable.memory.ledger import ledger_lines
 from longtable.memory.rounds import all_calls, split_rounds
-from longtable.memory.stamps import COLLEAGUE, mark_of, marked, turn_number
+from longtable.memory.stamps import COLLEAGUE, PRIVATE, mark_of, marked, turn_number
 
 VOICE = "voice"
 """Mark of an answer, a call and its result: the id of the persona that made it."""
@@ -36,11 +36,11 @@ class Voice:
 
     def hears(self, message: BaseMessage) -> bool:
         """Return whether it may know of a message."""
-        return (
-            not self.apart
-            or turn_number(message) != self.apart
-            or mark_of(message, VOICE) in (None, self.id)
-        )
+        if mark_of(message, VOICE) in (None, self.id):
+            return True
+        if mark_of(message, PRIVATE):
+            return False
+        return not self.apart or turn_number(message) != self.apart
 
 
 def as_heard(messages: Sequence[BaseMessage], voice: Voice) -> list[BaseMessage]:

@@ -35,7 +35,7 @@ from longtable.base.events import (
 from longtable.base.redaction import redacted
 from longtable.memory.pins import PinChanges, said_by_user
 from longtable.memory.rounds import DESCRIBED, LISTING, MALFORMED
-from longtable.memory.stamps import RECALLED, TABLES, marked, turn_number
+from longtable.memory.stamps import PRIVATE, RECALLED, TABLES, mark_of, marked, turn_number
 from longtable.memory.tokens import compact_json
 from longtable.nodes.approve import Gate, request_of
 from longtable.nodes.estimate import CallPlans
@@ -125,7 +125,12 @@ class RunTools:
         work = work_of(state, queries, repairs=context.max_repairs)
         log, thread_id = self.audit.log(work.jobs, tools, state, runtime), thread_id_of(runtime)
         results = (
-            ThreadResults(self.results, thread_id)
+            ThreadResults(
+                self.results,
+                thread_id,
+                voice=turn.get("voice", ""),
+                private=_is_voices_own(messages),
+            )
             if self.results is not None and thread_id
             else None
         )
@@ -192,16 +197,23 @@ class RunTools:
         if is_private(state, runtime.context or Context()):
             args = {job.call["id"]: job.to_run["args"] for job in work.jobs}
             answers = [without_cells(answer, args[answer.tool_call_id]) for answer in answers]
+        marks = {PRIVATE: True} if _is_voices_own(thread_of(state).messages) else {}
         # No artifact in state: the person has the whole result already, the thread keeps plain
         # text.
         answers = [
-            stamp(answer.model_copy(update={"artifact": None}), turn=before, time=now)
+            stamp(answer.model_copy(update={"artifact": None}), turn=before, time=now, marks=marks)
             for answer in answers
         ]
         after = without_key(before, "approval", "one_by_one")
         if work.waiting > 1:
             after["one_by_one"] = True
         return {"messages": answers, "turn": with_last(after, answers)}
+
+
+def _is_voices_own(messages: Sequence[BaseMessage]) -> bool:
+    """Return whether the newest calls are private to the voice that made them."""
+    calling = next((message for message in reversed(messages) if message.type == "ai"), None)
+    return calling is not None and bool(mark_of(calling, PRIVATE))
 
 
 def _pin_calls(messages: Sequence[BaseMessage], turn: int) -> int:

@@ -182,6 +182,7 @@ class Quiz(Mode):
 
     name: ClassVar[str] = "quiz"
     together = True
+    private = True
 
     def __init__(self, quizmaster: str = "quizmaster", *, questions: int = 5) -> None:
         if (
@@ -335,6 +336,7 @@ class Werewolf(Mode):
     """
 
     name: ClassVar[str] = "werewolf"
+    private = True
 
     def __init__(self, *, seed: int) -> None:
         if isinstance(seed, bool) or not isinstance(seed, int):

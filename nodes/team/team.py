@@ -156,6 +156,10 @@ class Mode:
     """Whether voices do not hear what colleagues said since the turn began; then one that fails
     leaves the others' answers.
     """
+    private: bool = False
+    """Whether what a persona does with tools, and writes beside a call, is its own: colleagues are
+    not shown it, and no memory is made of it.
+    """
     policy: CompactionPolicy | None = None
     """The policy while this mode holds, in place of the graph's."""
 
