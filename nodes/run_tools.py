@@ -54,6 +54,7 @@ from longtable.nodes.state import (
     with_last,
     without_key,
 )
+from longtable.nodes.team.team import Team, scene_of
 from longtable.nodes.turns.tool_jobs import (
     EDITED,
     Job,
@@ -96,6 +97,7 @@ class RunTools:
     gate: Gate | None = None
     names_of: Mapping[str, Set[str]] = field(default_factory=dict)
     """Names of the tools that each persona of a team may call."""
+    team: Team | None = None
 
     async def __call__(self, state: State, *, runtime: Runtime[Context], how: Execution) -> Update:
         context, messages, turn = (
@@ -122,7 +124,8 @@ class RunTools:
                     ApprovalRequested(type="approval_requested", **request_of(pending, calls))
                 )
                 return {"turn": {**turn, "approval": {"asked": pending}}}
-        work = work_of(state, queries, repairs=context.max_repairs)
+        objection = partial(self._objection, state) if turn.get("voice") else None
+        work = work_of(state, queries, repairs=context.max_repairs, objection=objection)
         log, thread_id = self.audit.log(work.jobs, tools, state, runtime), thread_id_of(runtime)
         results = (
             ThreadResults(
@@ -161,6 +164,14 @@ class RunTools:
             update["edits"], event = pin_changes(board.made, board.ends)
             runtime.stream_writer(event)
         return update
+
+    def _objection(self, state: State, call: ToolCall) -> str:
+        """Return why the team's mode refuses a call, "" if it may run."""
+        if self.team is None:
+            return ""
+        turn = turn_of(state)
+        scene = scene_of(self.team, thread_of(state).messages, turn)
+        return self.team.mode.objection(scene, turn["voice"], call["name"], call["args"])
 
     async def _run(
         self, job: Job, emit: StreamWriter, inputs: "ToolInputs", how: Execution, *, alone: bool

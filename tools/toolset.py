@@ -564,11 +564,7 @@ def check_tool(database: Database) -> BaseTool:
     ) -> Answer:
         if not sql.strip() and (results is None or not result.strip()):
             raise FetchRefusedError("give the handle of a result, or the sql to check")
-        before = (
-            results.get(result)
-            if results is not None and not sql.strip()
-            else None
-        )
+        before = results.get(result) if results is not None and not sql.strip() else None
         done = check_query(
             database, before.sql if before else sql, question, before=before, cancel=cancel
         )

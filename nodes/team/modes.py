@@ -15,7 +15,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from longtable.base.errors import ConfigError
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.rounds import all_calls
-from longtable.nodes.team.team import Mode, Persona, Scene, is_answer
+from longtable.nodes.team.team import Mode, Persona, Scene, is_answer, persona_named
 
 STEPS = ("analyst", "checker", "reviewer")
 SEND_BACK = "send_back"
@@ -131,6 +131,21 @@ class Workflow(Mode):
 
         return [StructuredTool.from_function(send_back, name=SEND_BACK)]
 
+    def objection(
+        self,
+        scene: Scene,
+        persona: str,  # noqa: ARG002
+        tool: str,
+        args: Mapping[str, Any],  # noqa: ARG002
+    ) -> str:
+        """Return why the work cannot be sent back, "" if it can."""
+        if tool != SEND_BACK or self._progress(scene).sent_back < self.most:
+            return ""
+        return (
+            f"not sent back: it was {self.most} times in this turn, which is the most. Answer with"
+            " what there is, and say what is lacking"
+        )
+
     def state(self, scene: Scene) -> dict[str, Any]:
         """Return task, follow-ups, the step that is next and what each step has made."""
         before, now = scene.before(self.name), self._progress(scene)
@@ -225,25 +240,25 @@ class Quiz(Mode):
 
     def whisper(self, scene: Scene, persona: str) -> str:
         """Return the rules."""
-        state = self.state(scene)
+        asked = scene.before(self.name).get("asked", 0)
         if persona != self.quizmaster:
             return (
                 "This is a quiz: answer the quizmaster's newest question, briefly. You do not see"
                 " what the others answer."
             )
         players = ", ".join([PERSON, *(id_ for id_ in scene.names if id_ != self.quizmaster)])
-        if not state["asked"]:
+        if not asked:
             return (
                 f"You lead a quiz for {players}. Ask the first of {self.questions} questions with"
                 f" {POSE}, then say it."
             )
         score = (
-            f"Check each answer to question {state['asked']} and give its points with {SCORE}; the"
+            f"Check each answer to question {asked} and give its points with {SCORE}; the"
             f" players are {players}."
         )
-        if state["asked"] < self.questions:
+        if asked < self.questions:
             return (
-                f"{score} Then ask question {state['asked'] + 1} of {self.questions} with {POSE},"
+                f"{score} Then ask question {asked + 1} of {self.questions} with {POSE},"
                 " and say who was right, and the question."
             )
         return f"{score} It was the last: say who was right, and who has won."
@@ -270,13 +285,38 @@ class Quiz(Mode):
             StructuredTool.from_function(score, name=SCORE),
         ]
 
+    def objection(self, scene: Scene, persona: str, tool: str, args: Mapping[str, Any]) -> str:
+        """Return why the quizmaster may not ask or score now, "" if it may."""
+        asked = scene.before(self.name).get("asked", 0)
+        if tool == POSE and asked >= self.questions:
+            return f"not asked: all {self.questions} questions were"
+        if tool == POSE and persona in {voice for voice, _ in scene.calls(POSE)}:
+            return "not asked: this turn has its question; the players answer it in the next turn"
+        if tool != SCORE:
+            return ""
+        if not asked:
+            return "no points: no question was asked before this turn, and nobody has answered"
+        player = str(args.get("player", ""))
+        if self._player(player, scene):
+            return ""
+        players = ", ".join([PERSON, *(id_ for id_ in scene.names if id_ != self.quizmaster)])
+        return f"no points: there is no player {player!r}; the players are {players}"
+
+    def _player(self, word: str, scene: Scene) -> str:
+        """Return the id of the player with this id or display name, "" if nobody has it."""
+        if word.strip().casefold() == PERSON:
+            return PERSON
+        player = persona_named(word, scene.names)
+        return "" if player == self.quizmaster else player
+
     def state(self, scene: Scene) -> dict[str, Any]:
         """Return how many questions were asked, the scores, and whether the quiz is over."""
         before = scene.before(self.name)
         scores = Counter[str](before.get("scores", {}))
         for voice, args in scene.calls(SCORE):
             if voice == self.quizmaster:
-                scores[str(args["player"])] += int(args["points"])
+                player = str(args["player"])
+                scores[self._player(player, scene) or player] += int(args["points"])
         posed = sum(voice == self.quizmaster for voice, _ in scene.calls(POSE)) > 0
         question_count = min(self.questions, before.get("asked", 0) + posed)
         over = before.get("asked", 0) >= self.questions and self.quizmaster in {
@@ -399,6 +439,20 @@ class Werewolf(Mode):
 
         return [StructuredTool.from_function(vote, name=VOTE)]
 
+    def objection(
+        self,
+        scene: Scene,
+        persona: str,  # noqa: ARG002
+        tool: str,
+        args: Mapping[str, Any],
+    ) -> str:
+        """Return why a vote does not count, "" if it does."""
+        players = self._day(scene).players
+        player = str(args.get("player", ""))
+        if tool != VOTE or persona_named(player, scene.names) in players:
+            return ""
+        return f"no vote: nobody called {player!r} lives; alive are {', '.join(players)}"
+
     def state(self, scene: Scene) -> dict[str, Any]:
         """Return the day and who lives."""
         day = self._day(scene)
@@ -453,12 +507,11 @@ class Werewolf(Mode):
         lives.
         """
         newest = {
-            voice: str(args["player"]).strip().casefold()
+            voice: persona_named(str(args["player"]), scene.names)
             for voice, args in scene.calls(VOTE)
             if voice in players
         }
-        names = {word.casefold(): id_ for id_ in players for word in (id_, scene.names[id_])}
-        return Counter(names[name] for name in newest.values() if name in names)
+        return Counter(player for player in newest.values() if player in players)
 
     def _roles(self, ids: Sequence[str]) -> dict[str, str]:
         wolves, shuffled = max(1, len(ids) // SHARE_OF_WOLVES), sorted(ids)

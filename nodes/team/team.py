@@ -137,6 +137,15 @@ class Scene:
         )
 
 
+def persona_named(word: str, names: Mapping[str, str]) -> str:
+    """Return the id of the persona with this id or display name, "" if there is none."""
+    folded = fold(word)
+    for id_, name in names.items():
+        if folded in (fold(id_), fold(name)):
+            return id_
+    return ""
+
+
 def is_answer(message: BaseMessage) -> bool:
     """Return whether a message is a voice's answer, not a call."""
     return (
@@ -190,6 +199,16 @@ class Mode:
     def tools(self, persona: str) -> Sequence[BaseTool]:  # noqa: ARG002  # for those that need it
         """Return the tools that the mode gives a persona."""
         return ()
+
+    def objection(
+        self,
+        scene: Scene,  # noqa: ARG002  # for those that need it
+        persona: str,  # noqa: ARG002
+        tool: str,  # noqa: ARG002
+        args: Mapping[str, Any],  # noqa: ARG002
+    ) -> str:
+        """Return why a call of a tool is refused, for the model; "" if it may run."""
+        return ""
 
     def state(self, scene: Scene) -> dict[str, Any]:  # noqa: ARG002  # for those that need it
         """Return the mode's state after the newest answer, plain JSON; each answer keeps it."""

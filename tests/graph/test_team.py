@@ -664,3 +664,22 @@ def test_whom_a_message_mentions_and_what_they_are_sent(
     assert [
         word for event in of_type(events, "unknown_mentions") for word in event["words"]
     ] == unknown
+
+
+def test_work_that_was_sent_back_often_enough_is_refused_by_the_tool() -> None:
+    errors: list[str] = []
+
+    def say(name: str, messages: Sequence[BaseMessage]) -> AIMessage | str:
+        if name != "Reviewer":
+            return f"{name} speaks"
+        last = messages[-1]
+        if last.type == "tool":
+            errors.extend([last.text] if getattr(last, "status", "") == "error" else [])
+            return "Reviewer has judged"
+        return call("send_back", f"b{len(messages)}", reason="the year is wrong")
+
+    team = Team(ANALYST, CHECKER, REVIEWER, mode=Workflow(send_back=1))
+    answer = talk(say, team).ask("How many orders?")
+    assert [each["voice"] for each in answer.voices] == ["analyst", "checker", "reviewer"] * 2
+    assert len(errors) == 1
+    assert "not sent back: it was 1 times in this turn" in errors[0]
