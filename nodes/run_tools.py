@@ -45,6 +45,7 @@ from longtable.nodes.records.recall import Indexes, Originals, originals_of, rec
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.route import unanswered
 from longtable.nodes.state import (
+    PendingCall,
     State,
     Update,
     newest_language,
@@ -116,7 +117,9 @@ class RunTools:
         if self.gate and asking and "approval" not in turn and context.approve_sql != "never":
             language = context.language or newest_language(messages)
             check = partial(self.gate.pending, asking, mode=context.approve_sql, language=language)
-            if pending := await how.call(check, partial(cancellable, check)):
+            pending = await how.call(check, partial(cancellable, check))
+            if pending:
+                pending = self._with_name(pending, turn.get("voice", ""))
                 calls = [call for call in asking if call["id"] in {each["id"] for each in pending}]
                 log = self.audit.log([Job(call) for call in calls], tools, state, runtime)
                 await how.call(log.wait, partial(in_thread, log.wait))
@@ -164,6 +167,13 @@ class RunTools:
             update["edits"], event = pin_changes(board.made, board.ends)
             runtime.stream_writer(event)
         return update
+
+    def _with_name(self, pending: Sequence[PendingCall], voice: str) -> list[PendingCall]:
+        """Return the calls that wait, their descriptions with the name of the voice that asks."""
+        name = self.team.names.get(voice, "") if self.team else ""
+        if not name:
+            return [*pending]
+        return [{**each, "description": f"{name}: {each['description']}"} for each in pending]
 
     def _objection(self, state: State, call: ToolCall) -> str:
         """Return why the team's mode refuses a call, "" if it may run."""

@@ -15,7 +15,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from longtable.base.errors import ConfigError
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.rounds import all_calls
-from longtable.nodes.team.team import Mode, Persona, Scene, is_answer, persona_named
+from longtable.nodes.team.team import JUDGED, Mode, Persona, Scene, is_answer, persona_named
 
 STEPS = ("analyst", "checker", "reviewer")
 SEND_BACK = "send_back"
@@ -51,7 +51,8 @@ class Workflow(Mode):
     The first user message is the task, later ones are numbered follow-ups. The last step has the
     tool `send_back`, which begins again at an earlier step, at most `send_back` times a turn. Its
     state: `task`, `follow_ups`, `current_node` (the step that is next, "" at the end), `sent_back`
-    and `artefacts` (the newest answer of each step).
+    and `artefacts` (the newest answer of each step). Where the last step may send work back, its
+    answer is a verdict: the turn's text is the first step's answer with the verdict below it.
     """
 
     name: ClassVar[str] = "workflow"
@@ -155,6 +156,7 @@ class Workflow(Mode):
             "current_node": self.steps[now.place] if now.place < len(self.steps) else "",
             "sent_back": now.sent_back,
             "artefacts": {**before.get("artefacts", {}), **now.artefacts},
+            **({JUDGED: self._persona(self.steps[0])} if self.most else {}),
         }
 
     def _persona(self, step: str) -> str:
@@ -199,14 +201,22 @@ class Quiz(Mode):
     together = True
     private = True
 
-    def __init__(self, quizmaster: str = "quizmaster", *, questions: int = 5) -> None:
+    def __init__(
+        self,
+        quizmaster: str = "quizmaster",
+        *,
+        questions: int = 5,
+        policy: CompactionPolicy | None = None,
+    ) -> None:
         if (
             isinstance(questions, bool)
             or not isinstance(questions, int)
             or not 1 <= questions <= 100
         ):
             raise ConfigError(f"questions is a whole number from 1 to 100, found {questions!r}")
-        self.quizmaster, self.questions = quizmaster, questions
+        self.quizmaster = quizmaster
+        self.questions = questions
+        self.policy = policy
 
     def check(self, personas: Mapping[str, Persona]) -> None:
         """Raise `ConfigError` where the quizmaster is not in the team, or somebody has the person's
@@ -219,20 +229,18 @@ class Quiz(Mode):
             )
 
     def speakers(self, scene: Scene) -> Sequence[str]:
-        """Return who answers the open question, the quizmaster last; nobody once all questions were
-        asked and scored.
+        """Return who answers the open question, the quizmaster last; once the quiz is over, those
+        whom the message mentions, else all.
         """
+        if scene.before(self.name).get("over"):
+            return _whoever(scene)
         question_count = scene.before(self.name).get("asked", 0)
         players = [
             id_
             for id_ in scene.names
             if id_ in (scene.mentioned or scene.names) and id_ != self.quizmaster
         ]
-        return (
-            [*(players if question_count else ()), self.quizmaster]
-            if not scene.before(self.name).get("over")
-            else []
-        )
+        return [*(players if question_count else ()), self.quizmaster]
 
     def apart(self, persona: str) -> bool:
         """Return whether a persona plays: the quizmaster hears all answers."""
@@ -240,6 +248,8 @@ class Quiz(Mode):
 
     def whisper(self, scene: Scene, persona: str) -> str:
         """Return the rules."""
+        if scene.before(self.name).get("over"):
+            return "The quiz is over: talk about it freely."
         asked = scene.before(self.name).get("asked", 0)
         if persona != self.quizmaster:
             return (
@@ -329,7 +339,9 @@ class Quiz(Mode):
         }
 
     def close(self, scene: Scene) -> str:
-        """Return the scores."""
+        """Return the scores; nothing once the quiz is over."""
+        if scene.before(self.name).get("over"):
+            return ""
         state = self.state(scene)
         scores = ", ".join(
             f"{scene.names.get(player, player)} {points}"
@@ -340,6 +352,11 @@ class Quiz(Mode):
             if scores
             else ""
         )
+
+
+def _whoever(scene: Scene) -> list[str]:
+    """Return those whom the user mentions, else all."""
+    return [id_ for id_ in scene.names if id_ in (scene.mentioned or scene.names)]
 
 
 @dataclass(frozen=True)
@@ -378,10 +395,11 @@ class Werewolf(Mode):
     name: ClassVar[str] = "werewolf"
     private = True
 
-    def __init__(self, *, seed: int) -> None:
+    def __init__(self, *, seed: int, policy: CompactionPolicy | None = None) -> None:
         if isinstance(seed, bool) or not isinstance(seed, int):
             raise ConfigError(f"seed is a whole number, found {seed!r}")
         self.seed = seed
+        self.policy = policy
 
     def check(self, personas: Mapping[str, Persona]) -> None:
         """Raise `ConfigError` for fewer than three players."""
@@ -391,7 +409,12 @@ class Werewolf(Mode):
             )
 
     def next(self, scene: Scene) -> str | None:
-        """Return who speaks, then who votes."""
+        """Return who speaks, then who votes; once the game is over, each of those whom the message
+        mentions, else of all.
+        """
+        if scene.before(self.name).get("over"):
+            done = {voice for voice, _ in scene.answers}
+            return next((id_ for id_ in _whoever(scene) if id_ not in done), None)
         day = self._day(scene)
         if day.winner(day.players):
             return None
@@ -400,6 +423,8 @@ class Werewolf(Mode):
 
     def whisper(self, scene: Scene, persona: str) -> str:
         """Return what a player knows, and what is to be done now."""
+        if scene.before(self.name).get("over"):
+            return "The game of werewolf is over: talk about it freely."
         day = self._day(scene)
         role = day.roles.get(persona, VILLAGER)
         lines = [
@@ -463,7 +488,9 @@ class Werewolf(Mode):
         }
 
     def close(self, scene: Scene) -> str:
-        """Return the night, the vote, and the end."""
+        """Return the night, the vote, and the end; nothing once the game is over."""
+        if scene.before(self.name).get("over"):
+            return ""
         day = self._day(scene)
         verdict = (
             f"{scene.names[day.out]} was voted out: a {day.roles[day.out]}."

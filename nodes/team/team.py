@@ -2,6 +2,7 @@
 mode says who speaks next.
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
@@ -20,13 +21,13 @@ from longtable.base.events import UnknownMentions
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.rounds import all_calls
 from longtable.memory.stamps import mark_of, marked, turn_number
-from longtable.memory.voices import EVERYBODY, VOICE, fold, mentions_in
+from longtable.memory.voices import EVERYBODY, NARRATOR, VOICE, fold, mentions_in
 from longtable.nodes.state import NOBODY, UNDER_WAY, State, Turn, turn_of, without_key
 
 MODE = "mode"
 """Mark of a team's answer: the mode's name and its state after it, as plain JSON."""
-NARRATOR = "narrator"
-"""Voice of what a mode itself says at the end of a turn; no persona may have this id."""
+JUDGED = "judged"
+"""Key of a mode's state: the persona whose answer the last one judges."""
 MOST_PERSONAS = 16
 _ID = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
@@ -65,6 +66,11 @@ class Persona:
                 isinstance(each, str) and each.strip() for each in value or ()
             ):
                 raise ConfigError(f"persona {self.id}: {about} is a list of words, found {value!r}")
+        if self.model is not None and not isinstance(self.model, BaseChatModel):
+            raise ConfigError(
+                f"persona {self.id}: model is a chat model of LangChain or None for the"
+                f" conversation's, found {self.model!r}"
+            )
         if self.rounds is not None and (
             isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or self.rounds < 1
         ):
@@ -153,6 +159,19 @@ def is_answer(message: BaseMessage) -> bool:
         and not all_calls(message)
         and mark_of(message, VOICE) not in (None, NARRATOR)
     )
+
+
+def answer_text(answers: Sequence[BaseMessage]) -> str:
+    """Return the text of a turn that voices answered: the last one's, below the answer that it
+    judges.
+    """
+    last = answers[-1]
+    state = mark_of(last, MODE)
+    judged = state.get(JUDGED) if isinstance(state, dict) else None
+    texts = [str(answer.text) for answer in answers if judged and mark_of(answer, VOICE) == judged]
+    if not texts or mark_of(last, VOICE) == judged:
+        return str(last.text)
+    return f"{texts[-1]}\n\n{last.text}"
 
 
 class Mode:
@@ -351,7 +370,13 @@ def first_voice(
         "mentioned": list(dict.fromkeys(id_ for each in mentions for id_ in each.ids)),
         "calls_left": team.max_calls,
     }
-    voice = next_voice(team, scene_of(team, messages, turn))
+    scene = scene_of(team, messages, turn)
+    state = team.mode.state(scene)
+    if _plain(state) is None:
+        raise ConfigError(
+            f"the state of the mode {team.mode.name} must be plain JSON, found {state!r}"
+        )
+    voice = next_voice(team, scene)
     return {**turn, "voice": voice} if voice else {**turn, "status": NOBODY}
 
 
@@ -416,15 +441,26 @@ def with_mode(
     """Return a voice's answer with the mode's state after it."""
     if not is_answer(answer):
         return answer
-    return marked(
-        answer,
-        **{
-            MODE: {
-                "name": team.mode.name,
-                **team.mode.state(scene_of(team, [*messages, answer], turn)),
-            }
-        },
-    )
+    return marked(answer, **mode_mark(team, scene_of(team, [*messages, answer], turn)))
+
+
+def mode_mark(team: Team, scene: Scene) -> dict[str, Any]:
+    """Return the mark with the mode's state as the scene has it."""
+    state = team.mode.state(scene)
+    plain = _plain(state)
+    if plain is None:
+        # An answer is paid for: values that are no JSON are kept as text.
+        plain = json.loads(json.dumps(state, default=str, skipkeys=True))
+    return {MODE: {"name": team.mode.name, **plain}}
+
+
+def _plain(state: dict[str, Any]) -> dict[str, Any] | None:
+    """Return a mode's state if it is plain JSON, else None."""
+    try:
+        json.dumps(state)
+    except (TypeError, ValueError):
+        return None
+    return state
 
 
 def speaking(runtime: Runtime[Context], state: State) -> Runtime[Context]:
