@@ -15,7 +15,14 @@ from longtable.app.demo import OnStep, Step
 from longtable.app.terminal import clean, clean_line, hidden_control_keys, print_json, writing
 from longtable.app.translations import say, system_language
 from longtable.base.errors import LongtableError, MissingExtraError, extra_command
-from longtable.base.events import AnswerEvent, ChartShown, ContextUsage, Event, QueryFinished
+from longtable.base.events import (
+    AnswerEvent,
+    ChartShown,
+    ContextUsage,
+    Event,
+    QueryFinished,
+    VoiceStarted,
+)
 
 if TYPE_CHECKING:
     from longtable.app.session import Session
@@ -114,6 +121,9 @@ class ConsoleScreen:
         self.reasoning = self._thinking = False
         self._text = self._said = ""
         self._doubts: list[str] = []
+        self._heading: VoiceStarted | None = None
+        """Of a voice that has said nothing yet."""
+        self._colors: dict[str, str] = {}
         self._waiting: list[QueryFinished] = []
         """Results whose rows are drawn if the answer does not show them."""
         self._lookups: list[tuple[str, Mapping[str, Any]]] = []
@@ -142,6 +152,15 @@ class ConsoleScreen:
         ):
             self._print(render.lookups(self._lookups, self._ms))
             self._lookups, self._ms = [], 0
+        if event["type"] == "voice_started" and event.get("at_once"):
+            # Nothing may come of it before another voice speaks.
+            self._said = self.end() or self._said
+            self._heading = event
+            return
+        if self._heading and event["type"] != "context_usage":
+            heading, self._heading = self._heading, None
+            if event["type"] != "voice_started":
+                self._start(heading)
         if event["type"] == "token":
             self._grow(event["text"])
             return
@@ -151,7 +170,7 @@ class ConsoleScreen:
         if event["type"] == "context_usage":
             self.usage = event
             return
-        if event["type"] == "unsupported_numbers":
+        if event["type"] == "unsupported_numbers" and not event.get("voice"):
             # Said below the answer, which is still being drawn.
             self._doubts = event["figures"]
             return
@@ -198,14 +217,23 @@ class ConsoleScreen:
                 tokens = ", ".join(f"{voice} {count:,}" for voice, count in event["tokens"].items())
                 self.note("team_turn", mode=event["mode"], tokens=tokens, calls=event["most_calls"])
             case "voice_started":
-                self._print(Text(f"{clean_line(event['name'])}:", render.style_of(event["color"])))
+                self._start(event)
             case "unknown_mentions":
                 words = ", ".join(f"@{clean_line(word)}" for word in event["words"])
                 self.note("unknown_mentions", words=words, known=", ".join(event["known"]))
+            case "unsupported_numbers":
+                self._print(render.unsupported(event["figures"], self.language))
             case "audit_failed":
                 self.note("audit_failed", failure=event["failure"])
             case "answer":
                 self._answer(event, self._said)
+
+    def _start(self, event: VoiceStarted) -> None:
+        """Print the name of the voice that speaks now."""
+        self._draw_rows()
+        color = event["color"] or self._colors.get(event["voice"], "")
+        self._colors[event["voice"]] = color
+        self._print(Text(f"{clean_line(event['name'])}:", render.style_of(color)))
 
     def _query(self, event: QueryFinished) -> None:
         self.results.add(event)
@@ -240,7 +268,8 @@ class ConsoleScreen:
             self.note("not_charted", handle=handle, reason=error)
 
     def _answer(self, event: AnswerEvent, streamed: str) -> None:
-        if streamed.strip() != event["text"].strip():
+        # Each voice of a team has streamed below its name.
+        if not event.get("voices") and streamed.strip() != event["text"].strip():
             self._grow(event["text"])
             self.end()
         if render.has_table(event["text"]):

@@ -411,8 +411,8 @@ class AnswerEvent(TypedDict):
 
 
 class TeamTurn(TypedDict):
-    """A turn of a team begins. `tokens`: of the next call of each voice that may speak;
-    `most_calls`: of all of them together.
+    """A turn of a team begins. `tokens`: of the next call of each voice that may speak, in games of
+    the largest as "team"; `most_calls`: of all of them together.
     """
 
     type: Literal["team_turn"]
@@ -422,14 +422,16 @@ class TeamTurn(TypedDict):
 
 
 class VoiceStarted(TypedDict):
-    """A voice of the team is asked; until the next such event each event's `voice` names it. `name`
-    and `color` are for people.
+    """A voice of the team is asked, or goes on after another one; until the next such event each
+    event's `voice` names it. `name` and `color` are for people.
     """
 
     type: Literal["voice_started"]
     voice: str
     name: str
     color: str
+    at_once: NotRequired[bool]
+    """Whether others are asked at the same time."""
 
 
 class UnknownMentions(TypedDict):
@@ -446,6 +448,8 @@ class SpokenAnswer(TypedDict):
     voice: str
     name: str
     text: str
+    unsupported_numbers: NotRequired[list[str]]
+    """Figures of its text that nothing vouches for, as written."""
 
 
 Event = (

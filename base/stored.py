@@ -86,6 +86,7 @@ MARKS = (
     "sent",
     "node",
     "sources",
+    "private",
 )
 """Of messages, in `additional_kwargs["longtable"]`."""
 KINDS_OF_MESSAGES = ("recalled", "steered", "colleague", "excluded", "summary")

@@ -219,6 +219,7 @@ def build_graph(
         results,
         Gate(database, cost or CostThresholds()) if database else None,
         offer.names_of,
+        team,
     )
     counting = {
         "ingest": _Counting(estimate.count, counts_after_ingest),

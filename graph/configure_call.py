@@ -5,6 +5,7 @@ with a note of what changed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 
@@ -112,8 +113,7 @@ def call_configs(
 
     def voice(persona: Persona, names: Team, context: Context, *, pinning: bool) -> StoredVoice:
         model = persona.model or models[context.model or ""]
-        setting = None if persona.model else context.model_limit
-        limit = model_limit(model_name(model), setting=setting, profile=model.profile)
+        limit = _limit_of(model, context, own=persona.model is not None)
         pinning = pinning and persona.tools is None and limit >= LEAST_PIN_LIMIT
         encoding, tool_tokens = counted(context.model or "", pinning, persona.id)
         return StoredVoice(
@@ -193,6 +193,17 @@ def model_encoding(model: BaseChatModel) -> str:
     """
     encoding = getattr(model, "encoding", "")
     return encoding if isinstance(encoding, str) else ""
+
+
+def _limit_of(model: BaseChatModel, context: Context, *, own: bool) -> int:
+    """Return the input limit of a persona's model. For its `own` model the setting holds only if
+    nothing else is known. Raises `ConfigError`.
+    """
+    name = model_name(model)
+    if own:
+        with suppress(ConfigError):
+            return model_limit(name, profile=model.profile)
+    return model_limit(name, setting=context.model_limit, profile=model.profile)
 
 
 def _window(summarizer: BaseChatModel, limit: int) -> int:

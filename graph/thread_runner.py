@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast
 from langchain_core.messages import (
     AIMessage,
     AIMessageChunk,
+    BaseMessage,
 )
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -80,12 +81,22 @@ from longtable.graph.thread_state import (
 )
 from longtable.memory.answers import streamed_reasoning
 from longtable.memory.rounds import all_calls
-from longtable.memory.stamps import mark_of
+from longtable.memory.stamps import mark_of, marks_of, turn_number
 from longtable.memory.transcript_text import safe_html
 from longtable.memory.voices import VOICE
 from longtable.nodes.model.call_plans import next_view
 from longtable.nodes.records.thread_index import entry_of, may_see, owner_of
-from longtable.nodes.state import UNDER_WAY, VOICE_TASK, Input, State, Turn, turn_of, values_of
+from longtable.nodes.state import (
+    FOOTER,
+    UNDER_WAY,
+    VOICE_TASK,
+    Input,
+    State,
+    Turn,
+    turn_of,
+    values_of,
+)
+from longtable.nodes.team.team import answer_text
 from longtable.tools.cells import clip, html_table
 from longtable.tools.charts.drawing import Chart, embedded_svg
 
@@ -108,21 +119,54 @@ GraphInput = Input | Command[Any] | None
 
 
 class RunReader:
-    """LangGraph's stream of one run as events. `settled`: the run has closed its turn."""
+    """LangGraph's stream of one run as events. `settled`: the run has closed its turn.
 
-    def __init__(self) -> None:
+    `values`: those of the thread, where the run goes on with a turn: what its voices have answered
+    stands in its `answer`, too, and is not told twice.
+    """
+
+    def __init__(self, values: State | None = None) -> None:
         self.text = ""
         self.streams = self.settled = self.approval_sent = False
         self.waits: Wait | None = None
         self.turn: Turn = {}
         self.voices: list[SpokenAnswer] = []
+        self.answers: list[AIMessage] = []
+        """Of the voices, as the transcript has them."""
+        self.ahead: dict[str, Any] = {}
+        self.speaking = ""
+        """The voice whose heading came last."""
+        self.headings: dict[str, VoiceStarted] = {}
         self.first, self.later = "", dict[str, list[Event]]()
         """Of voices that are asked at once: the first that is not done, and the events of those
         after it.
         """
         self.done: set[str] = set()
         self.heard: set[str] = set()
-        """Voices of which text came in this run."""
+        """Voices whose answer was told, in this run or before."""
+        if values is not None and turn_of(values).get("status") in UNDER_WAY:
+            self._go_on(values)
+
+    def _go_on(self, values: State) -> None:
+        self.turn = turn_of(values)
+        number = self.turn.get("number")
+        messages = values.get("messages") or []
+        self.answers = answers_in([each for each in messages if turn_number(each) == number])
+        self.voices = [*map(_spoken, self.answers)]
+        self.ahead = values.get("ahead") or {}
+        self.heard.update(each["voice"] for each in self._answered_ahead())
+        for id_, voice in ((values.get("brief") or {}).get("voices") or {}).items():
+            self.headings[id_] = _heading(id_, voice["name"])
+
+    def _answered_ahead(self) -> list[SpokenAnswer]:
+        """Return the answers of voices that were asked at once and whose turn it is not yet."""
+        results = [
+            result
+            for result in self.ahead.values()
+            if turn_of(result).get("number") == self.turn.get("number")
+        ]
+        messages = [message for result in results for message in result.get("messages", ())]
+        return [*map(_spoken, answers_in(messages))]
 
     def read(self, mode: str, payload: Any) -> Iterator[Event]:
         """Yield the events of a part of the stream; those of voices that are asked at once one
@@ -131,16 +175,31 @@ class RunReader:
         for event in self._events(mode, payload):
             queue = self.later.get(str(event.get("voice")))
             if queue is None:
-                yield event
+                yield from self._headed(event)
             else:
                 queue.append(event)
         while self.later and self.first in self.done:
             self.first = next(iter(self.later))
-            yield from self.later.pop(self.first)
+            for event in self.later.pop(self.first):
+                yield from self._headed(event)
+
+    def _headed(self, event: Event) -> Iterator[Event]:
+        """Yield an event, before it the heading of its voice where another one spoke last."""
+        voice = str(event.get("voice") or "")
+        if event["type"] == "voice_started":
+            self.speaking = voice
+            self.headings[voice] = event
+        elif event["type"] in UNDER_A_HEADING and voice not in ("", self.speaking):
+            self.speaking = voice
+            heading = self.headings.get(voice) or _heading(voice, voice)
+            yield cast("Event", {**heading, "at_once": False} if "at_once" in heading else heading)
+        yield event
 
     def _events(self, mode: str, payload: Any) -> Iterator[Event]:
         if mode == "custom":
             self.approval_sent |= payload["type"] == "approval_requested"
+            if payload["type"] == "unsupported_numbers" and payload["figures"] and self.voices:
+                self.voices[-1]["unsupported_numbers"] = payload["figures"]
             if payload.get("at_once"):
                 self.done.discard(payload["voice"])
                 self.first = self.first or payload["voice"]
@@ -162,11 +221,8 @@ class RunReader:
                     # What a person is told of a voice that gave no answer; the last text is the
                     # answer's.
                     messages = update.get("messages", ()) if isinstance(update, Mapping) else ()
-                    last = 0 if self.turn.get("status") in UNDER_WAY else 1
-                    yield from (
-                        Token(type="token", text=str(m.text))
-                        for m in messages[: len(messages) - last]
-                    )
+                    for message in messages:
+                        yield from self._notice(message)
                 # With a team settle closes each voice; what follows the last one prepares the next
                 # turn.
                 if node == "settle" and self.turn.get("status") not in UNDER_WAY:
@@ -175,7 +231,8 @@ class RunReader:
 
     def end(self) -> Iterator[Event]:
         # Of a run that stops before they are done.
-        yield from chain.from_iterable(self.later.values())
+        for event in chain.from_iterable(self.later.values()):
+            yield from self._headed(event)
         if not self.settled:
             yield self._answer()
 
@@ -197,36 +254,87 @@ class RunReader:
         for waiting in waiting_of(interrupts):
             self.waits = self.waits or waiting.event["type"]
             if not (self.approval_sent and waiting.actions):
-                yield waiting.event
+                whose = {"voice": voice} if (voice := self.turn.get("voice")) else {}
+                yield cast("Event", {**waiting.event, **whose})
+
+    def _notice(self, message: BaseMessage) -> Iterator[Event]:
+        """Yield what `settle` says for a voice or the mode; without a team the answer has it."""
+        voice = mark_of(message, VOICE)
+        if voice is None:
+            return
+        name = message.name or str(voice).capitalize()
+        self.headings.setdefault(voice, _heading(voice, name))
+        text = str(mark_of(message, FOOTER) or message.text)
+        yield cast("Event", {**Token(type="token", text=text), "voice": voice})
 
     def _update(self, node: str, update: Any) -> Iterator[Event]:
         if not isinstance(update, Mapping):
             return
         self.turn = update.get("turn", self.turn)
+        self.ahead = update.get("ahead", self.ahead)
         if node in {"respond", "settle"}:
             for message in update.get("messages", ()):
                 self.text = str(message.text)
-                if (
-                    (voice := mark_of(message, VOICE))
-                    and isinstance(message, AIMessage)
-                    and not all_calls(message)
-                ):
-                    self.voices.append(
-                        SpokenAnswer(voice=voice, name=message.name or "", text=self.text)
-                    )
-                    if node == "respond" and voice not in self.heard:
-                        # It answered before this run, at once with others.
-                        yield VoiceStarted(
-                            type="voice_started", voice=voice, name=message.name or "", color=""
-                        )
-                        yield cast("Event", {**Token(type="token", text=self.text), "voice": voice})
+                if FOOTER in marks_of(message):
+                    self._add_footer(message)
+                    continue
+                for answer in answers_in([message]):
+                    said = _spoken(answer)
+                    self.answers.append(answer)
+                    self.voices.append(said)
+                    if node == "respond" and said["voice"] not in self.heard:
+                        # Its text did not stream in this run: a killed one had it.
+                        self.heard.add(said["voice"])
+                        yield _heading(said["voice"], said["name"])
+                        token = Token(type="token", text=self.text)
+                        yield cast("Event", {**token, "voice": said["voice"]})
+
+    def _add_footer(self, message: BaseMessage) -> None:
+        for answer in answers_in([message]):
+            self.answers[-1:] = [answer]
+            self.voices[-1:] = [{**self.voices[-1], "text": str(answer.text)}]
 
     def _answer(self) -> AnswerEvent:
         ended: AnswerStatus = self.turn.get("status", "")
         status = self.waits or ended
         number = int(self.turn.get("number", 0))
-        event = AnswerEvent(type="answer", text=self.text, status=status, turn=number)
-        return {**event, "voices": self.voices} if self.voices else event
+        text = self.text
+        if self.answers and str(self.answers[-1].text) == text:
+            text = answer_text(self.answers)
+        event = AnswerEvent(type="answer", text=text, status=status, turn=number)
+        voices = [*self.voices, *(self._answered_ahead() if self.waits else ())]
+        has_team = "calls_left" in self.turn
+        return {**event, "voices": voices} if voices or has_team else event
+
+
+UNDER_A_HEADING = (
+    "token",
+    "reasoning",
+    "tool_started",
+    "query_started",
+    "approval_requested",
+    "input_requested",
+    "chart",
+)
+"""Events of a voice that people see below its name."""
+
+
+def _heading(voice: str, name: str) -> VoiceStarted:
+    return VoiceStarted(type="voice_started", voice=voice, name=name, color="")
+
+
+def answers_in(messages: Iterable[BaseMessage]) -> list[AIMessage]:
+    """Return the answers of a team's voices among messages, in order."""
+    return [
+        message
+        for message in messages
+        if isinstance(message, AIMessage) and not all_calls(message) and mark_of(message, VOICE)
+    ]
+
+
+def _spoken(answer: AIMessage) -> SpokenAnswer:
+    voice = str(mark_of(answer, VOICE))
+    return SpokenAnswer(voice=voice, name=answer.name or "", text=str(answer.text))
 
 
 @dataclass
@@ -506,11 +614,15 @@ class Answer:
     recalls: int = 0
     """How often originals were brought back for this turn."""
     unsupported_numbers: list[str] = field(default_factory=list)
-    """Figures of the text that no result of the turn gives, as written."""
+    """Figures of the turn's answers that no result of the turn gives, as written; of a team's those
+    of each voice are in `voices`.
+    """
     charts: list[ChartShown] = field(default_factory=list)
     """Charts of the turn: `Conversation.chart(handle, spec)` draws each."""
     voices: list[SpokenAnswer] = field(default_factory=list)
-    """What each voice of a team answered, in order; `text` is the last one's."""
+    """What each voice of a team answered, in order; `text` is the last one's, of a workflow whose
+    last step judges with the first one's above it.
+    """
     compactions: list[CompactionEvent] = field(default_factory=list)
     """What was compacted for this turn, or after it, or why not. What went on after an answer is
     told with the next one.
@@ -587,7 +699,7 @@ def answer_of(events: Sequence[Event]) -> Answer:
         queries=[event for event in turn if event["type"] == "query_finished"],
         usage=usage[-1] if usage else None,
         recalls=sum(event["type"] == "recall" for event in turn),
-        unsupported_numbers=figures[-1] if figures else [],
+        unsupported_numbers=list(dict.fromkeys(chain.from_iterable(figures))),
         charts=[event for event in turn if event["type"] == "chart"],
         voices=answer.get("voices", []) if answer is not None else [],
         compactions=compactions_in(events),

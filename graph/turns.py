@@ -45,7 +45,7 @@ from longtable.graph.thread_state import (
 from longtable.memory.stamps import marks_of, turn_number, unmarked
 from longtable.nodes.ingest import answer_to
 from longtable.nodes.model.call_plans import call_plan_of
-from longtable.nodes.state import Input, thread_of, turn_of, values_of
+from longtable.nodes.state import Input, State, thread_of, turn_of, values_of
 from longtable.nodes.turns.failures import ending_with_failed
 from longtable.nodes.turns.inbox import Inbox, InboxMessage, steered_event
 from longtable.nodes.turns.input_checks import Question, check_input
@@ -310,7 +310,9 @@ async def _until_done(
                 return
             if overtaken is not None:
                 yield _restart_event(attempt, in_place=rest.input is None)
-            readers.append(RunReader())
+            goes_on = not isinstance(rest.input, Mapping)
+            values = await runner.work(partial(_values, runner)) if goes_on else None
+            readers.append(RunReader(values))
             async with aclosing(runner.run(rest.input, readers[-1])) as events:
                 async for event in events:
                     yield event
@@ -320,6 +322,10 @@ async def _until_done(
                 raise
             overtaken = overtaken if overtaken is not None and overtaken.stored else error
         await runner.locks.relock(runner.thread_id, runner.how)
+
+
+def _values(runner: ThreadRunner) -> State:
+    return values_of(runner.state())
 
 
 def _next_run(

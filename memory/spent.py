@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from longtable.base.errors import ConfigError
 from longtable.memory.stamps import GIVEN, marks_of
 from longtable.memory.tokens import TokenCounter, counter
-from longtable.memory.voices import VOICE
+from longtable.memory.voices import NARRATOR, VOICE
 
 UNKNOWN = "unknown"
 By = Literal["hour", "day", "month", "thread", "model", "project", "purpose", "voice"]
@@ -99,7 +99,8 @@ def spent_of(
     for message in messages:
         tokens = count.message(message)
         marks = marks_of(message)
-        if isinstance(message, AIMessage) and "notice" not in marks and not marks.get(GIVEN):
+        by_code = "notice" in marks or marks.get(VOICE) == NARRATOR
+        if isinstance(message, AIMessage) and not by_code and not marks.get(GIVEN):
             # Unreported: what was counted for the call, else all that came before it.
             sent = _tokens(marks.get("sent"))
             counted: Any = reported(message) or {

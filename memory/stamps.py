@@ -32,6 +32,9 @@ GIVEN = "given"
 MATERIAL = "material"
 """Mark of an answer: the tokens that material of context providers wanted of its call."""
 
+PRIVATE = "private"
+"""Mark of a call and its result: no other voice of the team is shown them, nor the summariser."""
+
 TABLES = "tables"
 """Mark of a query's answer: the tables that it read, for the ledger."""
 

@@ -10,10 +10,12 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from longtable.memory.ledger import ledger_lines
 from longtable.memory.rounds import all_calls, split_rounds
-from longtable.memory.stamps import COLLEAGUE, mark_of, marked, turn_number
+from longtable.memory.stamps import COLLEAGUE, PRIVATE, mark_of, marked, turn_number
 
 VOICE = "voice"
 """Mark of an answer, a call and its result: the id of the persona that made it."""
+NARRATOR = "narrator"
+"""Voice of what a mode itself says at the end of a turn; no persona may have this id."""
 EVERYBODY = frozenset({"all", "everyone", "everybody", "所有人", "大家", "全体"})
 """Words that mention the whole team."""
 SQL_CHARS = 300
@@ -36,11 +38,11 @@ class Voice:
 
     def hears(self, message: BaseMessage) -> bool:
         """Return whether it may know of a message."""
-        return (
-            not self.apart
-            or turn_number(message) != self.apart
-            or mark_of(message, VOICE) in (None, self.id)
-        )
+        if mark_of(message, VOICE) in (None, self.id):
+            return True
+        if mark_of(message, PRIVATE):
+            return False
+        return not self.apart or turn_number(message) != self.apart
 
 
 def as_heard(messages: Sequence[BaseMessage], voice: Voice) -> list[BaseMessage]:
@@ -126,6 +128,7 @@ _QUOTED = re.compile(
 """Code and quotations: what stands there mentions nobody."""
 _AT = re.compile(r"(?<![A-Za-z0-9._%+\-@＠])[@＠]")
 """An at sign that is not part of an e-mail address."""
+_ANY_AT = re.compile("[@＠]")
 _UNKNOWN = re.compile(r"[^\W_][\w.-]{0,39}")
 
 
@@ -159,8 +162,11 @@ def mentions_in(text: str, words: Mapping[str, str], names: Mapping[str, str]) -
     unknown: dict[str, None] = {}
     parts: list[str] = []
     done = 0
-    for match in _AT.finditer(text):
+    for match in _ANY_AT.finditer(text):
         start, place = match.span()
+        follows = bool(done) and start == done
+        if not follows and not _AT.match(text, start):
+            continue
         if start < done or any(a <= start < b for a, b in quoted):
             continue
         end, id_ = next(_names_at(text, place, longest, words), (place, ""))
@@ -169,7 +175,7 @@ def mentions_in(text: str, words: Mapping[str, str], names: Mapping[str, str]) -
                 unknown[word[0]] = None
             continue
         ids |= dict.fromkeys(names if id_ in EVERYBODY else [id_])
-        before = text[done:start]
+        before = " " if follows and "".join(parts).strip() else text[done:start]
         parts += [
             before,
             (

@@ -179,6 +179,9 @@ class Estimate:
             for id_ in speakers
         }
         tokens = {id_: plan.view.parts.total for id_, plan in plans.items()}
+        if team.mode.private and tokens:
+            # Who is told more has another role.
+            tokens = {"team": max(tokens.values())}
         return TeamTurn(
             type="team_turn", mode=team.mode.name, tokens=tokens, most_calls=team.max_calls
         )

@@ -24,7 +24,7 @@ from longtable.memory.answers import MARK, separate_reasoning, without_reasoning
 from longtable.memory.call_config import Calibration
 from longtable.memory.rounds import all_calls
 from longtable.memory.spent import reported_model
-from longtable.memory.stamps import MATERIAL, unmarked
+from longtable.memory.stamps import MATERIAL, PRIVATE, unmarked
 from longtable.memory.view import CallPlan, Material, MaterialPart, View, with_materials
 from longtable.nodes.estimate import CallPlans, usage_figures
 from longtable.nodes.ingest import stamp
@@ -158,7 +158,11 @@ class Asking:
 
 def is_empty(answer: BaseMessage) -> bool:
     """Return whether an answer holds neither text nor tool calls."""
-    return not answer.text.strip() and not (isinstance(answer, AIMessage) and all_calls(answer))
+    return not answer.text.strip() and not _has_calls(answer)
+
+
+def _has_calls(answer: BaseMessage) -> bool:
+    return isinstance(answer, AIMessage) and bool(all_calls(answer))
 
 
 @dataclass(frozen=True)
@@ -265,6 +269,8 @@ class Respond:
             if caller.answered:
                 marks["instead_of"] = caller.line[0].name
             marks |= _material_marks(asking.passed)
+            if self.team and self.team.mode.private and _has_calls(answer):
+                marks[PRIVATE] = True
             if not reported:  # later nothing else says what the call took
                 marks["sent"] = view.parts.total
             if self.team and (voice := turn.get("voice")):

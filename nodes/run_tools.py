@@ -35,7 +35,7 @@ from longtable.base.events import (
 from longtable.base.redaction import redacted
 from longtable.memory.pins import PinChanges, said_by_user
 from longtable.memory.rounds import DESCRIBED, LISTING, MALFORMED
-from longtable.memory.stamps import RECALLED, TABLES, marked, turn_number
+from longtable.memory.stamps import PRIVATE, RECALLED, TABLES, mark_of, marked, turn_number
 from longtable.memory.tokens import compact_json
 from longtable.nodes.approve import Gate, request_of
 from longtable.nodes.estimate import CallPlans
@@ -45,6 +45,7 @@ from longtable.nodes.records.recall import Indexes, Originals, originals_of, rec
 from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.route import unanswered
 from longtable.nodes.state import (
+    PendingCall,
     State,
     Update,
     newest_language,
@@ -54,6 +55,7 @@ from longtable.nodes.state import (
     with_last,
     without_key,
 )
+from longtable.nodes.team.team import Team, scene_of
 from longtable.nodes.turns.tool_jobs import (
     EDITED,
     Job,
@@ -96,6 +98,7 @@ class RunTools:
     gate: Gate | None = None
     names_of: Mapping[str, Set[str]] = field(default_factory=dict)
     """Names of the tools that each persona of a team may call."""
+    team: Team | None = None
 
     async def __call__(self, state: State, *, runtime: Runtime[Context], how: Execution) -> Update:
         context, messages, turn = (
@@ -114,7 +117,9 @@ class RunTools:
         if self.gate and asking and "approval" not in turn and context.approve_sql != "never":
             language = context.language or newest_language(messages)
             check = partial(self.gate.pending, asking, mode=context.approve_sql, language=language)
-            if pending := await how.call(check, partial(cancellable, check)):
+            pending = await how.call(check, partial(cancellable, check))
+            if pending:
+                pending = self._with_name(pending, turn.get("voice", ""))
                 calls = [call for call in asking if call["id"] in {each["id"] for each in pending}]
                 log = self.audit.log([Job(call) for call in calls], tools, state, runtime)
                 await how.call(log.wait, partial(in_thread, log.wait))
@@ -122,10 +127,16 @@ class RunTools:
                     ApprovalRequested(type="approval_requested", **request_of(pending, calls))
                 )
                 return {"turn": {**turn, "approval": {"asked": pending}}}
-        work = work_of(state, queries, repairs=context.max_repairs)
+        objection = partial(self._objection, state) if turn.get("voice") else None
+        work = work_of(state, queries, repairs=context.max_repairs, objection=objection)
         log, thread_id = self.audit.log(work.jobs, tools, state, runtime), thread_id_of(runtime)
         results = (
-            ThreadResults(self.results, thread_id)
+            ThreadResults(
+                self.results,
+                thread_id,
+                voice=turn.get("voice", ""),
+                private=_is_voices_own(messages),
+            )
             if self.results is not None and thread_id
             else None
         )
@@ -156,6 +167,21 @@ class RunTools:
             update["edits"], event = pin_changes(board.made, board.ends)
             runtime.stream_writer(event)
         return update
+
+    def _with_name(self, pending: Sequence[PendingCall], voice: str) -> list[PendingCall]:
+        """Return the calls that wait, their descriptions with the name of the voice that asks."""
+        name = self.team.names.get(voice, "") if self.team else ""
+        if not name:
+            return [*pending]
+        return [{**each, "description": f"{name}: {each['description']}"} for each in pending]
+
+    def _objection(self, state: State, call: ToolCall) -> str:
+        """Return why the team's mode refuses a call, "" if it may run."""
+        if self.team is None:
+            return ""
+        turn = turn_of(state)
+        scene = scene_of(self.team, thread_of(state).messages, turn)
+        return self.team.mode.objection(scene, turn["voice"], call["name"], call["args"])
 
     async def _run(
         self, job: Job, emit: StreamWriter, inputs: "ToolInputs", how: Execution, *, alone: bool
@@ -192,16 +218,23 @@ class RunTools:
         if is_private(state, runtime.context or Context()):
             args = {job.call["id"]: job.to_run["args"] for job in work.jobs}
             answers = [without_cells(answer, args[answer.tool_call_id]) for answer in answers]
+        marks = {PRIVATE: True} if _is_voices_own(thread_of(state).messages) else {}
         # No artifact in state: the person has the whole result already, the thread keeps plain
         # text.
         answers = [
-            stamp(answer.model_copy(update={"artifact": None}), turn=before, time=now)
+            stamp(answer.model_copy(update={"artifact": None}), turn=before, time=now, marks=marks)
             for answer in answers
         ]
         after = without_key(before, "approval", "one_by_one")
         if work.waiting > 1:
             after["one_by_one"] = True
         return {"messages": answers, "turn": with_last(after, answers)}
+
+
+def _is_voices_own(messages: Sequence[BaseMessage]) -> bool:
+    """Return whether the newest calls are private to the voice that made them."""
+    calling = next((message for message in reversed(messages) if message.type == "ai"), None)
+    return calling is not None and bool(mark_of(calling, PRIVATE))
 
 
 def _pin_calls(messages: Sequence[BaseMessage], turn: int) -> int:

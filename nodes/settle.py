@@ -37,6 +37,7 @@ from longtable.base.events import TurnStatus, UnsupportedNumbers
 from longtable.base.redaction import redacted
 from longtable.memory.pins import pins_in_passing
 from longtable.memory.stamps import marked, turn_number
+from longtable.memory.voices import NARRATOR
 from longtable.nodes.estimate import CallPlans
 from longtable.nodes.ingest import is_sync, stamp
 from longtable.nodes.prepare import worth_preparing
@@ -55,7 +56,7 @@ from longtable.nodes.state import (
     turn_of,
     with_last,
 )
-from longtable.nodes.team.team import NARRATOR, Team, asked_next, next_voice, scene_of
+from longtable.nodes.team.team import Team, asked_next, mode_mark, next_voice, scene_of
 from longtable.nodes.turns.check_numbers import KEPT_MESSAGES, NumberCache, Whole, unsupported_in
 from longtable.nodes.turns.failures import FAILED, failure_of
 from longtable.nodes.turns.inbox import receive
@@ -122,6 +123,14 @@ NOTICES: dict[str, dict[str, str]] = {
     },
 }
 """What a person reads where there is no answer, by the status of the turn."""
+CUT_SHORT = {
+    "en": (
+        "The team has made its {calls} model calls of this turn, and {name} was not asked any more."
+        " You can ask the team to go on."
+    ),
+    "zh": "团队本轮的 {calls} 次模型调用已用完，没有再询问 {name}。您可以让团队继续。",
+}
+"""What a person reads where a team has no model call left for the voice that is next."""
 
 
 Footer = Callable[[str, Sequence[BaseMessage]], str]
@@ -154,15 +163,18 @@ class Settle:
         closing = self._closing(state) if status == NOBODY else []
         messages = closing or ([self._notice(status, state, runtime)] if status in NOTICES else [])
         doubts = self._doubts(state, runtime) if not messages else Turn()
+        cut_short: list[AIMessage] = []
         if self.team and turn.get("voice") and status != "compacting":
             scene = scene_of(self.team, [*thread_of(state).messages, *messages], turn)
             following = next_voice(self.team, scene)
             next_turn = with_last(asked_next(turn, following or ""), messages)
             left = turn.get("calls_left") or is_ahead({**state, "turn": next_turn})
-            if left and following in (state.get("brief") or {}).get("voices", {}):
+            if following in (state.get("brief") or {}).get("voices", {}):
                 # One that joined since is asked from the next turn on.
-                return {"messages": messages, "turn": next_turn}
-            messages += self._closing(state, messages)
+                if left:
+                    return {"messages": messages, "turn": next_turn}
+                cut_short = [self._cut_short(str(following), state, runtime)]
+            messages += [*self._closing(state, messages), *cut_short]
         footed = (
             [] if messages or status == "compacting" else self._footed(state, thread_id_of(runtime))
         )
@@ -175,6 +187,8 @@ class Settle:
         last_status: TurnStatus = (
             turn["status"] if status in {*NOTICES, "cut_off"} and not closing else "answered"
         )
+        if cut_short:
+            last_status = "call_budget"
         closed: Turn = {
             **turn,
             "status": last_status,
@@ -217,13 +231,24 @@ class Settle:
 
     def _closing(self, state: State, answers: Sequence[AIMessage] = ()) -> list[AIMessage]:
         """Return what the team's mode tells everybody at the end of the turn, if anything."""
+        if self.team is None:
+            return []
         turn = turn_of(state)
-        text = (
-            self.team.mode.close(scene_of(self.team, [*thread_of(state).messages, *answers], turn))
-            if self.team
-            else ""
+        scene = scene_of(self.team, [*thread_of(state).messages, *answers], turn)
+        text = self.team.mode.close(scene)
+        # A game may end before anybody has answered.
+        marks = mode_mark(self.team, scene)
+        return [self._stamped(text, {**turn, "voice": NARRATOR}, marks)] if text else []
+
+    def _cut_short(self, voice: str, state: State, runtime: Runtime[Context]) -> AIMessage:
+        """Return what a person is told where the team has no model call left for this voice."""
+        assert self.team is not None, "only a team shares its model calls"
+        turn, context = turn_of(state), runtime.context or Context()
+        language = context.language or newest_language(thread_of(state).messages)
+        text = CUT_SHORT[language].format(
+            calls=self.team.max_calls, name=self.team.names.get(voice, voice)
         )
-        return [self._stamped(text, {**turn, "voice": NARRATOR}, {})] if text else []
+        return self._stamped(text, {**turn, "voice": NARRATOR}, {"notice": "call_budget"})
 
     def _notice(self, status: str, state: State, runtime: Runtime[Context]) -> AIMessage:
         """Return what stands for an answer."""
@@ -291,7 +316,8 @@ class Settle:
         if not figures and not failure:
             return {}
         event = UnsupportedNumbers(type="unsupported_numbers", turn=number, figures=figures)
-        runtime.stream_writer({**event, "failure": failure} if failure else event)
+        whose = {"voice": turn["voice"]} if turn.get("voice") else {}
+        runtime.stream_writer({**event, **whose, **({"failure": failure} if failure else {})})
         return {"unsupported_numbers": figures} if figures else {}
 
     def _whole(self, thread_id: str | None) -> Whole:

@@ -90,6 +90,8 @@ class ResultMeta:
     """Time in ISO 8601."""
     masked: tuple[int, ...] = ()
     """Indexes of the columns whose values no model sees."""
+    voice: str = ""
+    """The only voice of a team that may read it, "" for all."""
 
 
 def catalog_of(metas: Sequence[ResultMeta]) -> Catalog:
@@ -157,8 +159,11 @@ class ResultStore:
         rows: Iterable[Sequence[object]],
         sql: str,
         masked: Iterable[int] = (),
+        voice: str = "",
     ) -> str:
         """Store a result and return its handle; over a quota, delete the least recently used data.
+
+        `voice`: the only voice of a team that may read it, "" for all.
 
         Raises `ResultTooLargeError` if the result alone is over a quota, `PersistenceError` if it
         cannot be written.
@@ -184,6 +189,7 @@ class ResultStore:
                 "bytes": size,
                 "created": now.isoformat(),
                 "masked": sorted(masked),
+                **({"voice": voice} if voice else {}),
             }
             handle = self._settle(draft, home, meta)
         except (OSError, duckdb.Error) as error:
@@ -195,23 +201,32 @@ class ResultStore:
         self._make_room(home, spared=home / handle)
         return handle
 
-    def meta(self, thread_id: str, handle: str) -> ResultMeta:
-        """Return what is known of a result, deleted or not; raise `UnknownResultError`."""
+    def meta(self, thread_id: str, handle: str, *, voice: str | None = None) -> ResultMeta:
+        """Return what is known of a result, deleted or not; raise `UnknownResultError`.
+
+        `voice`: who asks, see `handles`.
+        """
         name = handle.strip().lower()
         if _HANDLE.fullmatch(name):
             with suppress(*_ABSENT):
-                return _read_meta(name, self._home(thread_id) / name / META)
-        raise UnknownResultError(handle, known=[meta.handle for meta in self.handles(thread_id)])
+                meta = _read_meta(name, self._home(thread_id) / name / META)
+                if _may_read(voice, meta):
+                    return meta
+        known = [meta.handle for meta in self.handles(thread_id, voice=voice)]
+        raise UnknownResultError(handle, known=known)
 
-    def handles(self, thread_id: str) -> list[ResultMeta]:
+    def handles(self, thread_id: str, *, voice: str | None = None) -> list[ResultMeta]:
         """Return every result a thread ever had, oldest first, including those whose rows were
         deleted.
+
+        `voice`: of these, what a voice of a team may read ("": a model without a team); None: all,
+        for the person.
         """
         metas = []
         for number in sorted(_numbers(self._home(thread_id))):
             with suppress(*_ABSENT):  # the thread is being deleted
                 metas.append(_read_meta(f"r{number}", self._home(thread_id) / f"r{number}" / META))
-        return metas
+        return [meta for meta in metas if _may_read(voice, meta)]
 
     def is_gone(self, thread_id: str, handle: str) -> bool:
         """Return whether the rows were deleted."""
@@ -298,12 +313,16 @@ class ResultStore:
         sql: str,
         *,
         limits: QueryLimits | None = None,
+        voice: str | None = None,
         cancel: Cancel | None = None,
     ) -> QueryResult:
         """Run one SELECT over the handles of a thread, behind both walls; raises as `Database.run`
         does.
+
+        `voice`: who asks, see `handles`.
         """
-        metas, limits = self.handles(thread_id), limits or QueryLimits()
+        metas = self.handles(thread_id, voice=voice)
+        limits = limits or QueryLimits()
         files = {meta.handle: str(self._home(thread_id) / meta.handle / DATA) for meta in metas}
         answer = self._answer(sql, catalog_of(metas), files, limits, cancel)
         if isinstance(answer, str):
@@ -413,6 +432,10 @@ class ResultStore:
                 shutil.rmtree(draft, ignore_errors=True)
         for doomed in self.folder.glob("deleted-*"):
             shutil.rmtree(doomed, ignore_errors=True)
+
+
+def _may_read(voice: str | None, meta: ResultMeta) -> bool:
+    return voice is None or meta.voice in ("", voice)
 
 
 def _read_meta(handle: str, path: Path) -> ResultMeta:

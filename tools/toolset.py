@@ -29,7 +29,7 @@ from longtable.tools.schema.values import why_empty
 from longtable.tools.sql.verdict import Probe, masked_rows
 
 if TYPE_CHECKING:
-    from longtable.tools.results import ResultStore
+    from longtable.tools.results import ResultMeta, ResultPage, ResultStore
 
 SHOWN_ROWS = 20
 """Rows of a result in the model's preview."""
@@ -321,12 +321,40 @@ class FetchRefusedError(DatabaseError):
 
 
 class ThreadResults:
-    """The results of the one thread that runs; a plain class, for a tool's arguments to hold it as
-    it is.
+    """The results of the one thread that runs, as far as the voice that is asked may read them; a
+    plain class, for a tool's arguments to hold it as it is.
+
+    `private`: what is kept is for this voice alone.
     """
 
-    def __init__(self, store: "ResultStore", thread_id: str) -> None:
-        self.store, self.thread_id = store, thread_id
+    def __init__(
+        self, store: "ResultStore", thread_id: str, *, voice: str = "", private: bool = False
+    ) -> None:
+        self.store = store
+        self.thread_id = thread_id
+        self.voice = voice
+        self.private = private
+
+    def handles(self) -> list["ResultMeta"]:
+        """Return the results that the voice may read, oldest first."""
+        return self.store.handles(self.thread_id, voice=self.voice)
+
+    def meta(self, handle: str) -> "ResultMeta":
+        """Return what is known of a result; raise `UnknownResultError`."""
+        return self.store.meta(self.thread_id, handle, voice=self.voice)
+
+    def get(self, handle: str) -> QueryResult:
+        """Return a whole result; raise `UnknownResultError` and `ResultGoneError`."""
+        return self.store.get(self.thread_id, self.meta(handle).handle)
+
+    def page(self, handle: str, *, page: int, size: int) -> "ResultPage":
+        """Return a page of a result; raise as `get` does."""
+        known = self.meta(handle).handle
+        return self.store.page(self.thread_id, known, page=page, size=size)
+
+    def sql(self, sql: str, *, cancel: Cancel | None = None) -> QueryResult:
+        """Run one SELECT over the handles; raise as `ResultStore.sql` does."""
+        return self.store.sql(self.thread_id, sql, voice=self.voice, cancel=cancel)
 
     def put(self, result: QueryResult) -> str:
         """Keep a result and return its handle."""
@@ -337,6 +365,7 @@ class ThreadResults:
             rows=result.rows,
             sql=result.sql,
             masked=result.masked,
+            voice=self.voice if self.private else "",
         )
 
 
@@ -392,7 +421,7 @@ def fetched(
             "no results are kept in this run: it has no thread; run the query again"
         )
     if sql.strip():
-        result = results.store.sql(results.thread_id, sql, cancel=cancel)
+        result = results.sql(sql, cancel=cancel)
         part = shown_part(result.columns, result.types, result.shown(result.rows[:SHOWN_ROWS]))
         return {
             "handles": list(result.tables),
@@ -402,11 +431,11 @@ def fetched(
             "sql": result.sql,
         }
     if not handle.strip():
-        known = ", ".join(meta.handle for meta in results.store.handles(results.thread_id)[-10:])
+        known = ", ".join(meta.handle for meta in results.handles()[-10:])
         raise FetchRefusedError(
             f"give a handle ({known or 'there is none yet'}), or sql over handles"
         )
-    page_found = results.store.page(results.thread_id, handle, page=page, size=SHOWN_ROWS)
+    page_found = results.page(handle, page=page, size=SHOWN_ROWS)
     head: dict[str, Json] = {
         "handle": page_found.meta.handle,
         "total": page_found.meta.row_count,
@@ -535,11 +564,7 @@ def check_tool(database: Database) -> BaseTool:
     ) -> Answer:
         if not sql.strip() and (results is None or not result.strip()):
             raise FetchRefusedError("give the handle of a result, or the sql to check")
-        before = (
-            results.store.get(results.thread_id, result)
-            if results is not None and not sql.strip()
-            else None
-        )
+        before = results.get(result) if results is not None and not sql.strip() else None
         done = check_query(
             database, before.sql if before else sql, question, before=before, cancel=cancel
         )

@@ -32,7 +32,7 @@ from longtable.memory.pins import (
 )
 from longtable.memory.policy import TOPICS
 from longtable.memory.spent import SummaryCall
-from longtable.memory.stamps import is_recalled
+from longtable.memory.stamps import PRIVATE, is_recalled, mark_of
 from longtable.memory.summary import Numbered, cited_numbers, harmless, language_of
 from longtable.memory.thread import Compaction, Thread, covered_exclusions
 from longtable.memory.tokens import fingerprint
@@ -174,15 +174,19 @@ class Job:
 
     @cached_property
     def reads(self) -> list[Numbered]:
-        """Return what the writer reads besides `previous`; what only repeats earlier messages is
-        left out.
+        """Return what the writer reads besides `previous`. What only repeats earlier messages is
+        left out, and what is private to a voice of a team: all voices are shown the memory.
         """
         messages = (
             self.compacted
             if self.originals is None
             else [*self.originals, *self.thread.numbered(0, self.plan.end)]
         )
-        return [(number, message) for number, message in messages if not is_recalled(message)]
+        return [
+            (number, message)
+            for number, message in messages
+            if not is_recalled(message) and not mark_of(message, PRIVATE)
+        ]
 
     @property
     def previous(self) -> str:

@@ -15,7 +15,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from longtable.base.errors import ConfigError
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.rounds import all_calls
-from longtable.nodes.team.team import Mode, Persona, Scene, is_answer
+from longtable.nodes.team.team import JUDGED, Mode, Persona, Scene, is_answer, persona_named
 
 STEPS = ("analyst", "checker", "reviewer")
 SEND_BACK = "send_back"
@@ -51,7 +51,8 @@ class Workflow(Mode):
     The first user message is the task, later ones are numbered follow-ups. The last step has the
     tool `send_back`, which begins again at an earlier step, at most `send_back` times a turn. Its
     state: `task`, `follow_ups`, `current_node` (the step that is next, "" at the end), `sent_back`
-    and `artefacts` (the newest answer of each step).
+    and `artefacts` (the newest answer of each step). Where the last step may send work back, its
+    answer is a verdict: the turn's text is the first step's answer with the verdict below it.
     """
 
     name: ClassVar[str] = "workflow"
@@ -131,6 +132,21 @@ class Workflow(Mode):
 
         return [StructuredTool.from_function(send_back, name=SEND_BACK)]
 
+    def objection(
+        self,
+        scene: Scene,
+        persona: str,  # noqa: ARG002
+        tool: str,
+        args: Mapping[str, Any],  # noqa: ARG002
+    ) -> str:
+        """Return why the work cannot be sent back, "" if it can."""
+        if tool != SEND_BACK or self._progress(scene).sent_back < self.most:
+            return ""
+        return (
+            f"not sent back: it was {self.most} times in this turn, which is the most. Answer with"
+            " what there is, and say what is lacking"
+        )
+
     def state(self, scene: Scene) -> dict[str, Any]:
         """Return task, follow-ups, the step that is next and what each step has made."""
         before, now = scene.before(self.name), self._progress(scene)
@@ -140,6 +156,7 @@ class Workflow(Mode):
             "current_node": self.steps[now.place] if now.place < len(self.steps) else "",
             "sent_back": now.sent_back,
             "artefacts": {**before.get("artefacts", {}), **now.artefacts},
+            **({JUDGED: self._persona(self.steps[0])} if self.most else {}),
         }
 
     def _persona(self, step: str) -> str:
@@ -182,15 +199,24 @@ class Quiz(Mode):
 
     name: ClassVar[str] = "quiz"
     together = True
+    private = True
 
-    def __init__(self, quizmaster: str = "quizmaster", *, questions: int = 5) -> None:
+    def __init__(
+        self,
+        quizmaster: str = "quizmaster",
+        *,
+        questions: int = 5,
+        policy: CompactionPolicy | None = None,
+    ) -> None:
         if (
             isinstance(questions, bool)
             or not isinstance(questions, int)
             or not 1 <= questions <= 100
         ):
             raise ConfigError(f"questions is a whole number from 1 to 100, found {questions!r}")
-        self.quizmaster, self.questions = quizmaster, questions
+        self.quizmaster = quizmaster
+        self.questions = questions
+        self.policy = policy
 
     def check(self, personas: Mapping[str, Persona]) -> None:
         """Raise `ConfigError` where the quizmaster is not in the team, or somebody has the person's
@@ -203,20 +229,18 @@ class Quiz(Mode):
             )
 
     def speakers(self, scene: Scene) -> Sequence[str]:
-        """Return who answers the open question, the quizmaster last; nobody once all questions were
-        asked and scored.
+        """Return who answers the open question, the quizmaster last; once the quiz is over, those
+        whom the message mentions, else all.
         """
+        if scene.before(self.name).get("over"):
+            return _whoever(scene)
         question_count = scene.before(self.name).get("asked", 0)
         players = [
             id_
             for id_ in scene.names
             if id_ in (scene.mentioned or scene.names) and id_ != self.quizmaster
         ]
-        return (
-            [*(players if question_count else ()), self.quizmaster]
-            if not scene.before(self.name).get("over")
-            else []
-        )
+        return [*(players if question_count else ()), self.quizmaster]
 
     def apart(self, persona: str) -> bool:
         """Return whether a persona plays: the quizmaster hears all answers."""
@@ -224,25 +248,27 @@ class Quiz(Mode):
 
     def whisper(self, scene: Scene, persona: str) -> str:
         """Return the rules."""
-        state = self.state(scene)
+        if scene.before(self.name).get("over"):
+            return "The quiz is over: talk about it freely."
+        asked = scene.before(self.name).get("asked", 0)
         if persona != self.quizmaster:
             return (
                 "This is a quiz: answer the quizmaster's newest question, briefly. You do not see"
                 " what the others answer."
             )
         players = ", ".join([PERSON, *(id_ for id_ in scene.names if id_ != self.quizmaster)])
-        if not state["asked"]:
+        if not asked:
             return (
                 f"You lead a quiz for {players}. Ask the first of {self.questions} questions with"
                 f" {POSE}, then say it."
             )
         score = (
-            f"Check each answer to question {state['asked']} and give its points with {SCORE}; the"
+            f"Check each answer to question {asked} and give its points with {SCORE}; the"
             f" players are {players}."
         )
-        if state["asked"] < self.questions:
+        if asked < self.questions:
             return (
-                f"{score} Then ask question {state['asked'] + 1} of {self.questions} with {POSE},"
+                f"{score} Then ask question {asked + 1} of {self.questions} with {POSE},"
                 " and say who was right, and the question."
             )
         return f"{score} It was the last: say who was right, and who has won."
@@ -269,13 +295,38 @@ class Quiz(Mode):
             StructuredTool.from_function(score, name=SCORE),
         ]
 
+    def objection(self, scene: Scene, persona: str, tool: str, args: Mapping[str, Any]) -> str:
+        """Return why the quizmaster may not ask or score now, "" if it may."""
+        asked = scene.before(self.name).get("asked", 0)
+        if tool == POSE and asked >= self.questions:
+            return f"not asked: all {self.questions} questions were"
+        if tool == POSE and persona in {voice for voice, _ in scene.calls(POSE)}:
+            return "not asked: this turn has its question; the players answer it in the next turn"
+        if tool != SCORE:
+            return ""
+        if not asked:
+            return "no points: no question was asked before this turn, and nobody has answered"
+        player = str(args.get("player", ""))
+        if self._player(player, scene):
+            return ""
+        players = ", ".join([PERSON, *(id_ for id_ in scene.names if id_ != self.quizmaster)])
+        return f"no points: there is no player {player!r}; the players are {players}"
+
+    def _player(self, word: str, scene: Scene) -> str:
+        """Return the id of the player with this id or display name, "" if nobody has it."""
+        if word.strip().casefold() == PERSON:
+            return PERSON
+        player = persona_named(word, scene.names)
+        return "" if player == self.quizmaster else player
+
     def state(self, scene: Scene) -> dict[str, Any]:
         """Return how many questions were asked, the scores, and whether the quiz is over."""
         before = scene.before(self.name)
         scores = Counter[str](before.get("scores", {}))
         for voice, args in scene.calls(SCORE):
             if voice == self.quizmaster:
-                scores[str(args["player"])] += int(args["points"])
+                player = str(args["player"])
+                scores[self._player(player, scene) or player] += int(args["points"])
         posed = sum(voice == self.quizmaster for voice, _ in scene.calls(POSE)) > 0
         question_count = min(self.questions, before.get("asked", 0) + posed)
         over = before.get("asked", 0) >= self.questions and self.quizmaster in {
@@ -288,7 +339,9 @@ class Quiz(Mode):
         }
 
     def close(self, scene: Scene) -> str:
-        """Return the scores."""
+        """Return the scores; nothing once the quiz is over."""
+        if scene.before(self.name).get("over"):
+            return ""
         state = self.state(scene)
         scores = ", ".join(
             f"{scene.names.get(player, player)} {points}"
@@ -299,6 +352,11 @@ class Quiz(Mode):
             if scores
             else ""
         )
+
+
+def _whoever(scene: Scene) -> list[str]:
+    """Return those whom the user mentions, else all."""
+    return [id_ for id_ in scene.names if id_ in (scene.mentioned or scene.names)]
 
 
 @dataclass(frozen=True)
@@ -335,11 +393,13 @@ class Werewolf(Mode):
     """
 
     name: ClassVar[str] = "werewolf"
+    private = True
 
-    def __init__(self, *, seed: int) -> None:
+    def __init__(self, *, seed: int, policy: CompactionPolicy | None = None) -> None:
         if isinstance(seed, bool) or not isinstance(seed, int):
             raise ConfigError(f"seed is a whole number, found {seed!r}")
         self.seed = seed
+        self.policy = policy
 
     def check(self, personas: Mapping[str, Persona]) -> None:
         """Raise `ConfigError` for fewer than three players."""
@@ -349,7 +409,12 @@ class Werewolf(Mode):
             )
 
     def next(self, scene: Scene) -> str | None:
-        """Return who speaks, then who votes."""
+        """Return who speaks, then who votes; once the game is over, each of those whom the message
+        mentions, else of all.
+        """
+        if scene.before(self.name).get("over"):
+            done = {voice for voice, _ in scene.answers}
+            return next((id_ for id_ in _whoever(scene) if id_ not in done), None)
         day = self._day(scene)
         if day.winner(day.players):
             return None
@@ -358,6 +423,8 @@ class Werewolf(Mode):
 
     def whisper(self, scene: Scene, persona: str) -> str:
         """Return what a player knows, and what is to be done now."""
+        if scene.before(self.name).get("over"):
+            return "The game of werewolf is over: talk about it freely."
         day = self._day(scene)
         role = day.roles.get(persona, VILLAGER)
         lines = [
@@ -397,6 +464,20 @@ class Werewolf(Mode):
 
         return [StructuredTool.from_function(vote, name=VOTE)]
 
+    def objection(
+        self,
+        scene: Scene,
+        persona: str,  # noqa: ARG002
+        tool: str,
+        args: Mapping[str, Any],
+    ) -> str:
+        """Return why a vote does not count, "" if it does."""
+        players = self._day(scene).players
+        player = str(args.get("player", ""))
+        if tool != VOTE or persona_named(player, scene.names) in players:
+            return ""
+        return f"no vote: nobody called {player!r} lives; alive are {', '.join(players)}"
+
     def state(self, scene: Scene) -> dict[str, Any]:
         """Return the day and who lives."""
         day = self._day(scene)
@@ -407,7 +488,9 @@ class Werewolf(Mode):
         }
 
     def close(self, scene: Scene) -> str:
-        """Return the night, the vote, and the end."""
+        """Return the night, the vote, and the end; nothing once the game is over."""
+        if scene.before(self.name).get("over"):
+            return ""
         day = self._day(scene)
         verdict = (
             f"{scene.names[day.out]} was voted out: a {day.roles[day.out]}."
@@ -451,12 +534,11 @@ class Werewolf(Mode):
         lives.
         """
         newest = {
-            voice: str(args["player"]).strip().casefold()
+            voice: persona_named(str(args["player"]), scene.names)
             for voice, args in scene.calls(VOTE)
             if voice in players
         }
-        names = {word.casefold(): id_ for id_ in players for word in (id_, scene.names[id_])}
-        return Counter(names[name] for name in newest.values() if name in names)
+        return Counter(player for player in newest.values() if player in players)
 
     def _roles(self, ids: Sequence[str]) -> dict[str, str]:
         wolves, shuffled = max(1, len(ids) // SHARE_OF_WOLVES), sorted(ids)

@@ -2,6 +2,7 @@
 mode says who speaks next.
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
@@ -20,13 +21,13 @@ from longtable.base.events import UnknownMentions
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.rounds import all_calls
 from longtable.memory.stamps import mark_of, marked, turn_number
-from longtable.memory.voices import EVERYBODY, VOICE, fold, mentions_in
+from longtable.memory.voices import EVERYBODY, NARRATOR, VOICE, fold, mentions_in
 from longtable.nodes.state import NOBODY, UNDER_WAY, State, Turn, turn_of, without_key
 
 MODE = "mode"
 """Mark of a team's answer: the mode's name and its state after it, as plain JSON."""
-NARRATOR = "narrator"
-"""Voice of what a mode itself says at the end of a turn; no persona may have this id."""
+JUDGED = "judged"
+"""Key of a mode's state: the persona whose answer the last one judges."""
 MOST_PERSONAS = 16
 _ID = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
@@ -65,6 +66,11 @@ class Persona:
                 isinstance(each, str) and each.strip() for each in value or ()
             ):
                 raise ConfigError(f"persona {self.id}: {about} is a list of words, found {value!r}")
+        if self.model is not None and not isinstance(self.model, BaseChatModel):
+            raise ConfigError(
+                f"persona {self.id}: model is a chat model of LangChain or None for the"
+                f" conversation's, found {self.model!r}"
+            )
         if self.rounds is not None and (
             isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or self.rounds < 1
         ):
@@ -137,6 +143,15 @@ class Scene:
         )
 
 
+def persona_named(word: str, names: Mapping[str, str]) -> str:
+    """Return the id of the persona with this id or display name, "" if there is none."""
+    folded = fold(word)
+    for id_, name in names.items():
+        if folded in (fold(id_), fold(name)):
+            return id_
+    return ""
+
+
 def is_answer(message: BaseMessage) -> bool:
     """Return whether a message is a voice's answer, not a call."""
     return (
@@ -144,6 +159,19 @@ def is_answer(message: BaseMessage) -> bool:
         and not all_calls(message)
         and mark_of(message, VOICE) not in (None, NARRATOR)
     )
+
+
+def answer_text(answers: Sequence[BaseMessage]) -> str:
+    """Return the text of a turn that voices answered: the last one's, below the answer that it
+    judges.
+    """
+    last = answers[-1]
+    state = mark_of(last, MODE)
+    judged = state.get(JUDGED) if isinstance(state, dict) else None
+    texts = [str(answer.text) for answer in answers if judged and mark_of(answer, VOICE) == judged]
+    if not texts or mark_of(last, VOICE) == judged:
+        return str(last.text)
+    return f"{texts[-1]}\n\n{last.text}"
 
 
 class Mode:
@@ -155,6 +183,10 @@ class Mode:
     together: bool = False
     """Whether voices do not hear what colleagues said since the turn began; then one that fails
     leaves the others' answers.
+    """
+    private: bool = False
+    """Whether what a persona does with tools, and writes beside a call, is its own: colleagues are
+    not shown it, and no memory is made of it.
     """
     policy: CompactionPolicy | None = None
     """The policy while this mode holds, in place of the graph's."""
@@ -186,6 +218,16 @@ class Mode:
     def tools(self, persona: str) -> Sequence[BaseTool]:  # noqa: ARG002  # for those that need it
         """Return the tools that the mode gives a persona."""
         return ()
+
+    def objection(
+        self,
+        scene: Scene,  # noqa: ARG002  # for those that need it
+        persona: str,  # noqa: ARG002
+        tool: str,  # noqa: ARG002
+        args: Mapping[str, Any],  # noqa: ARG002
+    ) -> str:
+        """Return why a call of a tool is refused, for the model; "" if it may run."""
+        return ""
 
     def state(self, scene: Scene) -> dict[str, Any]:  # noqa: ARG002  # for those that need it
         """Return the mode's state after the newest answer, plain JSON; each answer keeps it."""
@@ -328,7 +370,13 @@ def first_voice(
         "mentioned": list(dict.fromkeys(id_ for each in mentions for id_ in each.ids)),
         "calls_left": team.max_calls,
     }
-    voice = next_voice(team, scene_of(team, messages, turn))
+    scene = scene_of(team, messages, turn)
+    state = team.mode.state(scene)
+    if _plain(state) is None:
+        raise ConfigError(
+            f"the state of the mode {team.mode.name} must be plain JSON, found {state!r}"
+        )
+    voice = next_voice(team, scene)
     return {**turn, "voice": voice} if voice else {**turn, "status": NOBODY}
 
 
@@ -393,15 +441,26 @@ def with_mode(
     """Return a voice's answer with the mode's state after it."""
     if not is_answer(answer):
         return answer
-    return marked(
-        answer,
-        **{
-            MODE: {
-                "name": team.mode.name,
-                **team.mode.state(scene_of(team, [*messages, answer], turn)),
-            }
-        },
-    )
+    return marked(answer, **mode_mark(team, scene_of(team, [*messages, answer], turn)))
+
+
+def mode_mark(team: Team, scene: Scene) -> dict[str, Any]:
+    """Return the mark with the mode's state as the scene has it."""
+    state = team.mode.state(scene)
+    plain = _plain(state)
+    if plain is None:
+        # An answer is paid for: values that are no JSON are kept as text.
+        plain = json.loads(json.dumps(state, default=str, skipkeys=True))
+    return {MODE: {"name": team.mode.name, **plain}}
+
+
+def _plain(state: dict[str, Any]) -> dict[str, Any] | None:
+    """Return a mode's state if it is plain JSON, else None."""
+    try:
+        json.dumps(state)
+    except (TypeError, ValueError):
+        return None
+    return state
 
 
 def speaking(runtime: Runtime[Context], state: State) -> Runtime[Context]:

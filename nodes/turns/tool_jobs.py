@@ -4,9 +4,9 @@ tried, and keeping results.
 
 import json
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any
 
@@ -49,6 +49,10 @@ class RepairsUsedUpError(LongtableError):
             f" {FINAL}"
         )
         self.repairs, self.last = repairs, last
+
+
+class CallRefusedError(LongtableError):
+    """The team's mode refused the call; it did not run. The message is the mode's."""
 
 
 class QueryRejectedError(LongtableError):
@@ -271,7 +275,17 @@ class Work:
         return (max(0, self.repairs + 1 - failed) if failed else None), last
 
 
-def work_of(state: State, queries: AbstractSet[str], *, repairs: int) -> Work:
+Objection = Callable[[ToolCall], str]
+"""Returns why a call is refused, "" if it may run."""
+
+
+def work_of(
+    state: State,
+    queries: AbstractSet[str],
+    *,
+    repairs: int,
+    objection: Objection | None = None,
+) -> Work:
     """Return the work that the newest answer asks for. `queries`: names of the tools that run
     queries.
     """
@@ -290,8 +304,15 @@ def work_of(state: State, queries: AbstractSet[str], *, repairs: int) -> Work:
         )
         for call in unanswered(messages)
     ]
+    if objection:
+        jobs = [_checked(job, objection) for job in jobs]
     alone = len(jobs) == 1 or bool(turn.get("one_by_one"))
     return Work(jobs, queries, repairs, messages, turn.get("number", 0), alone)
+
+
+def _checked(job: Job, objection: Objection) -> Job:
+    reason = objection(job.call)
+    return replace(job, stopped=CallRefusedError(reason)) if reason else job
 
 
 def _job(call: ToolCall, decision: Decision | None) -> Job:

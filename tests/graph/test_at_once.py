@@ -3,6 +3,7 @@ see of it.
 """
 
 import asyncio
+import io
 import os
 import signal
 import subprocess
@@ -19,7 +20,9 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import interrupt
+from rich.console import Console
 
+from longtable.app.screen import ConsoleScreen
 from longtable.base.errors import ModelContextOverflowError, ProviderUnavailableError
 from longtable.graph import (
     Context,
@@ -311,6 +314,48 @@ def test_approvals_of_several_voices_are_asked_one_after_the_other_and_none_is_l
         assert_paired(messages)
 
 
+def test_voices_that_wait_say_who_they_are_and_each_answer_is_told_once_under_its_name(
+    tmp_path: Path,
+) -> None:
+    def say(name: str, messages: Sequence[BaseMessage]) -> AIMessage | str:
+        if name != "Checker" and messages[-1].type != "tool":
+            return call("run_sql", sql="SELECT count(*) FROM numbers a, numbers b")
+        return f"{name} speaks"
+
+    out = io.StringIO()
+    screen = ConsoleScreen(Console(file=out, width=120))
+
+    def read(events: Iterator[Any]) -> list[Any]:
+        told = list(events)
+        for event in told:
+            screen.event(event)
+        return told
+
+    with Database.open(str(make(tmp_path, "sqlite"))) as database:
+        conversation = talk(say, THREE, database=database, cost=CostThresholds(pairs=1_000_000))
+        first = read(conversation.stream("How many pairs?"))
+        [asked] = of_type(first, "approval_requested")
+        assert asked["voice"] == "analyst"
+        assert asked["action_requests"][0]["description"].startswith("Analyst: ")
+        assert [each["voice"] for each in first[-1]["voices"]] == ["checker"]
+        second = read(conversation.stream(answer=[{"type": "approve"}]))
+        assert of_type(second, "approval_requested")[0]["voice"] == "tester"
+        last = read(conversation.stream(answer=[{"type": "approve"}]))
+    assert [each["voice"] for each in last[-1]["voices"]] == ["analyst", "checker", "tester"]
+    lines = out.getvalue().splitlines()
+    said = [line for line in lines if line.endswith(" speaks") or line[:-1] in NAMES]
+    assert said == [
+        "Checker:",
+        "Checker speaks",
+        "Analyst:",
+        "Analyst:",
+        "Analyst speaks",
+        "Tester:",
+        "Tester:",
+        "Tester speaks",
+    ]
+
+
 def test_a_tool_that_asks_a_person_asks_when_it_is_its_voices_turn() -> None:
     asked: list[str] = []
 
@@ -330,7 +375,10 @@ def test_a_tool_that_asks_a_person_asks_when_it_is_its_voices_turn() -> None:
     conversation = talk(say, Team(ANALYST, CHECKER), tools=[confirm])
     assert conversation.ask("Hello").status == "input_requested"
     assert conversation.resume("yes").status == "input_requested"
-    assert [each["text"] for each in conversation.resume("no").voices] == ["Checker heard no"]
+    assert [each["text"] for each in conversation.resume("no").voices] == [
+        "Analyst heard yes",
+        "Checker heard no",
+    ]
     assert [
         message.text for message in conversation.history() if message.type == "ai" and message.text
     ] == [
@@ -356,7 +404,11 @@ def test_the_calls_of_a_turn_are_counted_over_all_voices_and_for_each() -> None:
     assert calls.total() == 7
     assert max(calls.values()) <= 3
     few = talk(say, Team(ANALYST, CHECKER, TESTER, max_calls=2))
-    assert [each["voice"] for each in few.ask("Hello").voices] == ["analyst", "checker"]
+    assert [each["voice"] for each in few.ask("Hello").voices] == [
+        "analyst",
+        "checker",
+        "narrator",
+    ]
     assert len(sent_of(few)) == 2
 
 
@@ -384,6 +436,7 @@ def test_a_round_of_a_quiz_asks_its_players_at_once_and_then_the_quizmaster() ->
         ("ada", True),
         ("ben", True),
         ("quizmaster", False),
+        ("narrator", False),
     ]
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from longtable.base.errors import ConfigError
 from longtable.graph import Conversation, Persona, Quiz, Team, Werewolf
@@ -49,7 +49,8 @@ def test_a_quizmaster_asks_scores_by_tool_and_the_quiz_ends_by_itself() -> None:
         "scores": {"ada": 2},
         "over": True,
     }
-    assert conversation.ask("More?").text == "Scores after 2 of 2 questions: Ada 2"
+    after = conversation.ask("@ada, well played?")
+    assert [each["voice"] for each in after.voices] == ["ada"]
 
 
 def test_players_of_a_quiz_do_not_hear_each_other_and_the_quizmaster_hears_all() -> None:
@@ -87,9 +88,8 @@ def test_werewolf_is_played_to_its_end_by_code() -> None:
         if " won." in answer.text:
             break
     assert re.search(r"The (village|werewolves) (has|have) won\. The roles: Ada", texts[-1]), texts
-    assert conversation.ask("Another day?").text.endswith(
-        texts[-1].partition("The ")[2].partition("The ")[2]
-    )
+    after = conversation.ask("@ada, what did you think?")
+    assert [each["voice"] for each in after.voices] == ["ada"]
     days = [
         mark_of(message, MODE)
         for message in conversation.history(limit=200)
@@ -137,3 +137,60 @@ def test_the_same_seed_draws_the_same_roles_and_another_seed_others() -> None:
 def test_a_wrong_game_is_refused(make: Callable[[], object], what: str) -> None:
     with pytest.raises(ConfigError, match=what):
         make()
+
+
+def errors_in(request: Sequence[BaseMessage]) -> list[str]:
+    return [m.text for m in request if isinstance(m, ToolMessage) and m.status == "error"]
+
+
+def test_a_quizmaster_that_has_asked_is_not_told_to_score_what_nobody_answered() -> None:
+    conversation = quiz_talk(2)
+    conversation.ask("Let us begin.")
+    after_asking = sent_of(conversation)[-1]
+    assert [m.name for m in after_asking if m.type == "tool"] == ["pose_question"]
+    assert "Check each answer" not in after_asking[0].text
+
+
+def test_points_are_for_players_that_exist_and_their_names_are_one() -> None:
+    words = iter(["Bob", "ADA", "quizmaster", "Ada"])
+
+    def say(name: str, messages: Sequence[BaseMessage]) -> AIMessage | str:
+        if name != "Quizmaster":
+            return "42"
+        last = messages[-1]
+        if "Ask the first" in messages[0].text and last.type != "tool":
+            early = call("score", "s0", player="ada", points=5, why="before anybody answered")
+            pose = call("pose_question", "p1", question="Six times seven?").tool_calls
+            return early.model_copy(update={"tool_calls": [*early.tool_calls, *pose]})
+        if "Check each answer" in messages[0].text and (word := next(words, None)):
+            return call("score", f"s-{word}", player=word, points=1, why="right")
+        return "Six times seven?"
+
+    team = Team(Persona("quizmaster"), Persona("ada"), Persona("ben"), mode=Quiz(questions=1))
+    conversation = talk(say, team)
+    conversation.ask("Let us begin.")
+    assert "no question was asked before this turn" in errors_in(sent_of(conversation)[-1])[0]
+    assert conversation.ask("42").text == "Scores after 1 of 1 questions: Ada 2"
+    refused = errors_in(sent_of(conversation)[-1])
+    assert "there is no player 'Bob'; the players are you, ada, ben" in refused[-2]
+    assert "there is no player 'quizmaster'" in refused[-1]
+
+
+def test_a_vote_for_somebody_who_does_not_live_is_an_error_to_the_model() -> None:
+    tried: dict[str, list[str]] = {}
+
+    def say(name: str, messages: Sequence[BaseMessage]) -> AIMessage | str:
+        if "Now vote" not in messages[0].text:
+            return f"{name} suspects somebody"
+        errors = errors_in(messages)
+        tried[name] = errors
+        if messages[-1].type != "tool":
+            return call("vote", f"v1-{name}", player="Zoe")
+        if len(errors) == 1 and "alive are" in messages[-1].text:
+            return call("vote", f"v2-{name}", player="CLEO")
+        return f"{name} has voted"
+
+    conversation = talk(say, Team(*PLAYERS[:4], mode=Werewolf(seed=3), max_calls=60))
+    answer = conversation.ask("The first day.")
+    assert "Cleo was voted out" in answer.text
+    assert all("nobody called 'Zoe' lives" in errors[0] for errors in tried.values()), tried

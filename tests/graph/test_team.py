@@ -1,5 +1,6 @@
 """A team on one thread: who is asked, what each is shown, and what a turn leaves."""
 
+import io
 import os
 import signal
 import subprocess
@@ -13,8 +14,10 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
+from rich.console import Console
 
 from longtable.analyst.model import BuiltInAnalyst
+from longtable.app.screen import ConsoleScreen
 from longtable.base.errors import (
     ConfigError,
     ModelContextOverflowError,
@@ -32,10 +35,12 @@ from longtable.graph import (
     Persona,
     Scene,
     Team,
+    Werewolf,
     Workflow,
     build_graph,
     open_persistence,
 )
+from longtable.graph.thread_runner import answer_of
 from longtable.memory.stamps import mark_of
 from longtable.nodes.team.team import MODE
 from longtable.tools.results import ResultStore
@@ -108,7 +113,7 @@ def test_a_workflow_asks_its_steps_in_order_and_each_hears_those_before() -> Non
         ("checker", "Checker speaks"),
         ("reviewer", "Reviewer speaks"),
     ]
-    assert answer.text == "Reviewer speaks"
+    assert answer.text == "Analyst speaks\n\nReviewer speaks"
     assert heard["Analyst"] == ["How many orders?"]
     assert heard["Reviewer"] == [
         "How many orders?",
@@ -175,7 +180,7 @@ def test_one_that_fails_in_a_workflow_ends_the_run_and_resume_asks_it_again() ->
     conversation = talk(say, Team(ANALYST, CHECKER, mode=Workflow("analyst", "checker")))
     with pytest.raises(ProviderError):
         conversation.ask("Hello")
-    assert conversation.resume().text == "Checker speaks"
+    assert conversation.resume().text == "Analyst speaks\n\nChecker speaks"
     assert tried == ["Analyst", "Checker", "Checker"]
 
 
@@ -224,6 +229,7 @@ def test_a_workflows_state_is_kept_with_each_answer_and_there_after_a_restart(
         "current_node": "",
         "sent_back": 0,
         "artefacts": {"coder": "Analyst speaks", "tester": "Checker speaks"},
+        "judged": "analyst",
     }
     assert mark_of(messages[-2], MODE)["current_node"] == "tester"
 
@@ -388,7 +394,9 @@ def test_a_mode_that_names_nobody_gives_a_notice_and_one_that_never_ends_is_ende
         "Nobody in the team was to answer this message.",
     )
     endless = talk(who, Team(ANALYST, mode=Endless(), max_calls=4)).ask("Hello")
-    assert len(endless.voices) == 4
+    assert [each["voice"] for each in endless.voices] == ["analyst"] * 4 + ["narrator"]
+    assert endless.status == "call_budget"
+    assert endless.text.startswith("The team has made its 4 model calls of this turn, and Analyst")
     with pytest.raises(ConfigError, match="names 'bob'"):
         talk(who, Team(ANALYST, mode=Wrong())).ask("Hello")
 
@@ -409,6 +417,7 @@ def test_a_mode_that_names_nobody_gives_a_notice_and_one_that_never_ends_is_ende
         (lambda: Persona("Big Name"), "is lower case: a letter"),
         (lambda: Persona("a", aliases="alias"), "aliases is a list"),
         (lambda: Persona("a", rounds=0), "rounds is a whole number"),
+        (lambda: Persona("a", model="gpt"), "model is a chat model"),  # type: ignore[arg-type]  # what a person may write
         (lambda: Team(ANALYST, max_calls=0), "max_calls is a whole number"),
         (
             lambda: build_graph(
@@ -494,7 +503,7 @@ def test_a_query_of_one_voice_waits_for_approval_and_the_next_voice_is_asked_aft
             ["analyst"],
         )
         done = conversation.resume([{"type": "approve"}])
-        assert [each["voice"] for each in done.voices] == ["checker", "reviewer"]
+        assert [each["voice"] for each in done.voices] == ["analyst", "checker", "reviewer"]
         assert done.queries[0]["row_count"] == 1
         last = sent_of(conversation)[-1]
         assert "Checker: Checker speaks\n[Checker ran " in last[-1].text
@@ -586,7 +595,7 @@ def test_a_turn_killed_between_voices_goes_on_at_the_voice_that_is_missing(
             saver=kept.checkpointer,
             store=kept.store,
         )
-        assert conversation.resume().text == "Reviewer speaks"
+        assert conversation.resume().text == "Analyst speaks\n\nReviewer speaks"
         assert tried == asked
         assert [message.name for message in conversation.history()] == [
             None,
@@ -621,7 +630,7 @@ def test_a_message_resent_after_a_failure_between_voices_goes_on_at_the_voice_th
     )
     with pytest.raises(ProviderError):
         conversation.ask("Hello", id="q1")
-    assert conversation.ask("Hello", id="q1").text == "Checker speaks"
+    assert conversation.ask("Hello", id="q1").text == "Analyst speaks\n\nChecker speaks"
     assert tried == ["Analyst", "Checker", "Checker"]
 
 
@@ -664,3 +673,84 @@ def test_whom_a_message_mentions_and_what_they_are_sent(
     assert [
         word for event in of_type(events, "unknown_mentions") for word in event["words"]
     ] == unknown
+
+
+def test_work_that_was_sent_back_often_enough_is_refused_by_the_tool() -> None:
+    errors: list[str] = []
+
+    def say(name: str, messages: Sequence[BaseMessage]) -> AIMessage | str:
+        if name != "Reviewer":
+            return f"{name} speaks"
+        last = messages[-1]
+        if last.type == "tool":
+            errors.extend([last.text] if getattr(last, "status", "") == "error" else [])
+            return "Reviewer has judged"
+        return call("send_back", f"b{len(messages)}", reason="the year is wrong")
+
+    team = Team(ANALYST, CHECKER, REVIEWER, mode=Workflow(send_back=1))
+    answer = talk(say, team).ask("How many orders?")
+    assert [each["voice"] for each in answer.voices] == ["analyst", "checker", "reviewer"] * 2
+    assert len(errors) == 1
+    assert "not sent back: it was 1 times in this turn" in errors[0]
+
+
+def test_the_figures_of_each_voice_are_flagged_under_its_name(tmp_path: Path) -> None:
+    def say(name: str, messages: Sequence[BaseMessage]) -> AIMessage | str:
+        if messages[-1].type != "tool":
+            return call("run_sql", sql="SELECT 41 AS n")
+        return {"Analyst": "There are 977 orders.", "Checker": "There are 41 orders."}[name]
+
+    out = io.StringIO()
+    screen = ConsoleScreen(Console(file=out, width=120))
+    with Database.open(str(make(tmp_path, "sqlite"))) as database:
+        team = Team(ANALYST, CHECKER, mode=FreeChat(together=False))
+        events = list(talk(say, team, database=database).stream("How many orders?"))
+    for event in events:
+        screen.event(event)
+    answer = answer_of(events)
+    assert [each.get("unsupported_numbers") for each in answer.voices] == [["977"], None]
+    assert answer.unsupported_numbers == ["977"]
+    shown = out.getvalue()
+    assert shown.index("There are 977 orders.") < shown.rindex("977") < shown.index("Checker:")
+
+
+def test_the_turn_of_a_secret_mode_costs_one_number_for_the_team() -> None:
+    personas = [Persona(name) for name in ("ada", "ben", "cleo")]
+    conversation = talk(who, Team(*personas, mode=Werewolf(seed=1), max_calls=2))
+    [told] = of_type(list(conversation.stream("Begin.")), "team_turn")
+    assert list(told["tokens"]) == ["team"]
+
+
+class Counting(Mode):
+    """A mode whose state is no JSON from the first turn on."""
+
+    def state(self, scene: Scene) -> dict[str, Any]:
+        return {"voices": {1, 2}}
+
+
+def test_a_state_that_is_no_json_is_refused_before_a_call_is_paid() -> None:
+    conversation = talk(who, Team(ANALYST, mode=Counting()))
+    with pytest.raises(ConfigError, match="state of the mode own must be plain JSON"):
+        conversation.ask("Hello")
+    assert sent_of(conversation) == []
+
+
+def test_a_turn_in_which_nobody_speaks_has_an_empty_list_of_voices() -> None:
+    events = list(talk(who, Team(ANALYST, mode=Silent())).stream("Hello"))
+    assert events[-1].get("voices") == []
+
+
+def test_what_code_says_at_the_end_of_a_turn_is_no_model_call() -> None:
+    conversation = talk(who, Team(ANALYST, mode=Endless(), max_calls=2))
+    conversation.ask("Hello")
+    assert {spent.voice for spent in conversation.usage()} == {"analyst"}
+
+
+def test_a_personas_own_model_of_unknown_limit_has_that_of_the_context() -> None:
+    own = model_of(who)
+    own.profile = {}
+    team = Team(Persona("analyst", model=own), CHECKER)
+    conversation = talk(who, team, context=Context(model_limit=9_000))
+    conversation.ask("Hello")
+    voices = conversation.graph.get_state(conversation.config).values["brief"]["voices"]
+    assert [voice["limit"] for voice in voices.values()] == [9_000, 9_000]

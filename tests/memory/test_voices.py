@@ -149,6 +149,7 @@ def test_every_history_is_heard_in_pairs_and_the_same_each_time(kinds: list[str]
             ["ana", "checker"],
             [],
         ),
+        ("@analyst@checker hello", "hello", ["analyst", "checker"], []),
         ("@analystx and @nobody", "@analystx and @nobody", [], ["analystx", "nobody"]),
         ("mail me at a@checker.com", "mail me at a@checker.com", [], []),
         ('`@checker` and "@checker" and “@checker” and\n> @checker', None, [], []),

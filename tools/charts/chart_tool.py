@@ -421,8 +421,8 @@ def chart_tool() -> BaseTool:
                 "a spec of your own cannot be checked here",
                 hint='say in `wish` what to draw, as in "line by month"',
             )
-        meta = results.store.meta(results.thread_id, handle)
-        result = results.store.get(results.thread_id, meta.handle)
+        meta = results.meta(handle)
+        result = results.get(meta.handle)
         checked = _checked(_as_masked(result), spec, wish)
         answer = {
             "shown": True,
