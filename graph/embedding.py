@@ -45,7 +45,6 @@ from longtable.memory.stamps import COLLEAGUE, STAMP, mark_of, marked, marks_of,
 from longtable.memory.summary import language_of
 from longtable.memory.voices import VOICE
 from longtable.nodes.state import Input, State
-from longtable.nodes.team.team import answer_text
 from longtable.nodes.turns.input_checks import check_input, storable
 
 Compiled = CompiledStateGraph[State, Context, Input, State]
@@ -166,7 +165,7 @@ def as_tool(
     context: Context | None = None,
 ) -> BaseTool:
     """Return a tool for another agent: a question in, the answer's text out; of a team each voice's
-    after its name, of a workflow whose last step judges the first one's with the verdict below it.
+    after its name.
 
     Each call stands for itself (what came before is in the agent's own thread), so calls may run in
     parallel; interrupts pass to the agent's caller. Bad input and a provider's error are a tool
@@ -344,14 +343,9 @@ def _answers_in(messages: Sequence[BaseMessage]) -> list[AIMessage]:
 
 
 def _text_of(answers: Sequence[AIMessage]) -> str:
-    """Return an answer's text; of several, each after its speaker's name, or the one that the last
-    judges with the verdict below it.
-    """
+    """Return an answer's text; of several, each after its speaker's name."""
     if len(answers) < 2:
         return "".join(str(answer.text) for answer in answers)
-    judged = answer_text(answers)
-    if judged != str(answers[-1].text):
-        return judged
     return "\n\n".join(f"{answer.name}: {answer.text}" for answer in answers)
 
 

@@ -352,7 +352,7 @@ class ThreadResults:
         known = self.meta(handle).handle
         return self.store.page(self.thread_id, known, page=page, size=size)
 
-    def sql(self, sql: str, *, cancel: Cancel | None = None) -> QueryResult:
+    def query(self, sql: str, *, cancel: Cancel | None = None) -> QueryResult:
         """Run one SELECT over the handles; raise as `ResultStore.sql` does."""
         return self.store.sql(self.thread_id, sql, voice=self.voice, cancel=cancel)
 
@@ -421,7 +421,7 @@ def fetched(
             "no results are kept in this run: it has no thread; run the query again"
         )
     if sql.strip():
-        result = results.sql(sql, cancel=cancel)
+        result = results.query(sql, cancel=cancel)
         part = shown_part(result.columns, result.types, result.shown(result.rows[:SHOWN_ROWS]))
         return {
             "handles": list(result.tables),
