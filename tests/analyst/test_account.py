@@ -1,13 +1,22 @@
 """The account of a question's words: what no part of the query answers for is declined."""
 
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.analyst.account import unanswered_by
+from longtable.analyst.model import BuiltInAnalyst
 from longtable.analyst.words import is_chinese, tokenize
 from longtable.analyst.zh import translate
+from longtable.graph import Conversation, Database, build_graph
+from longtable.tools.database import QueryLimits
+from longtable.tools.results import ResultStore
 from tests.analyst.conftest import Chat, holds
 
 Rows = list[tuple[Any, ...]]
@@ -106,6 +115,30 @@ def test_they_are_nobody_where_nothing_was_said_before(flights: Chat) -> None:
     answer = _ask(flights, ["which carrier is the nicest?", "how much distance did they fly?"])
     assert flights.rows is None, flights.sql
     assert "they" in answer
+
+
+@pytest.fixture
+def drawing(tmp_path: Path) -> Iterator[Conversation]:
+    """Yield a conversation that can draw, over a table with more rows than a query may return."""
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection, connection:
+        connection.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, city TEXT, amount REAL)")
+        rows = [(n, f"city {n % 3}", n / 2) for n in range(200)]
+        connection.executemany("INSERT INTO orders VALUES (?, ?, ?)", rows)
+    results = ResultStore(tmp_path / "results", clock=lambda: datetime(2024, 1, 1, tzinfo=UTC))
+    address = f"sqlite:///{tmp_path / 'shop.db'}"
+    limits = QueryLimits(rows=150)
+    with Database.open(address, isolation="none", limits=limits) as database:
+        graph = build_graph(model=BuiltInAnalyst(), database=database, results=results)
+        app = graph.compile(checkpointer=InMemorySaver())
+        yield Conversation(app, "thread", results=results)
+
+
+def test_a_chart_is_drawn_of_a_whole_result_alone(drawing: Conversation) -> None:
+    assert drawing.ask("how many orders per city?").charts == []
+    assert len(drawing.ask("as a bar chart").charts) == 1
+    answer = drawing.ask("draw a chart of the orders")
+    assert answer.charts == []
+    assert "There is no chart" in answer.text
 
 
 def test_a_fragment_after_a_decline_has_nothing_to_go_on_from(flights: Chat) -> None:
