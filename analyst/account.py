@@ -159,10 +159,20 @@ def _is_grouped(draft: Draft, query: Query, place: int) -> bool:
         return True  # by customer 5
     if query.group:
         return True
+    if thing.kind == "column" and _is_row_of_its_own(draft, query, thing):
+        return True
     if thing.kind == "column":
         own = [col for by in sorted_by if (col := _column_in(by)) is not None]
         return any((col.table, col.name) == (thing.table, thing.column) for col in own)
     return is_plural(thing.text.lower()) and thing.table in _conditioned(query)
+
+
+def _is_row_of_its_own(draft: Draft, query: Query, thing: Meaning) -> bool:
+    """Return whether a column is selected and the only key of its rows: "price by id"."""
+    table = draft.catalog.table(thing.table) if thing.table == query.base else None
+    keys = [column.name for column in table.key] if table else []
+    selected = [item.name for item in query.select if isinstance(item, Col)]
+    return keys == [thing.column] and thing.column in selected
 
 
 def _conditioned(query: Query) -> set[str]:
