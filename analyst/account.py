@@ -159,11 +159,10 @@ def _is_grouped(draft: Draft, query: Query, place: int) -> bool:
         return True  # by customer 5
     if query.group:
         return True
-    if thing.kind == "column" and _is_row_of_its_own(draft, query, thing):
-        return True
     if thing.kind == "column":
         own = [col for by in sorted_by if (col := _column_in(by)) is not None]
-        return any((col.table, col.name) == (thing.table, thing.column) for col in own)
+        is_sorted = any((col.table, col.name) == (thing.table, thing.column) for col in own)
+        return is_sorted or _is_row_of_its_own(draft, query, thing)
     return is_plural(thing.text.lower()) and thing.table in _conditioned(query)
 
 

@@ -3,7 +3,7 @@ that write no heading for pins, that are lazy, that invent; and what a conversat
 
 `python -m benchmarks.memories.worst_case` prints both tables. The threads and the summarisers were
 written blind: those of `worst.py` were looked at while the memory was mended, those of
-`worst_fresh.py` were not.
+`worst_fresh.py` after their first run.
 """
 
 import argparse
