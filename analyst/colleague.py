@@ -11,8 +11,8 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from longtable.analyst.account import unanswered_by
 from longtable.analyst.dialog import Call, Decision
 from longtable.analyst.words import Token, is_chinese, tokenize
-from longtable.memory.ledger import figures_of
-from longtable.memory.stamps import COLLEAGUE, kind_of
+from longtable.memory.compaction.ledger import figures_of
+from longtable.memory.messages.marks import COLLEAGUE, kind_of
 
 CHECK, RUN, SEND_BACK = "check_sql", "run_sql", "send_back"
 _RAN = re.compile(

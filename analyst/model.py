@@ -22,7 +22,7 @@ from pydantic import Field
 
 from longtable.analyst.colleague import as_colleague, without_colleagues
 from longtable.analyst.dialog import Call, decide, read_view
-from longtable.memory.tokens import compact_json, counter
+from longtable.memory.counting.tokens import compact_json, counter
 
 MODEL_NAME = "built-in-analyst"
 INPUT_LIMIT = 32_000

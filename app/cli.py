@@ -19,9 +19,9 @@ def _run() -> None:
     """Run a command as typed. Whatever ends it, the output is written out first, or it is said that
     it cannot be.
     """
-    from longtable.app import records_cli, threads_cli
+    from longtable.app.commands import records_cli, threads_cli
+    from longtable.app.console.terminal import OutputFailedError, drop_output, open_streams, writing
     from longtable.app.program import app
-    from longtable.app.terminal import OutputFailedError, drop_output, open_streams, writing
     from longtable.base.concurrency import BACKGROUND
 
     threads_cli.register(app)
@@ -39,7 +39,7 @@ def _run() -> None:
         drop_output()
         code = code or 1
     except OutputFailedError as error:
-        from longtable.app.translations import say, system_language
+        from longtable.app.console.translations import say, system_language
 
         drop_output()
         language = system_language()

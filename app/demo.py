@@ -119,7 +119,7 @@ def _build(target: Path, source: Path, on_step: OnStep) -> None:
 def _fill(file: Path, source: Path, work: Path, on_step: OnStep) -> None:
     import duckdb
 
-    from longtable.tools.parquet import quiet
+    from longtable.tools.results.parquet import quiet
 
     stored = {table.name: _stored(source, table.name) for table in TABLES}
     sizes = {name: path.stat().st_size for name, path in stored.items()}

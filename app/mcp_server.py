@@ -18,12 +18,12 @@ from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from longtable.app.session import Progress, Session, open_session
-from longtable.app.settings import Settings, new_thread_id
+from longtable.app.settings.run_settings import Settings, new_thread_id
 from longtable.base.concurrency import in_thread
 from longtable.base.errors import ConfigError, LongtableError, QueryRefusedError
 from longtable.base.events import ChartShown, QueryFinished
 from longtable.graph.conversation import Conversation
-from longtable.graph.thread_runner import answer_of
+from longtable.graph.running.thread_runner import answer_of
 from longtable.tools.cells import Json, dumps, json_value, preview_rows
 from longtable.tools.charts.chart_tool import masked_chart_of
 from longtable.tools.sql.verdict import CostThresholds, reasons

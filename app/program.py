@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from longtable.app.settings_file import FILE
-from longtable.app.settings_tables import KEYS, VARIABLES, option_of
-from longtable.app.terminal import OutputFailedError, clean_line, print_json, writing
+from longtable.app.console.terminal import OutputFailedError, clean_line, print_json, writing
+from longtable.app.settings.settings_file import FILE
+from longtable.app.settings.settings_tables import KEYS, VARIABLES, option_of
 
 if TYPE_CHECKING:
-    from longtable.app.screen import Screen
-    from longtable.app.settings import Settings
+    from longtable.app.console.screen import Screen
+    from longtable.app.settings.run_settings import Settings
 
 CANCELLED = 130  # what a shell calls a program ended by Ctrl-C
 
@@ -117,9 +117,9 @@ def running(
 
     `load` makes the settings of a command that needs no file.
     """
-    from longtable.app.screen import ConsoleScreen, JsonScreen
-    from longtable.app.settings import load_settings
-    from longtable.app.terminal import start_log
+    from longtable.app.console.screen import ConsoleScreen, JsonScreen
+    from longtable.app.console.terminal import start_log
+    from longtable.app.settings.run_settings import load_settings
 
     _quiet_warnings()
     screen: Screen = JsonScreen() if options["json"] else ConsoleScreen()
@@ -182,10 +182,10 @@ def ask(
 ) -> None:
     """Ask one question and print the answer."""
     with running(options) as (settings, screen):
-        from longtable.app.chat import Chat
-        from longtable.app.screen import demo_progress
-        from longtable.app.settings import check_text
-        from longtable.app.terminal import language_of
+        from longtable.app.console.chat import Chat
+        from longtable.app.console.screen import demo_progress
+        from longtable.app.console.terminal import language_of
+        from longtable.app.settings.run_settings import check_text
 
         screen.language = language_of(question)
         check_text(question)
@@ -205,8 +205,8 @@ def ask(
 def chat(options: RunOptions) -> None:
     """Hold a conversation; with standard input not a terminal, answer one message a line."""
     with running(options) as (settings, screen):
-        from longtable.app.chat import Chat, run_piped, run_prompt
-        from longtable.app.screen import demo_progress
+        from longtable.app.console.chat import Chat, run_piped, run_prompt
+        from longtable.app.console.screen import demo_progress
 
         failed = functools.partial(report, screen=screen, debug=settings.debug)
         with Chat(settings, screen, demo_progress) as talk:
@@ -228,7 +228,7 @@ def chat(options: RunOptions) -> None:
 def mcp(options: RunOptions) -> None:
     """Serve the conversation and its database to an MCP client, on standard input and output."""
     with running(options) as (settings, _):
-        from longtable.app.screen import demo_progress
+        from longtable.app.console.screen import demo_progress
         from longtable.base.errors import ConfigError, MissingExtraError
 
         try:
@@ -255,8 +255,8 @@ def init(
     """Write a settings file, longtable.toml, with a comment for each setting; never over one that
     exists.
     """
-    from longtable.app.settings import Settings, user_folder
-    from longtable.app.settings_file import FILE, write_first_file
+    from longtable.app.settings.run_settings import Settings, user_folder
+    from longtable.app.settings.settings_file import FILE, write_first_file
 
     with running({"json": json, "debug": debug}, load=Settings.model_validate) as (_, screen):
         path = user_folder() / FILE if user else Path(FILE)
@@ -271,8 +271,8 @@ def config(options: RunOptions) -> None:
     line, or the default.
     """
     with running(options) as (settings, screen):
-        from longtable.app import render
-        from longtable.app.settings import setting_rows
+        from longtable.app.console import render
+        from longtable.app.settings.run_settings import setting_rows
 
         columns, rows = ("name", "value", "source"), setting_rows(settings, os.environ)
         records = [dict(zip(columns, row, strict=True)) for row in rows]
@@ -287,7 +287,7 @@ def demo(
 ) -> None:
     """Build the demo database if it does not exist yet, and print its path."""
     with running({"json": json, "debug": debug}) as (settings, _):
-        from longtable.app.screen import demo_progress
+        from longtable.app.console.screen import demo_progress
         from longtable.app.session import demo_database
 
         path = demo_database(demo_progress, force=force)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import urlsplit
 
 from longtable.app.demo import OnStep, demo_path, ensure_demo
-from longtable.app.settings import (
+from longtable.app.settings.run_settings import (
     Settings,
     archive_folder,
     cache_folder,
@@ -28,8 +28,8 @@ from longtable.app.settings import (
     running_settings,
     store_url,
 )
-from longtable.app.settings_file import did_you_mean
-from longtable.app.settings_tables import CODE, SAME, VARIABLES, option_of, team_of
+from longtable.app.settings.settings_file import did_you_mean
+from longtable.app.settings.settings_tables import CODE, SAME, VARIABLES, option_of, team_of
 from longtable.base.context import RequestLimits
 from longtable.base.errors import ConfigError, pip_install
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langgraph.types import StateSnapshot
 
-    from longtable.graph.archive_files import ArchiveFiles
     from longtable.graph.conversation import Conversation
-    from longtable.graph.persistence import Persistence
+    from longtable.store.persistence import Persistence
+    from longtable.store.records.archive_files import ArchiveFiles
     from longtable.tools.database import Database
-    from longtable.tools.results import ResultStore
+    from longtable.tools.results.result_store import ResultStore
 
 BUILT_IN = "built-in analyst"
 KEY_VARIABLES = ("LONGTABLE_API_KEY", "OPENAI_API_KEY")
@@ -82,9 +82,9 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
     """Open all parts, those that fail fast first; raises the typed errors of
     `longtable.base.errors`.
     """
-    from longtable.graph.build import build_graph
     from longtable.graph.conversation import Conversation
-    from longtable.graph.persistence import open_persistence
+    from longtable.graph.wiring.build import build_graph
+    from longtable.store.persistence import open_persistence
 
     context = settings.context().replace(channel="cli")
     arguments = graph_arguments(settings)
@@ -143,7 +143,7 @@ def open_with_settings(database: str | None = None, **options: Any) -> "Conversa
     demo's, without a model the built-in analyst. Raises `ConfigError`.
     """
     from longtable.graph.opening import open_conversation
-    from longtable.graph.persistence import open_persistence
+    from longtable.store.persistence import open_persistence
 
     known = sorted({*map(option_of, VARIABLES), "config", "thread"})
     if unknown := sorted(options.keys() - set(known)):
@@ -183,9 +183,9 @@ async def thread_state(conversation: "Conversation") -> "StateSnapshot":
     `PersistenceError`.
     """
     from longtable.base.concurrency import in_thread
-    from longtable.graph.persistence import storage_errors
     from longtable.graph.thread_state import StoredThreads, check_lost
     from longtable.graph.transcripts import index_entry
+    from longtable.store.persistence import storage_errors
 
     threads = StoredThreads(conversation.graph)
     thread_id = conversation.thread_id
@@ -198,7 +198,7 @@ async def thread_state(conversation: "Conversation") -> "StateSnapshot":
 
 def open_results(folder: Path) -> "ResultStore":
     """Return the store of whole results in a folder, which is made when the first one is kept."""
-    from longtable.tools.results import ResultStore
+    from longtable.tools.results.result_store import ResultStore
 
     return ResultStore(folder, clock=lambda: datetime.now(UTC))
 
@@ -213,7 +213,7 @@ def kept_archive(settings: Settings) -> "ArchiveFiles | None":
     """Return the archive files that lie beside a store, encrypted as it is; None for a store in
     memory.
     """
-    from longtable.graph.archive_files import ArchiveFiles
+    from longtable.store.records.archive_files import ArchiveFiles
 
     folder = archive_folder(store_url(settings.store.url))
     return ArchiveFiles(folder, key=key_for("LONGTABLE_STORE_KEY")) if folder else None
@@ -234,7 +234,7 @@ def server_archive() -> "ArchiveFiles | None":
     """Return the archive of this server, encrypted with LONGTABLE_STORE_KEY; None where it has no
     folder for one.
     """
-    from longtable.graph.archive_files import ArchiveFiles
+    from longtable.store.records.archive_files import ArchiveFiles
 
     folder = running_settings().store.archive
     return ArchiveFiles(folder, key=key_for("LONGTABLE_STORE_KEY")) if folder else None
@@ -344,7 +344,7 @@ def _summarizer(settings: Settings) -> "BaseChatModel | Literal[False] | None":
 
 def graph_arguments(settings: Settings) -> dict[str, Any]:
     """Return what the settings say as arguments of `build_graph`. Raises `ConfigError`."""
-    from longtable.nodes.turns.rate_limit import RateLimit
+    from longtable.nodes.arriving.rate_limit import RateLimit
 
     base_url, summarizer, limit = settings.model.base_url, settings.summarizer, settings.rate_limit
     own, offered = settings.model.name, settings.name_of("model.choices", "--model")

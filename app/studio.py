@@ -12,13 +12,13 @@ import logging
 import os
 from functools import partial
 
+from longtable.app.console.result_files import answer_links
+from longtable.app.console.terminal import start_log
 from longtable.app.demo import ensure_demo
-from longtable.app.result_files import answer_links
+from longtable.app.server.server_threads import MetadataWriter
 from longtable.app.session import graph_arguments, open_database, server_archive, server_results
-from longtable.app.settings import cache_folder, running_settings
-from longtable.app.terminal import start_log
-from longtable.app.web_threads import MetadataWriter
-from longtable.graph.build import build_graph
+from longtable.app.settings.run_settings import cache_folder, running_settings
+from longtable.graph.wiring.build import build_graph
 from longtable.nodes.state import Output
 
 _settings = running_settings()

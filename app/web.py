@@ -27,10 +27,15 @@ from langgraph_sdk.errors import NotFoundError, UnprocessableEntityError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from longtable.app.result_files import csv_cells
+from longtable.app.console.result_files import csv_cells
+from longtable.app.server.server_threads import (
+    ServerThreads,
+    compact_thread,
+    threads_there,
+    write_metadata,
+)
 from longtable.app.session import server_archive, server_results
-from longtable.app.settings import running_settings
-from longtable.app.web_threads import ServerThreads, compact_thread, threads_there, write_metadata
+from longtable.app.settings.run_settings import running_settings
 from longtable.base.concurrency import in_thread
 from longtable.base.context import OWNER_RULE, is_owner, requester
 from longtable.base.errors import (
@@ -53,7 +58,8 @@ from longtable.base.errors import (
     UnknownTurnError,
 )
 from longtable.graph.changes import TopicHistory, preview_of, topic_histories
-from longtable.graph.export import Form, chart_drawer, export_as
+from longtable.graph.export.export_text import Drawing, parts_of
+from longtable.graph.export.thread_file import Form, chart_drawer, export_as
 from longtable.graph.reports import (
     ALL,
     audit_of,
@@ -72,17 +78,16 @@ from longtable.graph.threads import (
     search_threads,
 )
 from longtable.graph.transcripts import ThreadRecord, find_thread, load_thread, spent_in
-from longtable.memory.pins import current_pins
-from longtable.memory.spent import By, added, price_rows
-from longtable.memory.stamps import marks_of
-from longtable.memory.transcript_text import Drawing, parts_of
+from longtable.memory.counting.usage import By, added, price_rows
+from longtable.memory.messages.marks import marks_of
+from longtable.memory.pins.pins import current_pins
+from longtable.nodes.closing.failures import failed_event
 from longtable.nodes.state import values_of
-from longtable.nodes.turns.failures import failed_event
 from longtable.tools.charts.chart_tool import chart_of
-from longtable.tools.results import ResultGoneError, UnknownResultError
+from longtable.tools.results.result_store import ResultGoneError, UnknownResultError
 
 if TYPE_CHECKING:
-    from longtable.tools.results import ResultMeta, ResultStore
+    from longtable.tools.results.result_store import ResultMeta, ResultStore
 
 PAGE, MOST_PAGE = 100, 1_000
 """Items of one answer, where the request does not say how many, and at most."""

@@ -15,7 +15,7 @@ from functools import partial
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
-from longtable.memory.tokens import PACKAGES, TokenCounter, counter, load_encoding
+from longtable.memory.counting.tokens import PACKAGES, TokenCounter, counter, load_encoding
 
 REPEATS = 7
 HISTORY = 5_000

@@ -41,7 +41,7 @@ from benchmarks.memories.talks import (
     over_tables,
 )
 from longtable.graph import Database, open_persistence
-from longtable.memory.tokens import counter
+from longtable.memory.counting.tokens import counter
 
 PICTURE = Path(__file__).parents[1] / "docs" / "memory.png"
 LIMIT, FILLER_TOKENS = 32_000, 700

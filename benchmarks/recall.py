@@ -23,7 +23,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 
 from longtable.graph import Context, Conversation, build_graph, open_persistence
-from longtable.graph.persistence import Persistence
+from longtable.store.persistence import Persistence
 
 RUNS = 7
 SIZES = (100, 1_500, 5_000)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from longtable.memory.tokens import counter
+from longtable.memory.counting.tokens import counter
 from longtable.tools.database import Database
 from longtable.tools.schema.schema_card import schema_card
 from longtable.tools.schema.schema_tools import describe_tables

@@ -18,7 +18,7 @@ import typer
 
 from longtable import graph
 from longtable.app.program import app
-from longtable.app.settings_tables import KEYS, VARIABLES, option_of
+from longtable.app.settings.settings_tables import KEYS, VARIABLES, option_of
 from longtable.base.errors import RunFailedError
 from longtable.base.events import Event
 from longtable.graph import CompactionPolicy, Context, Conversation, LongtableError

@@ -27,9 +27,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from evals.match import same_tolerant
 from longtable.analyst.model import BuiltInAnalyst
 from longtable.app.demo import ensure_demo
-from longtable.app.settings import cache_folder
+from longtable.app.settings.run_settings import cache_folder
 from longtable.graph import Answer, Context, Conversation, Database, build_graph
-from longtable.tools.results import ResultStore
+from longtable.tools.results.result_store import ResultStore
 
 HERE = Path(__file__).parent
 BLIND = {

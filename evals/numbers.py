@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from longtable.memory.number_check import Source, unsupported
+from longtable.checks.number_check import unsupported
+from longtable.memory.counting.figures import Source
 
 HERE = Path(__file__).parent
 BLIND, LABELLED = HERE / "blind" / "answers.jsonl", HERE / "numbers.jsonl"

@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.base.context import Context
 from longtable.graph import Conversation, build_graph
-from longtable.memory.pins import IN_PASSING, Pin
+from longtable.memory.pins.pins import IN_PASSING, Pin
 from tests.support.models import ScriptedModel
 
 FOLDER = Path(__file__).parent / "blind"

@@ -8,8 +8,8 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from longtable.memory.pin_net import rules_in
-from longtable.memory.pins import holds_secret
+from longtable.memory.pins.net import rules_in
+from longtable.memory.pins.pins import holds_secret
 
 SAYINGS = Path(__file__).parent / "blind" / "sayings.jsonl"
 LABELS = {

@@ -12,9 +12,9 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
     from longtable.base.context import Context as Context, RequestLimits as RequestLimits
     from longtable.base.errors import *  # noqa: F403
     from longtable.base.errors import ConfigError as ConfigError, LongtableError as LongtableError
-    from longtable.graph.thread_runner import Answer as Answer
-    from longtable.graph.archive_files import ArchiveFiles as ArchiveFiles
-    from longtable.graph.build import build_graph as build_graph
+    from longtable.graph.running.thread_runner import Answer as Answer
+    from longtable.store.records.archive_files import ArchiveFiles as ArchiveFiles
+    from longtable.graph.wiring.build import build_graph as build_graph
     from longtable.graph.conversation import Conversation as Conversation
     from longtable.graph.embedding import (
         as_agent as as_agent,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
         node_thread_id as node_thread_id,
     )
     from longtable.graph.opening import open_conversation as open_conversation
-    from longtable.graph.persistence import (
+    from longtable.store.persistence import (
         Persistence as Persistence,
         open_persistence as open_persistence,
     )
@@ -45,9 +45,9 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
         metadata_of as metadata_of,
     )
     from longtable.memory.policy import CompactionPolicy as CompactionPolicy
-    from longtable.memory.spent import Price as Price
-    from longtable.nodes.model.context_providers import ContextProvider as ContextProvider
-    from longtable.nodes.model.call_plans import next_view as next_view
+    from longtable.memory.counting.usage import Price as Price
+    from longtable.nodes.calling.context_providers import ContextProvider as ContextProvider
+    from longtable.nodes.call_plans import next_view as next_view
     from longtable.nodes.state import State as State
     from longtable.nodes.team.modes import Quiz as Quiz, Werewolf as Werewolf, Workflow as Workflow
     from longtable.nodes.team.team import (
@@ -57,21 +57,21 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
         Scene as Scene,
         Team as Team,
     )
-    from longtable.nodes.turns.rate_limit import RateLimit as RateLimit
+    from longtable.nodes.arriving.rate_limit import RateLimit as RateLimit
     from longtable.tools.database import Database as Database
-    from longtable.tools.results import ResultStore as ResultStore
+    from longtable.tools.results.result_store import ResultStore as ResultStore
     from longtable.tools.sql.verdict import CostThresholds as CostThresholds
     from longtable.tools.sql.table_policy import TablePolicy as TablePolicy
 
 # isort: on
 
 _HOMES = {
-    "Answer": "longtable.graph.thread_runner",
-    "ArchiveFiles": "longtable.graph.archive_files",
+    "Answer": "longtable.graph.running.thread_runner",
+    "ArchiveFiles": "longtable.store.records.archive_files",
     "CompactionPolicy": "longtable.memory.policy",
     "ConfigError": "longtable.base.errors",
     "Context": "longtable.base.context",
-    "ContextProvider": "longtable.nodes.model.context_providers",
+    "ContextProvider": "longtable.nodes.calling.context_providers",
     "Conversation": "longtable.graph.conversation",
     "CostThresholds": "longtable.tools.sql.verdict",
     "Database": "longtable.tools.database",
@@ -79,13 +79,13 @@ _HOMES = {
     "LongtableError": "longtable.base.errors",
     "MessageMetadata": "longtable.memory.answers",
     "Mode": "longtable.nodes.team.team",
-    "Persistence": "longtable.graph.persistence",
+    "Persistence": "longtable.store.persistence",
     "Persona": "longtable.nodes.team.team",
-    "Price": "longtable.memory.spent",
+    "Price": "longtable.memory.counting.usage",
     "Quiz": "longtable.nodes.team.modes",
-    "RateLimit": "longtable.nodes.turns.rate_limit",
+    "RateLimit": "longtable.nodes.arriving.rate_limit",
     "RequestLimits": "longtable.base.context",
-    "ResultStore": "longtable.tools.results",
+    "ResultStore": "longtable.tools.results.result_store",
     "Scene": "longtable.nodes.team.team",
     "State": "longtable.nodes.state",
     "TablePolicy": "longtable.tools.sql.table_policy",
@@ -95,17 +95,17 @@ _HOMES = {
     "as_agent": "longtable.graph.embedding",
     "as_node": "longtable.graph.embedding",
     "as_tool": "longtable.graph.embedding",
-    "build_graph": "longtable.graph.build",
+    "build_graph": "longtable.graph.wiring.build",
     "delete_thread": "longtable.graph.threads",
     "import_thread": "longtable.graph.threads",
     "list_projects": "longtable.graph.threads",
     "list_threads": "longtable.graph.threads",
     "metadata_of": "longtable.memory.answers",
     "move_thread": "longtable.graph.threads",
-    "next_view": "longtable.nodes.model.call_plans",
+    "next_view": "longtable.nodes.call_plans",
     "node_thread_id": "longtable.graph.embedding",
     "open_conversation": "longtable.graph.opening",
-    "open_persistence": "longtable.graph.persistence",
+    "open_persistence": "longtable.store.persistence",
     "prune_threads": "longtable.graph.threads",
     "read_prices": "longtable.graph.reports",
     "search_threads": "longtable.graph.threads",

@@ -24,21 +24,21 @@ from longtable.base.errors import (
 from longtable.graph.thread_state import Update, Values
 from longtable.memory.call_config import BLOCK_TOKENS, CallConfig
 from longtable.memory.compaction.compaction import Job, needs_originals
-from longtable.memory.compaction.compaction_plan import plan_compaction
 from longtable.memory.compaction.merging import unmerged
-from longtable.memory.pins import Pin, holds_secret, make_pin
-from longtable.memory.rolling import split_input
-from longtable.memory.rounds import all_calls
+from longtable.memory.compaction.plan import plan_compaction
+from longtable.memory.compaction.rolling import split_input
+from longtable.memory.counting.tokens import fingerprint
+from longtable.memory.messages.marks import EXCLUDED, marked, marks_of
+from longtable.memory.messages.rounds import all_calls
+from longtable.memory.pins.pins import Pin, holds_secret, make_pin
 from longtable.memory.search import Original
-from longtable.memory.stamps import EXCLUDED, marked, marks_of
 from longtable.memory.thread import Compaction, Edit, Thread
-from longtable.memory.tokens import fingerprint
-from longtable.memory.topics import Topic, current, versions, visible_versions
+from longtable.memory.topics.topics import Topic, current, versions, visible_versions
 from longtable.memory.view import CallPlan, View
-from longtable.nodes.model.call_plans import call_plan_of
-from longtable.nodes.records.reducers import read_messages
+from longtable.nodes.call_plans import call_plan_of
+from longtable.nodes.closing.failures import FAILED, exclusions, request_in
+from longtable.nodes.reducers import read_messages
 from longtable.nodes.state import UNDER_WAY, State, thread_of, turn_of, without_footer, without_key
-from longtable.nodes.turns.failures import FAILED, exclusions, request_in
 from longtable.tools.cells import html_table
 
 

@@ -28,15 +28,12 @@ from longtable.base.context import Context
 from longtable.base.errors import ConfigError, PersistenceError, check_type
 from longtable.base.events import ActionRequest, Event
 from longtable.base.stored import NODE
-from longtable.graph import changes, threads, turns
-from longtable.graph.archive_files import ArchiveFile, ArchiveFiles, archive_from
+from longtable.graph import changes, threads
 from longtable.graph.changes import CompactionPreview, TopicHistory, ViewMessages
-from longtable.graph.export import Form, chart_drawer, export_as
-from longtable.graph.loading import readable
-from longtable.graph.locks import WAIT_SECONDS
-from longtable.graph.persistence import Persistence, storage_errors
+from longtable.graph.export.thread_file import Form, chart_drawer, export_as
 from longtable.graph.reports import ALL, audit_of
-from longtable.graph.thread_runner import (
+from longtable.graph.running import turns
+from longtable.graph.running.thread_runner import (
     Answer,
     CompactionEvent,
     ThreadRunner,
@@ -53,17 +50,21 @@ from longtable.graph.thread_state import (
     waiting_in,
 )
 from longtable.graph.transcripts import find_thread, fork_thread, load_thread, spent_in
-from longtable.memory.archive import page
-from longtable.memory.pins import Pin, current_pins
+from longtable.memory.counting.usage import Price, Spent, added, price_rows
+from longtable.memory.pins.pins import Pin, current_pins
 from longtable.memory.search import Original
-from longtable.memory.spent import Price, Spent, added, price_rows
 from longtable.memory.thread import Thread
-from longtable.memory.topics import SectionHit, find_section, visible_topics
-from longtable.nodes.model.call_plans import call_plan_of
-from longtable.nodes.records.archive_store import StoreArchive
-from longtable.nodes.records.audit import AuditEntry
+from longtable.memory.topics.topics import SectionHit, find_section, visible_topics
+from longtable.nodes.arriving.input_checks import Question
+from longtable.nodes.call_plans import call_plan_of
 from longtable.nodes.state import thread_of, turn_of
-from longtable.nodes.turns.input_checks import Question
+from longtable.nodes.tooling.audit import AuditEntry
+from longtable.store.loading import readable
+from longtable.store.locks import WAIT_SECONDS
+from longtable.store.persistence import Persistence, storage_errors
+from longtable.store.records.archive_files import ArchiveFile, ArchiveFiles, archive_from
+from longtable.store.records.retired import page
+from longtable.store.records.retired_store import StoreArchive
 from longtable.tools.charts.chart_tool import Chart, chart_of
 from longtable.tools.database import Database, QueryResult
 
@@ -73,7 +74,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-    from longtable.tools.results import ResultStore
+    from longtable.tools.results.result_store import ResultStore
 
 ResultForm = Literal["rows", "arrow", "pandas"]
 Params = ParamSpec("Params")
@@ -326,7 +327,7 @@ class Conversation:
         """Return the transcript in order, live and archived alike: `limit` messages from number
         `start` (from 1), or all.
 
-        An excluded message is marked: `longtable.memory.stamps.kind_of`. Raises
+        An excluded message is marked: `longtable.memory.messages.marks.kind_of`. Raises
         `ThreadNotFoundError`.
         """
         thread = self._thread()

@@ -11,15 +11,15 @@ from langchain_core.language_models import BaseChatModel
 
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError
-from longtable.graph.build import build_graph
+from longtable.base.url import parse_url
 from longtable.graph.conversation import Conversation
-from longtable.graph.persistence import open_persistence
-from longtable.graph.thread_runner import WhenBusy
+from longtable.graph.running.thread_runner import WhenBusy
+from longtable.graph.wiring.build import build_graph
+from longtable.store.persistence import open_persistence
 from longtable.tools.database import Database
-from longtable.tools.url import parse_url
 
 if TYPE_CHECKING:
-    from longtable.tools.results import ResultStore
+    from longtable.tools.results.result_store import ResultStore
 
 
 def open_conversation(
@@ -44,7 +44,7 @@ def open_conversation(
     `build_graph` raise.
     """
     # Loads duckdb, which an import of this package does not.
-    from longtable.tools.results import ResultStore
+    from longtable.tools.results.result_store import ResultStore
 
     chat_model = _model_of(model) if isinstance(model, str) else model
     with ExitStack() as stack:

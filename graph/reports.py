@@ -15,15 +15,15 @@ from langgraph.store.base import Item, SearchOp
 from longtable.base.concurrency import a_from
 from longtable.base.errors import ConfigError
 from longtable.base.stored import SPENT, USAGE, thread_namespace
-from longtable.graph.loading import Report, log_damaged, readable, skip_unreadable
-from longtable.graph.persistence import Persistence, storage_errors
 from longtable.graph.thread_state import StoredThreads, threads_in
 from longtable.graph.threads import MOST_THREADS, list_threads
 from longtable.graph.transcripts import find_thread, load_thread, spent_in, usage_key
-from longtable.memory.spent import UNKNOWN, By, Price, Spent, added, price_rows
-from longtable.nodes.records.audit import AuditEntry
-from longtable.nodes.records.spending import rows_of
-from longtable.nodes.records.thread_index import may_see
+from longtable.memory.counting.usage import UNKNOWN, By, Price, Spent, added, price_rows
+from longtable.nodes.closing.spending import rows_of
+from longtable.nodes.tooling.audit import AuditEntry
+from longtable.store.loading import Report, log_damaged, readable, skip_unreadable
+from longtable.store.persistence import Persistence, storage_errors
+from longtable.store.records.thread_index import may_see
 
 MOST_ENTRIES = 1_000_000
 ALL: tuple[By, ...] = ("day", "thread", "model", "purpose", "voice")

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, cast
 
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.graph import START, StateGraph
@@ -18,18 +19,18 @@ from longtable.base.context import Context
 from longtable.base.errors import ConfigError, LostMessagesError, NothingAskedError
 from longtable.base.events import ActionRequest, ApprovalRequested, InputRequested
 from longtable.base.stored import CHECKPOINT
-from longtable.graph.guard import GuardedSaver
-from longtable.graph.loading import check_values, readable
-from longtable.graph.locks import locks_of
-from longtable.graph.persistence import Persistence, storage_errors
 from longtable.memory.compaction.merging import merged_count
 from longtable.memory.thread import Compaction, Thread
 from longtable.nodes.approve import decisions_of
-from longtable.nodes.records.archive_store import read_compactions
-from longtable.nodes.records.tally import check_whole
-from longtable.nodes.records.thread_index import owner_of
+from longtable.nodes.closing.failures import FAILED
 from longtable.nodes.state import Input, State, thread_of, turn_of, values_of, without_key
-from longtable.nodes.turns.failures import FAILED
+from longtable.nodes.tally import Tally, check_whole
+from longtable.store.loading import readable
+from longtable.store.locks import locks_of
+from longtable.store.persistence import Persistence, storage_errors
+from longtable.store.records.retired_store import read_compactions
+from longtable.store.records.thread_index import owner_of
+from longtable.store.saver_guard import GuardedSaver
 
 Graph = CompiledStateGraph[State, Context, Input, State]
 Values = State
@@ -353,3 +354,41 @@ def rejection(state: StateSnapshot) -> Update:
             "approval": {**turn["approval"], "decided": [], "passed_over": ANOTHER_MESSAGE},
         }
     }
+
+
+def check_values(values: State) -> None:
+    """Raise `ValueError` or the like where a thread's state lacks what every state has: msgpack
+    also decodes damaged bytes.
+    """
+    if unsound := [message for message in values.get("messages") or [] if not is_sound(message)]:
+        raise ValueError(f"{len(unsound)} messages lack what every message has")
+    thread, turn = thread_of(values), turn_of(values)
+    ids = [item["id"] for item in (*thread.compactions, *thread.edits)]
+    tally = values.get("tally", Tally(count=0, digest=0))
+    numbers = [
+        thread.archived,
+        tally["count"],
+        tally["digest"],
+        turn.get("number", 0),
+        *(record[name] for record in thread.compactions for name in ("turn", "count")),
+    ]
+    if not all(isinstance(each, str) for each in ids) or not all(
+        isinstance(each, int) for each in numbers
+    ):
+        raise ValueError("a record of the thread lacks its id or numbers")
+    _ = (thread.chain, thread.excluded, thread.pins)
+
+
+def is_sound(message: BaseMessage) -> bool:
+    """Return whether a message has what every message has, of the right types."""
+    calls = (
+        [*message.tool_calls, *message.invalid_tool_calls] if isinstance(message, AIMessage) else []
+    )
+    return bool(
+        isinstance(message.id, str)
+        and message.id
+        and isinstance(message.content, str | list)
+        and isinstance(message.additional_kwargs, dict)
+        and isinstance(message.response_metadata, dict)
+        and all(isinstance(call, dict) and {"name", "args", "id"} <= call.keys() for call in calls)
+    )

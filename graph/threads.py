@@ -25,9 +25,7 @@ from longtable.base.stored import (
     label,
     thread_namespace,
 )
-from longtable.graph.export import import_lines
-from longtable.graph.loading import Report, log_damaged, skip_unreadable
-from longtable.graph.persistence import Persistence, storage_errors
+from longtable.graph.export.thread_file import import_lines
 from longtable.graph.thread_state import StoredThreads, is_pending, is_stored, threads_in
 from longtable.graph.transcripts import (
     PAGE,
@@ -40,17 +38,19 @@ from longtable.graph.transcripts import (
     spent_in,
     usage_key,
 )
-from longtable.memory.archive import DAMAGED, key_of
+from longtable.memory.counting.usage import FINEST, Spent, added
+from longtable.memory.messages.marks import marks_of
 from longtable.memory.search import Index, Original, text_of, tokens_of
-from longtable.memory.spent import FINEST, Spent, added
-from longtable.memory.stamps import marks_of
-from longtable.nodes.records.spending import rows_of
-from longtable.nodes.records.thread_index import may_see, owner_of, title_of
-from longtable.nodes.turns.rate_limit import turns_key
+from longtable.nodes.arriving.rate_limit import turns_key
+from longtable.nodes.closing.spending import rows_of
+from longtable.store.loading import Report, log_damaged, skip_unreadable
+from longtable.store.persistence import Persistence, storage_errors
+from longtable.store.records.retired import DAMAGED, key_of
+from longtable.store.records.thread_index import may_see, owner_of, title_of
 
 if TYPE_CHECKING:
-    from longtable.graph.archive_files import ArchiveFiles
-    from longtable.tools.results import ResultStore
+    from longtable.store.records.archive_files import ArchiveFiles
+    from longtable.tools.results.result_store import ResultStore
 from longtable.tools.memory_tools import short_excerpt
 
 REDUCED = "reduced"

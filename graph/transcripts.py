@@ -20,8 +20,6 @@ from longtable.base.errors import (
     UnknownTurnError,
 )
 from longtable.base.stored import THREADS
-from longtable.graph.loading import readable
-from longtable.graph.persistence import storage_errors
 from longtable.graph.thread_state import (
     StoredThreads,
     check_lost,
@@ -29,15 +27,11 @@ from longtable.graph.thread_state import (
     is_stored,
     state_owner,
 )
-from longtable.memory.archive import page
 from longtable.memory.compaction.merging import unmerged
+from longtable.memory.counting.usage import Spent, spent_of, spent_on
+from longtable.memory.messages.marks import EXCLUDED, marked, turn_number
 from longtable.memory.search import Original
-from longtable.memory.spent import Spent, spent_of, spent_on
-from longtable.memory.stamps import EXCLUDED, marked, turn_number
 from longtable.memory.thread import Compaction, Edit, Thread
-from longtable.nodes.records.archive_store import StoreArchive, keep_originals, write_compactions
-from longtable.nodes.records.thread_index import entry_of, may_see, owner_of, title_of
-from longtable.nodes.records.word_index import WordIndex
 from longtable.nodes.state import (
     State,
     Turn,
@@ -47,6 +41,12 @@ from longtable.nodes.state import (
     values_of,
     with_tally,
 )
+from longtable.store.loading import readable
+from longtable.store.persistence import storage_errors
+from longtable.store.records.retired import page
+from longtable.store.records.retired_store import StoreArchive, keep_originals, write_compactions
+from longtable.store.records.thread_index import entry_of, may_see, owner_of, title_of
+from longtable.store.records.word_index import WordIndex
 
 PAGE = 1_000
 """Archived messages read at once."""

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from longtable.memory.rounds import all_calls, split_rounds
-from longtable.memory.spent import reported, reported_model
-from longtable.memory.stamps import GIVEN, kind_of, marks_of, turn_number
+from longtable.memory.counting.usage import reported, reported_model
+from longtable.memory.messages.marks import GIVEN, kind_of, marks_of, turn_number
+from longtable.memory.messages.rounds import all_calls, split_rounds
 
 REASONING = "reasoning_content"
 """Key in `additional_kwargs` of a message that is sent with its reasoning, and in the protocol."""

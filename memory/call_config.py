@@ -14,14 +14,14 @@ from langchain_core.messages import SystemMessage
 
 from longtable.base.errors import ConfigError, install_extra
 from longtable.memory.answers import Sent
-from longtable.memory.policy import CompactionPolicy
-from longtable.memory.tokens import (
+from longtable.memory.counting.tokens import (
     STAND_IN_ENCODING,
     UNKNOWN_ENCODING,
     TokenCounter,
     counter,
     is_installed,
 )
+from longtable.memory.policy import CompactionPolicy
 from longtable.memory.voices import Voice
 
 WINDOW_SHARE = 0.25
@@ -227,7 +227,7 @@ class Calibration:
     """Readings taken in, ever."""
     limit: int | None = None
     """Tokens, from a provider's error; see
-    `longtable.nodes.model.provider_errors.learned_limit`.
+    `longtable.nodes.calling.provider_errors.learned_limit`.
     """
     recent: tuple[float, ...] = ()
     """The last readings, oldest first, within the bounds."""

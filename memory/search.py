@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from longtable.memory.rounds import all_calls
-from longtable.memory.stamps import EXCLUDED, RECALLED, kind_of, speaker_of, turn_number
+from longtable.memory.messages.marks import EXCLUDED, RECALLED, kind_of, speaker_of, turn_number
+from longtable.memory.messages.rounds import all_calls
 
 K1, B = 1.2, 0.75
 """BM25's usual constants (Robertson and Zaragoza 2009; Lucene's defaults)."""

@@ -13,11 +13,11 @@ from typing import Any, Literal, NotRequired
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from typing_extensions import TypedDict
 
-from longtable.memory.pins import IN_PASSING, Pin, PinEnd, with_ends
-from longtable.memory.spent import UNKNOWN, SummaryCall
-from longtable.memory.stamps import is_recalled
-from longtable.memory.summary import language_of
-from longtable.memory.tokens import compact_json
+from longtable.memory.compaction.summary_text import language_of
+from longtable.memory.counting.tokens import compact_json
+from longtable.memory.counting.usage import UNKNOWN, SummaryCall
+from longtable.memory.messages.marks import is_recalled
+from longtable.memory.pins.pins import IN_PASSING, Pin, PinEnd, with_ends
 
 NAME_CHARS = 64
 _NAME = re.compile(rf"[a-zA-Z0-9_-]{{1,{NAME_CHARS}}}")

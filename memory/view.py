@@ -9,7 +9,6 @@ from functools import cached_property
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from longtable.memory.answers import with_reasoning
-from longtable.memory.block import Memory, memory_of
 from longtable.memory.call_config import (
     BLOCK_TOKENS,
     SPARE_SHARE,
@@ -19,8 +18,10 @@ from longtable.memory.call_config import (
     Parts,
 )
 from longtable.memory.compaction.result_heads import shrunk
-from longtable.memory.policy import WINDOW
-from longtable.memory.rounds import (
+from longtable.memory.counting.tokens import MOST_CHARS, PRIMING, TokenCounter
+from longtable.memory.memory_block import Memory, memory_of
+from longtable.memory.messages.marks import SUMMARY, marked
+from longtable.memory.messages.rounds import (
     is_users,
     pair_calls,
     split_groups,
@@ -28,9 +29,8 @@ from longtable.memory.rounds import (
     without_dangling,
     without_stale,
 )
-from longtable.memory.stamps import SUMMARY, marked
+from longtable.memory.policy import WINDOW
 from longtable.memory.thread import Thread
-from longtable.memory.tokens import MOST_CHARS, PRIMING, TokenCounter
 from longtable.memory.voices import as_heard
 
 MEMORY_ID = "longtable-memory"

@@ -8,9 +8,9 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from longtable.memory.ledger import ledger_lines
-from longtable.memory.rounds import all_calls, split_rounds
-from longtable.memory.stamps import COLLEAGUE, PRIVATE, mark_of, marked, turn_number
+from longtable.memory.compaction.ledger import ledger_lines
+from longtable.memory.messages.marks import COLLEAGUE, PRIVATE, mark_of, marked, turn_number
+from longtable.memory.messages.rounds import all_calls, split_rounds
 
 VOICE = "voice"
 """Mark of an answer, a call and its result: the id of the persona that made it."""

@@ -33,7 +33,6 @@ from longtable.base.events import ContextCompactionSkipped, ContextCompressed
 from longtable.base.redaction import redacted
 from longtable.base.stored import Namespace, thread_namespace
 from longtable.memory.answers import split_reasoning
-from longtable.memory.archive import DAMAGED, page
 from longtable.memory.call_config import CallConfig
 from longtable.memory.compaction.compaction import (
     ROLLING,
@@ -46,19 +45,17 @@ from longtable.memory.compaction.compaction import (
     must_be_remade,
     needs_originals,
 )
-from longtable.memory.compaction.compaction_plan import CompactionPlan, When, plan_compaction
 from longtable.memory.compaction.due import DueCompaction, due_compaction
+from longtable.memory.compaction.plan import CompactionPlan, When, plan_compaction
+from longtable.memory.compaction.rolling import PIN_ROOM
+from longtable.memory.compaction.summary_text import Numbered
+from longtable.memory.counting.usage import SummaryCall, call_usage
 from longtable.memory.policy import WINDOW
-from longtable.memory.rolling import PIN_ROOM
-from longtable.memory.spent import SummaryCall, call_usage
-from longtable.memory.summary import Numbered
 from longtable.memory.thread import Compaction, is_results, writer_of
 from longtable.memory.view import CallPlan
+from longtable.nodes.calling.caller import LOCKED_OUT, bounded, summary_settings
+from longtable.nodes.calling.provider_errors import provider_error
 from longtable.nodes.estimate import CallPlans
-from longtable.nodes.model.caller import LOCKED_OUT, bounded, summary_settings
-from longtable.nodes.model.provider_errors import provider_error
-from longtable.nodes.records.archive_store import Files, StoreArchive, archived
-from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.state import (
     UNDER_WAY,
     State,
@@ -69,7 +66,10 @@ from longtable.nodes.state import (
     thread_of,
     turn_of,
 )
-from longtable.nodes.turns.tracing import log_cause, span, usage_fields
+from longtable.nodes.telemetry import log_cause, span, usage_fields
+from longtable.store.records.retired import DAMAGED, page
+from longtable.store.records.retired_store import Files, StoreArchive, archived
+from longtable.store.records.thread_index import thread_id_of
 
 NO_THREAD = "-"
 NO_STORE = "messages of this thread have retired to a store that is not there"

@@ -15,11 +15,11 @@ from longtable.base.context import Context
 from longtable.base.events import ContextUsage, TeamTurn, UsageFigures, UsageParts
 from longtable.memory.call_config import CallConfig
 from longtable.memory.compaction.due import due_compaction
-from longtable.memory.stamps import STEERED
+from longtable.memory.messages.marks import STEERED
 from longtable.memory.view import CallPlan, View
+from longtable.nodes.arriving.inbox import receive, steered_event
+from longtable.nodes.call_plans import call_plan_of
 from longtable.nodes.ingest import stamp
-from longtable.nodes.model.call_plans import call_plan_of
-from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.state import (
     UNDER_WAY,
     State,
@@ -32,7 +32,7 @@ from longtable.nodes.state import (
     with_last,
 )
 from longtable.nodes.team.team import Team, scene_of
-from longtable.nodes.turns.inbox import receive, steered_event
+from longtable.store.records.thread_index import thread_id_of
 
 KEPT_PLANS = 128
 """Plans a process keeps: one a running turn. `settle` or `prepare` drops it; one of a cancelled

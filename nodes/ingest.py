@@ -23,9 +23,8 @@ from longtable.base.errors import (
 )
 from longtable.base.events import SchemaChanged
 from longtable.base.stored import CHECKPOINT, thread_namespace
-from longtable.memory.archive import ids_in_archive, key_of_id, page
-from longtable.memory.rounds import CHANGED, all_calls, is_users
-from longtable.memory.stamps import (
+from longtable.memory.compaction.summary_text import language_of
+from longtable.memory.messages.marks import (
     COLLEAGUE,
     GIVEN,
     STAMP,
@@ -35,22 +34,15 @@ from longtable.memory.stamps import (
     turn_number,
     unmarked,
 )
-from longtable.memory.summary import language_of
+from longtable.memory.messages.rounds import CHANGED, all_calls, is_users
 from longtable.memory.thread import Thread
 from longtable.memory.view import CallPlan
 from longtable.memory.voices import VOICE
-from longtable.nodes.model.call_plans import call_config_of
-from longtable.nodes.records.archive_store import StoreArchive
-from longtable.nodes.records.tally import check_whole
-from longtable.nodes.records.thread_index import (
-    entry_of,
-    may_see,
-    open_turn,
-    owner_of,
-    retitle,
-    thread_id_of,
-    title_of,
-)
+from longtable.nodes.arriving.inbox import InboxMessage, receive, steered_event
+from longtable.nodes.arriving.input_checks import check_input, storable
+from longtable.nodes.arriving.rate_limit import RateLimit
+from longtable.nodes.call_plans import call_config_of
+from longtable.nodes.closing.failures import FAILED, retry_update
 from longtable.nodes.state import (
     ANSWERED,
     UNDER_WAY,
@@ -64,11 +56,19 @@ from longtable.nodes.state import (
     turn_of,
     with_last,
 )
+from longtable.nodes.tally import check_whole
 from longtable.nodes.team.team import Team, first_voice
-from longtable.nodes.turns.failures import FAILED, retry_update
-from longtable.nodes.turns.inbox import InboxMessage, receive, steered_event
-from longtable.nodes.turns.input_checks import check_input, storable
-from longtable.nodes.turns.rate_limit import RateLimit
+from longtable.store.records.retired import ids_in_archive, key_of_id, page
+from longtable.store.records.retired_store import StoreArchive
+from longtable.store.records.thread_index import (
+    entry_of,
+    may_see,
+    open_turn,
+    owner_of,
+    retitle,
+    thread_id_of,
+    title_of,
+)
 
 MOST_OF_A_TURN = 200
 """Retired messages that are read for the answer to one that is sent again."""

@@ -18,7 +18,6 @@ from longtable.base.context import Context
 from longtable.base.errors import Reason
 from longtable.base.events import ContextCompactionSkipped, MessagesRetired
 from longtable.base.stored import thread_namespace
-from longtable.memory.archive import key_of, to_item
 from longtable.memory.compaction.compaction import Outcome
 from longtable.memory.compaction.merging import Merge, merge_of
 from longtable.memory.policy import CompactionPolicy
@@ -27,10 +26,11 @@ from longtable.memory.thread import Thread
 from longtable.memory.view import CallPlan
 from longtable.nodes.compact import Compactor, compaction_update, plan_ahead
 from longtable.nodes.estimate import CallPlans
-from longtable.nodes.records.archive_store import StoreArchive, keep_originals, retire_compactions
-from longtable.nodes.records.thread_index import thread_id_of
-from longtable.nodes.records.word_index import WordIndex
 from longtable.nodes.state import State, Update, failed_at, thread_of, turn_of
+from longtable.store.records.retired import key_of, to_item
+from longtable.store.records.retired_store import StoreArchive, keep_originals, retire_compactions
+from longtable.store.records.thread_index import thread_id_of
+from longtable.store.records.word_index import WordIndex
 
 
 @dataclass(frozen=True)

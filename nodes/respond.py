@@ -22,23 +22,23 @@ from longtable.base.errors import (
 from longtable.base.events import ContextUsage, TurnStatus
 from longtable.memory.answers import MARK, separate_reasoning, without_reasoning
 from longtable.memory.call_config import Calibration
-from longtable.memory.rounds import all_calls
-from longtable.memory.spent import reported_model
-from longtable.memory.stamps import MATERIAL, PRIVATE, unmarked
+from longtable.memory.counting.usage import reported_model
+from longtable.memory.messages.marks import MATERIAL, PRIVATE, unmarked
+from longtable.memory.messages.rounds import all_calls
 from longtable.memory.view import CallPlan, Material, MaterialPart, View, with_materials
-from longtable.nodes.estimate import CallPlans, usage_figures
-from longtable.nodes.ingest import stamp
-from longtable.nodes.model.call_plans import calibration_of
-from longtable.nodes.model.caller import Answerer, Caller, without_tools
-from longtable.nodes.model.context_providers import (
+from longtable.nodes.arriving.rate_limit import RateLimit
+from longtable.nodes.call_plans import calibration_of
+from longtable.nodes.calling.caller import Answerer, Caller, without_tools
+from longtable.nodes.calling.context_providers import (
     ContextProviders,
     ProvidedContext,
     context_passed_event,
 )
-from longtable.nodes.model.marker_filter import NEED_CONTEXT, needed_context
-from longtable.nodes.model.provider_errors import broke_off, learned_limit, provider_error
-from longtable.nodes.records.recall import Indexes, Originals, originals_of, recall_event
-from longtable.nodes.records.thread_index import thread_id_of
+from longtable.nodes.calling.marker_filter import NEED_CONTEXT, needed_context
+from longtable.nodes.calling.provider_errors import broke_off, learned_limit, provider_error
+from longtable.nodes.closing.failures import close_refused
+from longtable.nodes.estimate import CallPlans, usage_figures
+from longtable.nodes.ingest import stamp
 from longtable.nodes.state import (
     Learned,
     State,
@@ -52,10 +52,10 @@ from longtable.nodes.state import (
     without_key,
 )
 from longtable.nodes.team.team import Team, with_mode
-from longtable.nodes.turns.failures import close_refused
-from longtable.nodes.turns.rate_limit import RateLimit
-from longtable.nodes.turns.tool_jobs import spent_tools
-from longtable.nodes.turns.tracing import log_cause, run_fields
+from longtable.nodes.telemetry import log_cause, run_fields
+from longtable.nodes.tooling.recall import Indexes, Originals, originals_of, recall_event
+from longtable.nodes.tooling.tool_jobs import spent_tools
+from longtable.store.records.thread_index import thread_id_of
 from longtable.tools.memory_tools import NOTE, answered, recall
 
 CAUSED_BY_INPUT = (ProviderRefusedError, ModelContextOverflowError)

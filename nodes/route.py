@@ -6,9 +6,9 @@ from typing import Literal
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 
 from longtable.base.events import TurnStatus
-from longtable.memory.rounds import all_calls
+from longtable.memory.messages.rounds import all_calls
+from longtable.nodes.closing.failures import ASK_AGAIN, FAILED
 from longtable.nodes.state import ANSWERED, NOBODY, UNDER_WAY, State, is_ahead, thread_of, turn_of
-from longtable.nodes.turns.failures import ASK_AGAIN, FAILED
 
 Counted = Literal["compact", "respond", "settle"]
 

@@ -33,16 +33,13 @@ from longtable.base.events import (
     ToolStarted,
 )
 from longtable.base.redaction import redacted
-from longtable.memory.pins import PinChanges, said_by_user
-from longtable.memory.rounds import DESCRIBED, LISTING, MALFORMED
-from longtable.memory.stamps import PRIVATE, RECALLED, TABLES, mark_of, marked, turn_number
-from longtable.memory.tokens import compact_json
+from longtable.memory.counting.tokens import compact_json
+from longtable.memory.messages.marks import PRIVATE, RECALLED, TABLES, mark_of, marked, turn_number
+from longtable.memory.messages.rounds import DESCRIBED, LISTING, MALFORMED
+from longtable.memory.pins.pins import PinChanges, said_by_user
 from longtable.nodes.approve import Gate, request_of
 from longtable.nodes.estimate import CallPlans
 from longtable.nodes.ingest import stamp
-from longtable.nodes.records.audit import Audit, Log
-from longtable.nodes.records.recall import Indexes, Originals, originals_of, recall_event
-from longtable.nodes.records.thread_index import thread_id_of
 from longtable.nodes.route import unanswered
 from longtable.nodes.state import (
     PendingCall,
@@ -56,7 +53,10 @@ from longtable.nodes.state import (
     without_key,
 )
 from longtable.nodes.team.team import Team, scene_of
-from longtable.nodes.turns.tool_jobs import (
+from longtable.nodes.telemetry import span
+from longtable.nodes.tooling.audit import Audit, Log
+from longtable.nodes.tooling.recall import Indexes, Originals, originals_of, recall_event
+from longtable.nodes.tooling.tool_jobs import (
     EDITED,
     Job,
     RepairsUsedUpError,
@@ -66,7 +66,7 @@ from longtable.nodes.turns.tool_jobs import (
     store_result,
     work_of,
 )
-from longtable.nodes.turns.tracing import span
+from longtable.store.records.thread_index import thread_id_of
 from longtable.tools.cells import clean, clip, json_value, without_labels
 from longtable.tools.charts import chart_tool
 from longtable.tools.database import QueryResult
@@ -74,7 +74,7 @@ from longtable.tools.memory_tools import PIN, PIN_NAMES, answered
 from longtable.tools.toolset import CHECK, KIND, Described, ThreadResults, cancellable, with_note
 
 if TYPE_CHECKING:
-    from longtable.tools.results import ResultStore
+    from longtable.tools.results.result_store import ResultStore
 
 MAX_PARALLEL = 8
 MOST_ERROR_CHARS = 4_000

@@ -35,13 +35,15 @@ from longtable.base.errors import (
 )
 from longtable.base.events import TurnStatus, UnsupportedNumbers
 from longtable.base.redaction import redacted
-from longtable.memory.pins import pins_in_passing
-from longtable.memory.stamps import marked, turn_number
+from longtable.memory.messages.marks import marked, turn_number
+from longtable.memory.pins.pins import pins_in_passing
 from longtable.memory.voices import NARRATOR
+from longtable.nodes.arriving.inbox import receive
+from longtable.nodes.closing.failures import FAILED, failure_of
+from longtable.nodes.closing.number_flags import KEPT_MESSAGES, NumberCache, Whole, unsupported_in
 from longtable.nodes.estimate import CallPlans
 from longtable.nodes.ingest import is_sync, stamp
 from longtable.nodes.prepare import worth_preparing
-from longtable.nodes.records.thread_index import close_turn, thread_id_of
 from longtable.nodes.state import (
     FOOTER,
     NOBODY,
@@ -57,13 +59,11 @@ from longtable.nodes.state import (
     with_last,
 )
 from longtable.nodes.team.team import Team, asked_next, mode_mark, next_voice, scene_of
-from longtable.nodes.turns.check_numbers import KEPT_MESSAGES, NumberCache, Whole, unsupported_in
-from longtable.nodes.turns.failures import FAILED, failure_of
-from longtable.nodes.turns.inbox import receive
+from longtable.store.records.thread_index import close_turn, thread_id_of
 from longtable.tools.database import QueryResult
 
 if TYPE_CHECKING:
-    from longtable.tools.results import ResultStore
+    from longtable.tools.results.result_store import ResultStore
 
 _REFUSALS: dict[str, Callable[..., LongtableError]] = {
     EmptyMessageError.code: EmptyMessageError,

@@ -19,7 +19,7 @@ from mcp.types import TextContent
 from openpyxl import Workbook, load_workbook
 
 from longtable.app.demo import ensure_demo
-from longtable.app.settings import load_settings
+from longtable.app.settings.run_settings import load_settings
 from longtable.graph import CompactionPolicy
 from tests.support.installed import Installed, Server, closure, declared
 from tests.support.model_server import call, open_model_server, say

@@ -1,7 +1,6 @@
 """Guards on the repository itself: packaging, import arrows, the front door."""
 
 import ast
-import importlib
 import re
 import subprocess
 import sys
@@ -17,26 +16,37 @@ from longtable.base import errors
 from longtable.base.errors import extra_command
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("base", "memory", "tools", "analyst", "nodes", "graph", "app")
+ROOMS = (
+    "base",
+    "memory",
+    "store",
+    "tools",
+    "nodes",
+    "graph",
+    "app",
+    "analyst",
+    "checks",
+)
+BASE = {"base"}
+MEMORY = BASE | {"memory"}
+PARSING = "tools.sql.parsing"
+"""The parsing door: the one module of tools/ that a guest may use to write SQL."""
 ARROWS = {
-    "base": {"base"},
-    "memory": {"memory", "base"},
-    "tools": {"tools", "base"},
-    "analyst": {"analyst", "memory", "base"},
-    "nodes": {"nodes", "memory", "tools", "base"},
-    "graph": {"graph", "nodes", "memory", "tools", "base"},
+    "base": BASE,
+    "memory": MEMORY,
+    "store": MEMORY | {"store"},
+    "tools": BASE | {"tools"},
+    "nodes": MEMORY | {"store", "tools", "nodes"},
+    "graph": MEMORY | {"store", "tools", "nodes", "graph"},
     "app": set(ROOMS),
+    "analyst": MEMORY | {PARSING, "analyst"},
+    "checks": MEMORY | {"tools", "checks"},
 }
-"""The rooms that each room may import."""
-TWICE = {"errors.py"}
-"""File names that stand in two rooms because the old place still imports, with a warning, until
-0.3.
+"""The rooms, and the modules of other rooms, that each room may import. Guests are found by name:
+only app/ imports them.
 """
 MOST_ASYNC = 80
 """Hand-written async functions of the product: where a turn streams, waits or is cancelled."""
-READERS_OF_SQL = {"analyst/query.py"}
-PARSING = {"longtable.tools.sql.parsing"}
-"""The analyst writes SQL, too; that module knows nothing of the other tools."""
 
 
 def sources() -> list[Path]:
@@ -65,15 +75,11 @@ def tracked() -> list[Path]:
 
 @pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports_go_downwards_only(path: Path) -> None:
-    room, allowed = (
-        path.relative_to(ROOT).parts[0],
-        (PARSING if str(path.relative_to(ROOT)) in READERS_OF_SQL else set()),
-    )
-    for name in imports(path) - allowed:
-        if name.startswith("longtable."):
-            assert name.split(".")[1] in ARROWS[room], (
-                f"{path.relative_to(ROOT)} must not import {name}"
-            )
+    room = path.relative_to(ROOT).parts[0]
+    ours = [name for name in imports(path) if name.startswith("longtable.")]
+    for name in ours:
+        inside = name.removeprefix("longtable.")
+        assert {inside, inside.split(".")[0]} & ARROWS[room], f"{path} must not import {name}"
 
 
 def modules() -> dict[str, Path]:
@@ -125,7 +131,7 @@ def test_no_files_import_each_other_in_a_circle() -> None:
 
 
 def test_a_file_name_stands_once_in_the_house() -> None:
-    names = Counter(path.name for path in sources() if path.name not in {"__init__.py", *TWICE})
+    names = Counter(path.name for path in sources() if path.name != "__init__.py")
     assert not [name for name, count in names.items() if count > 1]
 
 
@@ -225,7 +231,10 @@ def test_no_private_part_of_langgraph_is_used_but_one_key() -> None:
 def test_only_the_app_reads_the_environment() -> None:
     for path in sources():
         # The pool hands a few variables on to its workers and reads none.
-        if path.relative_to(ROOT).parts[0] != "app" and path != ROOT / "tools" / "worker_pool.py":
+        if (
+            path.relative_to(ROOT).parts[0] != "app"
+            and path != ROOT / "tools" / "workers" / "pool.py"
+        ):
             assert "os.environ" not in path.read_text(), path
             assert "getenv(" not in path.read_text(), path
 
@@ -359,9 +368,3 @@ def test_no_path_of_one_machine_and_no_secret_is_tracked() -> None:
             text = path.read_text(errors="replace")
             assert not machine.search(text), f"a machine's path in {path}: {machine.search(text)}"
             assert not secret.search(text), f"a secret in {path}"
-
-
-def test_the_old_place_of_the_errors_still_imports_with_a_warning() -> None:
-    with pytest.warns(DeprecationWarning, match=r"longtable\.base\.errors"):
-        old = importlib.import_module("longtable.graph.errors")
-    assert old.ConfigError is errors.ConfigError

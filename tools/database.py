@@ -22,6 +22,7 @@ from longtable.base.errors import (
     QueryFailedError,
     QueryRefusedError,
 )
+from longtable.base.url import Dialect, Location, parse_url, without_password
 from longtable.tools.catalog import Catalog, Reflected
 from longtable.tools.cells import without_labels
 from longtable.tools.engines.base import (
@@ -35,14 +36,13 @@ from longtable.tools.engines.base import (
     Session,
     check_path,
 )
-from longtable.tools.query_runner import Cancel, Runner, Stop
 from longtable.tools.sql.table_policy import TablePolicy, load_policy
 from longtable.tools.sql.verdict import Plan
-from longtable.tools.url import Dialect, Location, parse_url, without_password
-from longtable.tools.worker_pool import Workers
+from longtable.tools.workers.pool import Workers
+from longtable.tools.workers.runner import Cancel, Runner, Stop
 
 if TYPE_CHECKING:
-    from longtable.tools.schema.knowledge import Knowledge
+    from longtable.tools.schema.catalog_facts import Knowledge
     from longtable.tools.sql.verdict import Verdict
 
 __all__ = [
@@ -215,7 +215,7 @@ class Database:
         """Return what sampling the data adds to the catalogue: search and inferred keys. Kept until
         the schema changes.
         """
-        from longtable.tools.schema.knowledge import Knowledge
+        from longtable.tools.schema.catalog_facts import Knowledge
 
         catalog = self.catalog()
         with self._lock:
@@ -302,10 +302,10 @@ class Database:
         return visible(reflected, self.policy, dialect=self.dialect)
 
     def text_job(self, job: str, **arguments: object) -> Any:
-        """Do one of `TEXT_JOBS` with the dialect and the catalogue of this database."""
-        from longtable.tools.sql.wall import TEXT_JOBS
+        """Do a job of `text_job` with the dialect and the catalogue of this database."""
+        from longtable.tools.sql.wall import text_job
 
-        return TEXT_JOBS[job](**arguments, dialect=self.dialect, catalog=self.catalog())
+        return text_job(job)(**arguments, dialect=self.dialect, catalog=self.catalog())
 
     def read(
         self,
@@ -494,7 +494,7 @@ def _load(path: Path, files: FileLimits, isolation: Isolation) -> tuple[Path, tu
     _lock(target.parent)
     try:
         if isolation == "none":
-            from longtable.tools.engines.files import load_files
+            from longtable.tools.files.load import load_files
 
             return target, load_files(path, target, files=files)
         with closing(Workers(memory_bytes=files.memory_bytes)) as workers:

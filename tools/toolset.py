@@ -29,7 +29,7 @@ from longtable.tools.schema.values import why_empty
 from longtable.tools.sql.verdict import Probe, masked_rows
 
 if TYPE_CHECKING:
-    from longtable.tools.results import ResultMeta, ResultPage, ResultStore
+    from longtable.tools.results.result_store import ResultMeta, ResultPage, ResultStore
 
 SHOWN_ROWS = 20
 """Rows of a result in the model's preview."""

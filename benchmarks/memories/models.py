@@ -16,7 +16,7 @@ from langchain_core.tools import BaseTool, tool
 from pydantic import Field
 
 from benchmarks.memories.talks import FIGURE, ROWS, Said, answer, table
-from longtable.memory.tokens import counter
+from longtable.memory.counting.tokens import counter
 
 ENCODING = "o200k_base"
 # As models write headings, whatever they were asked for.

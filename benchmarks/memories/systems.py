@@ -19,10 +19,10 @@ from typing_extensions import TypedDict
 from benchmarks.memories.models import ENCODING, Answerer, Character, Summariser, look_up_tool
 from benchmarks.memories.talks import Said, answer
 from longtable.graph import CompactionPolicy, Context, Database, build_graph
-from longtable.graph.persistence import Persistence
+from longtable.memory.counting.tokens import counter
 from longtable.memory.thread import Compaction
-from longtable.memory.tokens import counter
 from longtable.nodes.state import State, thread_of, values_of
+from longtable.store.persistence import Persistence
 
 with warnings.catch_warnings():
     # Langmem 0.0.30 imports names that LangGraph has moved.

@@ -32,7 +32,7 @@ from benchmarks.memories import worst, worst_fresh
 from benchmarks.memories.models import ANSWER, ENCODING, SUMMARY, waited_for
 from benchmarks.memories.systems import Fakes, LangChain, LangMem, Longtable, Maker, Setting
 from longtable.graph import open_persistence
-from longtable.memory.tokens import counter
+from longtable.memory.counting.tokens import counter
 
 COMPACTIONS = 5
 """After each of these the next view is looked at."""

@@ -16,12 +16,16 @@ from typing import Any, Literal, Protocol
 from langchain_core.messages import BaseMessage
 
 from longtable.base.errors import Reason
-from longtable.memory.block import pins_text, pins_that_fit
 from longtable.memory.call_config import BLOCK_TOKENS, SUMMARY_FLOOR, CallConfig
-from longtable.memory.compaction.compaction_plan import CompactionPlan
 from longtable.memory.compaction.gate import Candidate, objections, pairs_valid
-from longtable.memory.ledger import ledger_lines
-from longtable.memory.pins import (
+from longtable.memory.compaction.ledger import ledger_lines
+from longtable.memory.compaction.plan import CompactionPlan
+from longtable.memory.compaction.summary_text import Numbered, cited_numbers, harmless, language_of
+from longtable.memory.counting.tokens import fingerprint
+from longtable.memory.counting.usage import SummaryCall
+from longtable.memory.memory_block import pins_text, pins_that_fit
+from longtable.memory.messages.marks import PRIVATE, is_recalled, mark_of
+from longtable.memory.pins.pins import (
     IN_PASSING,
     Pin,
     PinEnd,
@@ -31,12 +35,8 @@ from longtable.memory.pins import (
     repeated_as_rule,
 )
 from longtable.memory.policy import TOPICS
-from longtable.memory.spent import SummaryCall
-from longtable.memory.stamps import PRIVATE, is_recalled, mark_of
-from longtable.memory.summary import Numbered, cited_numbers, harmless, language_of
 from longtable.memory.thread import Compaction, Thread, covered_exclusions
-from longtable.memory.tokens import fingerprint
-from longtable.memory.topics import unfiled
+from longtable.memory.topics.topics import unfiled
 from longtable.memory.view import CallPlan
 
 ROLLING = "rolling"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from longtable.memory.compaction.compaction_plan import (
+from longtable.memory.compaction.plan import (
     ENOUGH,
     WORTH,
     CompactionPlan,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from longtable.base.errors import Reason
-from longtable.memory.rounds import all_calls
+from longtable.memory.messages.rounds import all_calls
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from longtable.memory.block import LEAST_LINE
 from longtable.memory.call_config import CallConfig
-from longtable.memory.pins import Pin, PinEnd
+from longtable.memory.memory_block import LEAST_LINE
+from longtable.memory.pins.pins import Pin, PinEnd
 from longtable.memory.policy import TOPICS
 from longtable.memory.thread import Compaction, Thread, is_results
-from longtable.memory.topics import current, topics_of
+from longtable.memory.topics.topics import current, topics_of
 
 MERGE_AT = 24
 """Compactions in the state at which the older ones are merged."""

@@ -10,8 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
-from longtable.memory import figures as reading
-from longtable.memory.artifacts import Count
 from longtable.memory.compaction.code_summary import (
     Skip,
     fallback_summary,
@@ -19,12 +17,7 @@ from longtable.memory.compaction.code_summary import (
     left_out_in,
     numbered_rounds,
 )
-from longtable.memory.figures import Figure
-from longtable.memory.pin_net import LONG, asks, is_request
-from longtable.memory.pin_net import sentences as split_sentences
-from longtable.memory.pin_quotes import holds_words, likeness
-from longtable.memory.search import text_of, tokens_of
-from longtable.memory.summary import (
+from longtable.memory.compaction.summary_text import (
     CONSTRAINTS,
     DECISIONS,
     FACTS,
@@ -40,7 +33,14 @@ from longtable.memory.summary import (
     sections_of,
     without_citations,
 )
-from longtable.memory.topics import terms
+from longtable.memory.counting import figures as reading
+from longtable.memory.counting.figures import Figure
+from longtable.memory.pins.net import LONG, asks, is_request
+from longtable.memory.pins.net import sentences as split_sentences
+from longtable.memory.pins.quotes import holds_words, likeness
+from longtable.memory.search import text_of, tokens_of
+from longtable.memory.topics.artifacts import Count
+from longtable.memory.topics.topics import terms
 
 # What the five sections are called, in the order of `HEADINGS`: beginnings of English words, parts
 # of Chinese ones.

@@ -14,9 +14,9 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
-from longtable.memory.rounds import DESCRIBED, split_rounds
-from longtable.memory.stamps import marks_of
-from longtable.memory.tokens import compact_json, fingerprint
+from longtable.memory.counting.tokens import compact_json, fingerprint
+from longtable.memory.messages.marks import marks_of
+from longtable.memory.messages.rounds import DESCRIBED, split_rounds
 
 HEAD_ROWS = 3
 LINE_CHARS = 200

@@ -25,6 +25,7 @@ from langgraph.runtime import Runtime
 from longtable.base.concurrency import Execution, complete
 from longtable.base.context import Context
 from longtable.base.events import VoiceStarted
+from longtable.nodes.closing.failures import ASK_AGAIN, FAILED
 from longtable.nodes.respond import Respond, with_fresh_id
 from longtable.nodes.route import (
     after_estimate,
@@ -46,7 +47,6 @@ from longtable.nodes.state import (
     without_key,
 )
 from longtable.nodes.team.team import OF_VOICE, Team, asked_next, at_once, scene_of, with_mode
-from longtable.nodes.turns.failures import ASK_AGAIN, FAILED
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 
 from longtable.base.errors import ConfigError
+from longtable.memory.messages.rounds import all_calls
 from longtable.memory.policy import CompactionPolicy
-from longtable.memory.rounds import all_calls
 from longtable.nodes.team.team import JUDGED, Mode, Persona, Scene, is_answer, persona_named
 
 STEPS = ("analyst", "checker", "reviewer")

@@ -18,9 +18,9 @@ from langgraph.types import StreamWriter
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError
 from longtable.base.events import UnknownMentions
+from longtable.memory.messages.marks import mark_of, marked, turn_number
+from longtable.memory.messages.rounds import all_calls
 from longtable.memory.policy import CompactionPolicy
-from longtable.memory.rounds import all_calls
-from longtable.memory.stamps import mark_of, marked, turn_number
 from longtable.memory.voices import EVERYBODY, NARRATOR, VOICE, fold, mentions_in
 from longtable.nodes.state import NOBODY, UNDER_WAY, State, Turn, turn_of, without_key
 

@@ -16,7 +16,7 @@ from longtable.analyst.words import is_chinese, tokenize
 from longtable.analyst.zh import translate
 from longtable.graph import Conversation, Database, build_graph
 from longtable.tools.database import QueryLimits
-from longtable.tools.results import ResultStore
+from longtable.tools.results.result_store import ResultStore
 from tests.analyst.conftest import Chat, holds
 
 Rows = list[tuple[Any, ...]]

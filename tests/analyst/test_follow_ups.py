@@ -10,8 +10,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.analyst.model import BuiltInAnalyst
 from longtable.graph import Context, Conversation, Database, build_graph
-from longtable.memory.ledger import LedgerLine, render_ledger
-from longtable.memory.summary import Finding
+from longtable.memory.compaction.ledger import LedgerLine, render_ledger
+from longtable.memory.compaction.summary_text import Finding
 from tests.analyst.conftest import Chat, holds
 
 Rows = list[tuple[Any, ...]]

@@ -7,7 +7,7 @@ import pytest
 from langchain_openai import ChatOpenAI
 
 from longtable.app.session import graph_arguments, model_label, open_model
-from longtable.app.settings import load_settings
+from longtable.app.settings.run_settings import load_settings
 from longtable.base.errors import ConfigError
 from tests.support.model_server import ModelServer, open_model_server, say
 

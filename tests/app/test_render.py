@@ -9,11 +9,11 @@ from typing import Any, cast
 import pytest
 from rich.console import Console, RenderableType
 
-from longtable.app import render
-from longtable.app.commands import COMMANDS, Commands
-from longtable.app.screen import ConsoleScreen
-from longtable.app.terminal import clean, clean_line, json_line, language_of
-from longtable.app.translations import ADVICE, WORDS, say
+from longtable.app.commands.chat_commands import COMMANDS, Commands
+from longtable.app.console import render
+from longtable.app.console.screen import ConsoleScreen
+from longtable.app.console.terminal import clean, clean_line, json_line, language_of
+from longtable.app.console.translations import ADVICE, WORDS, say
 from longtable.base.errors import (
     ConfigError,
     InputError,
@@ -29,10 +29,10 @@ from longtable.base.events import (
     QueryFinished,
     Recall,
 )
-from longtable.memory.pins import Pin
-from longtable.memory.topics import Topic
+from longtable.memory.pins.pins import Pin
+from longtable.memory.topics.topics import Topic
 from longtable.tools.catalog import Catalog, Column, Table
-from longtable.tools.results import UnknownResultError
+from longtable.tools.results.result_store import UnknownResultError
 
 
 def drawn(what: RenderableType, width: int = 100) -> str:

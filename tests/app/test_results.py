@@ -9,8 +9,8 @@ import duckdb
 import pytest
 from openpyxl import load_workbook
 
-from longtable.app.result_files import save_result
-from longtable.app.settings import results_folder
+from longtable.app.console.result_files import save_result
+from longtable.app.settings.run_settings import results_folder
 from longtable.graph import ConfigError, ResultStore
 from tests.app.runner import Home, make_home
 

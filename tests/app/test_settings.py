@@ -14,8 +14,8 @@ import pytest
 
 from longtable.app.program import chat_options
 from longtable.app.session import model_label, open_summarizer
-from longtable.app.settings import check_apart, load_settings, server_settings
-from longtable.app.settings_tables import PRESETS, VARIABLES
+from longtable.app.settings.run_settings import check_apart, load_settings, server_settings
+from longtable.app.settings.settings_tables import PRESETS, VARIABLES
 from longtable.base.errors import ConfigError
 from longtable.graph import Context
 from longtable.memory.policy import CompactionPolicy, rolling_chat

@@ -14,9 +14,14 @@ import pytest
 
 from longtable.app import open_with_settings
 from longtable.app.session import graph_arguments
-from longtable.app.settings import Settings, load_settings, server_settings, setting_rows
-from longtable.app.settings_file import FILE, MOST_BYTES, read_settings, write_first_file
-from longtable.app.settings_tables import FIRST_FILE, KEYS, VARIABLES
+from longtable.app.settings.run_settings import (
+    Settings,
+    load_settings,
+    server_settings,
+    setting_rows,
+)
+from longtable.app.settings.settings_file import FILE, MOST_BYTES, read_settings, write_first_file
+from longtable.app.settings.settings_tables import FIRST_FILE, KEYS, VARIABLES
 from longtable.base.errors import ConfigError
 from longtable.graph import CompactionPolicy, Context
 from longtable.memory.policy import topics

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from longtable.app import open_with_settings
-from longtable.app.settings import load_settings
+from longtable.app.settings.run_settings import load_settings
 from tests.app.runner import Home, make_home
 
 TEAM = """

@@ -8,15 +8,15 @@ from typing import Any, get_type_hints
 import pytest
 
 from longtable.base import stored
-from longtable.graph.export import FORMAT
+from longtable.graph.export.thread_file import FORMAT
 from longtable.graph.thread_state import NODES, OWNER
 from longtable.graph.transcripts import REDUCING
-from longtable.memory.pins import Pin, PinEnd
-from longtable.memory.stamps import COLLEAGUE, EXCLUDED, RECALLED, STEERED, SUMMARY
+from longtable.memory.messages.marks import COLLEAGUE, EXCLUDED, RECALLED, STEERED, SUMMARY
+from longtable.memory.pins.pins import Pin, PinEnd
 from longtable.memory.thread import Compaction, Edit
 from longtable.nodes import state
-from longtable.nodes.records.tally import Tally
-from longtable.tools.results import DATA, META
+from longtable.nodes.tally import Tally
+from longtable.tools.results.result_store import DATA, META
 
 ROOT = Path(__file__).parents[2]
 WRITTEN_BY_0_1_0 = {

@@ -19,8 +19,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from longtable.graph import Conversation, build_graph, open_persistence
-from longtable.graph.locks import locks_of
-from longtable.graph.persistence import Persistence
+from longtable.store.locks import locks_of
+from longtable.store.persistence import Persistence
 from tests.support.asker import CONTEXT, QUESTION
 from tests.support.model_server import (
     ChatRequest,

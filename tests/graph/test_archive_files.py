@@ -35,8 +35,8 @@ from longtable.graph import (
     open_persistence,
     prune_threads,
 )
-from longtable.memory.archive import decode_message
 from longtable.memory.search import Original
+from longtable.store.records.retired import decode_message
 from tests.support.threads import CONTEXT, Events, of_type, summariser, talk, talker, thread
 
 KEY = "correct horse battery staple"

@@ -22,7 +22,7 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.types import interrupt
 from rich.console import Console
 
-from longtable.app.screen import ConsoleScreen
+from longtable.app.console.screen import ConsoleScreen
 from longtable.base.errors import ModelContextOverflowError, ProviderUnavailableError
 from longtable.graph import (
     Context,

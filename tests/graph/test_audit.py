@@ -31,7 +31,7 @@ from longtable.graph import (
 )
 from longtable.graph.reports import aaudit_of_threads, audit_of_threads
 from longtable.tools.engines.base import QueryLimits
-from longtable.tools.results import ResultStore
+from longtable.tools.results.result_store import ResultStore
 from longtable.tools.sql.verdict import CostThresholds
 from longtable.tools.toolset import check_tool
 from tests.support.models import ScriptedModel, call, script

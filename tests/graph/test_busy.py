@@ -24,9 +24,9 @@ from longtable.base.concurrency import ASYNC
 from longtable.base.errors import ConfigError, LongtableError, PersistenceError, ThreadBusyError
 from longtable.base.stored import USAGE
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
-from longtable.graph.locks import Lease, SqliteLease, ThreadLocks, locks_of, process_name
 from longtable.graph.thread_state import Graph
 from longtable.graph.threads import delete_thread, import_thread, prune_threads, rename_thread
+from longtable.store.locks import Lease, SqliteLease, ThreadLocks, locks_of, process_name
 from tests.support import forked
 from tests.support.models import ScriptedModel
 

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage
 
 from longtable.base.errors import ModelContextOverflowError
 from longtable.graph import CompactionPolicy, Conversation, build_graph
-from longtable.memory.tokens import counter
+from longtable.memory.counting.tokens import counter
 from tests.support.model_server import open_model_server, say
 from tests.support.models import ScriptedModel
 from tests.support.threads import CONTEXT, LIMIT, of_type, talk, thread, values_of

@@ -33,7 +33,7 @@ from longtable.graph import (
     usage_of_threads,
 )
 from longtable.memory.policy import rolling_chat
-from longtable.nodes.model.caller import call_settings
+from longtable.nodes.calling.caller import call_settings
 from tests.support import threads
 from tests.support.model_server import (
     ChatRequest,

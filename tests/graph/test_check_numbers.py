@@ -18,7 +18,7 @@ from longtable.base.concurrency import BoundedCache
 from longtable.graph import ConfigError, Context, Conversation, Database, ResultStore, build_graph
 from longtable.memory.thread import Thread
 from longtable.nodes import settle
-from longtable.nodes.turns.check_numbers import KEPT_MESSAGES, unsupported_in
+from longtable.nodes.closing.number_flags import KEPT_MESSAGES, unsupported_in
 from tests.support.models import ScriptedModel, call, script
 from tests.support.threads import values_of
 

@@ -15,8 +15,8 @@ from langgraph.types import interrupt
 
 from longtable.base.errors import EditRefusedError
 from longtable.graph import CompactionPolicy, Conversation, build_graph
-from longtable.memory.rounds import all_calls
-from longtable.memory.stamps import marked, marks_of
+from longtable.memory.messages.marks import marked, marks_of
+from longtable.memory.messages.rounds import all_calls
 from tests.support.models import ScriptedModel, call, script
 from tests.support.threads import CONTEXT, thread
 

@@ -47,8 +47,8 @@ from longtable.graph import (
     delete_thread,
     open_persistence,
 )
-from longtable.graph.build import ConversationGraph
 from longtable.graph.embedding import RESUMING, as_agent, as_node, as_tool
+from longtable.graph.wiring.build import ConversationGraph
 from tests.support.models import ScriptedModel, call, script
 
 CONTEXT = Context(model_limit=8_000)

@@ -12,8 +12,8 @@ import pytest
 
 from longtable.base.errors import ConfigError, NewerStoreError, StoreKeyError
 from longtable.graph import Conversation, import_thread, list_threads, open_persistence
-from longtable.graph.encryption import SCHEMA
-from longtable.graph.persistence import Persistence
+from longtable.store.encryption import SCHEMA
+from longtable.store.persistence import Persistence
 from tests.support.doomed import FOLDING, TIGHT, graph_on, question
 from tests.support.postgres import postgres_server
 

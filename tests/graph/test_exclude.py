@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from longtable.graph import CompactionPolicy, Context, ContextProvider, Conversation, build_graph
-from longtable.nodes.model.context_providers import ContextRequest
+from longtable.nodes.calling.context_providers import ContextRequest
 from tests.support.models import ScriptedModel, call
 from tests.support.threads import CONTEXT, of_type, summariser, talk, talker, thread, values_of
 

@@ -24,11 +24,11 @@ from longtable.graph import (
     list_threads,
     open_persistence,
 )
-from longtable.graph.export import export_lines, import_lines
+from longtable.graph.export.thread_file import export_lines, import_lines
 from longtable.graph.thread_state import StoredThreads, reader
 from longtable.graph.threads import aimport_thread, import_thread
 from longtable.graph.transcripts import ThreadRecord, load_thread, save_thread
-from longtable.memory.stamps import marked
+from longtable.memory.messages.marks import marked
 from tests.support.histories import histories
 from tests.support.threads import CONTEXT, summariser, talk, talker
 

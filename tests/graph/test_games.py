@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from longtable.base.errors import ConfigError
 from longtable.graph import Conversation, Persona, Quiz, Team, Werewolf
-from longtable.memory.stamps import mark_of
+from longtable.memory.messages.marks import mark_of
 from longtable.nodes.team.modes import SEER, WOLF
 from longtable.nodes.team.team import MODE
 from tests.graph.test_team import Say, sent_of, speaker, talk

@@ -17,8 +17,8 @@ from longtable.graph import (
     Team,
     Werewolf,
 )
-from longtable.memory.stamps import mark_of
-from longtable.tools.results import ResultStore
+from longtable.memory.messages.marks import mark_of
+from longtable.tools.results.result_store import ResultStore
 from tests.graph.test_games import PLAYERS, voting
 from tests.graph.test_team import Say, model_of, sent_of, speaker, talk
 from tests.support.models import call

@@ -27,9 +27,9 @@ from typing_extensions import TypedDict
 
 from longtable.base.errors import LongtableError, PersistenceError, ThreadBusyError
 from longtable.graph import Context, build_graph, open_persistence
-from longtable.graph.guard import MARK, GuardedSaver
 from longtable.graph.thread_state import Graph
 from longtable.nodes.state import Input
+from longtable.store.saver_guard import MARK, GuardedSaver
 from tests.support.models import ScriptedModel, script
 
 CONTEXT = Context(model_limit=8_000)

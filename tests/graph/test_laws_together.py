@@ -29,10 +29,10 @@ from longtable.graph import (
 )
 from longtable.memory.compaction import merging
 from longtable.memory.compaction.merging import merged_count, unmerged
-from longtable.memory.summary import harmless
-from longtable.memory.tokens import counter
+from longtable.memory.compaction.summary_text import harmless
+from longtable.memory.counting.tokens import counter
 from longtable.memory.view import PASSED_ID
-from longtable.nodes.records.archive_store import read_compactions
+from longtable.store.records.retired_store import read_compactions
 from tests.memory.test_rounds import assert_paired
 from tests.support.histories import TEXTS
 from tests.support.models import ScriptedModel

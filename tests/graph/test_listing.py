@@ -16,7 +16,7 @@ from longtable.graph import (
     open_persistence,
 )
 from longtable.graph.threads import ThreadInfo, info_of
-from longtable.nodes.records.thread_index import title_of
+from longtable.store.records.thread_index import title_of
 from tests.support.models import script
 
 

@@ -34,8 +34,8 @@ from langgraph.types import Overwrite, Send
 
 from longtable.base.errors import ContextTooLargeError
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
-from longtable.graph.loading import LoadingSaver, MessageSerializer
 from longtable.nodes.state import REFRESH_TURNS, SELDOM, refresh_update
+from longtable.store.loading import LoadingSaver, MessageSerializer
 from tests.support.models import script
 
 BLOCKS: list[str | dict[Any, Any]] = [

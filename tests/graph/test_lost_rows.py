@@ -40,7 +40,7 @@ from longtable.graph import (
     search_threads,
 )
 from longtable.graph.thread_state import Graph
-from longtable.nodes.records.tally import (
+from longtable.nodes.tally import (
     Tally,
     check_whole,
     extended,

@@ -10,7 +10,7 @@ from pathlib import Path
 from langchain_core.messages import AIMessage, BaseMessage
 
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
-from longtable.graph.postgres_threads import CONNECTIONS
+from longtable.store.postgres_store import CONNECTIONS
 from tests.support.models import ScriptedModel
 from tests.support.postgres import postgres_server
 

@@ -17,16 +17,16 @@ from longtable.base.errors import ArchiveGapError, UndoTooFarError
 from longtable.base.stored import USAGE
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, next_view
 from longtable.graph.changes import topic_histories
-from longtable.graph.persistence import Persistence
 from longtable.graph.thread_state import StoredThreads
 from longtable.graph.threads import delete_thread, import_thread
 from longtable.graph.transcripts import load_thread
 from longtable.memory.compaction.merging import KEEP, MERGE_AT, merge_of, merged_count, unmerged
 from longtable.memory.thread import Compaction
-from longtable.nodes.model.call_plans import call_config_of
-from longtable.nodes.records.archive_store import read_compactions, retire_compactions
-from longtable.nodes.records.reducers import append_records
+from longtable.nodes.call_plans import call_config_of
+from longtable.nodes.reducers import append_records
 from longtable.nodes.state import thread_of
+from longtable.store.persistence import Persistence
+from longtable.store.records.retired_store import read_compactions, retire_compactions
 from tests.support.models import ScriptedModel, call
 from tests.support.threads import values_of
 

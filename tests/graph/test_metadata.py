@@ -30,10 +30,10 @@ from longtable.graph import (
     next_view,
 )
 from longtable.memory.answers import Reported, reasoning_sent
-from longtable.memory.spent import spent_of
-from longtable.memory.stamps import STAMP, kind_of, marked, marks_of, turn_number
-from longtable.memory.tokens import counter
-from longtable.nodes.records.reducers import merge_messages
+from longtable.memory.counting.tokens import counter
+from longtable.memory.counting.usage import spent_of
+from longtable.memory.messages.marks import STAMP, kind_of, marked, marks_of, turn_number
+from longtable.nodes.reducers import merge_messages
 from tests.support.model_server import ModelServer, Reply, ToolCall, open_model_server, say
 from tests.support.models import ScriptedModel
 

@@ -46,7 +46,7 @@ from longtable.graph.threads import (
     search_threads,
     stale_threads,
 )
-from longtable.memory.stamps import EXCLUDED, kind_of
+from longtable.memory.messages.marks import EXCLUDED, kind_of
 from longtable.tools.memory_tools import short_excerpt
 from tests.support.models import script
 from tests.support.threads import CONTEXT, summariser, talk, talker, values_of

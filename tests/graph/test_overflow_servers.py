@@ -15,7 +15,7 @@ from pytest_httpserver import HTTPServer
 
 from longtable.base.errors import ModelContextOverflowError
 from longtable.graph import Context, Conversation, build_graph
-from longtable.nodes.model.provider_errors import is_overflow, learned_limit, provider_error
+from longtable.nodes.calling.provider_errors import is_overflow, learned_limit, provider_error
 from tests.support.model_server import Fault, ModelServer, open_model_server, say
 from tests.support.overflow_bodies import OTHERS, OVERFLOWS, Refusal
 

@@ -19,8 +19,8 @@ from langchain_core.tools import tool
 
 from longtable.base.errors import ProviderUnavailableError, ThreadBusyError
 from longtable.graph import Conversation, Database, build_graph, open_persistence
+from longtable.graph.running.turns import rest_of
 from longtable.graph.thread_state import Graph
-from longtable.graph.turns import rest_of
 from longtable.nodes.state import Input
 from tests.graph.test_busy import wait_until
 from tests.support.forked import SERVER

@@ -15,10 +15,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from longtable.base.errors import ConfigError
 from longtable.graph import Context, ContextProvider, Conversation, build_graph, metadata_of
 from longtable.memory.call_config import CallConfig
+from longtable.memory.counting.tokens import counter
 from longtable.memory.thread import Thread
-from longtable.memory.tokens import counter
 from longtable.memory.view import CallPlan, Material, build_view, with_materials
-from longtable.nodes.model.context_providers import ContextRequest
+from longtable.nodes.calling.context_providers import ContextRequest
 from tests.support.models import ScriptedModel
 
 CONTEXT = Context(model_limit=8_000)

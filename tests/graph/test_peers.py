@@ -27,11 +27,11 @@ from longtable.base.errors import ContextTooLargeError
 from longtable.graph import CompactionPolicy, Conversation, build_graph
 from longtable.memory import policy as presets
 from longtable.memory.compaction.compaction import Request
-from longtable.memory.compaction.compaction_plan import WORTH
-from longtable.memory.rounds import INTERRUPTED
-from longtable.memory.summary import findings_in
+from longtable.memory.compaction.plan import WORTH
+from longtable.memory.compaction.summary_text import findings_in
+from longtable.memory.counting.tokens import counter, estimate, load_encoding
+from longtable.memory.messages.rounds import INTERRUPTED
 from longtable.memory.thread import Thread
-from longtable.memory.tokens import counter, estimate, load_encoding
 from longtable.memory.view import CallPlan, build_view
 from tests.memory.test_rounds import assert_paired
 from tests.support.compacting import Talk, call_config, sent, system_of

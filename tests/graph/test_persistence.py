@@ -26,12 +26,12 @@ from longtable.graph import (
     build_graph,
     list_threads,
     open_persistence,
-    persistence,
     search_threads,
 )
-from longtable.graph.persistence import Persistence, storage_errors
 from longtable.graph.thread_state import Graph
 from longtable.graph.threads import alist_threads
+from longtable.store import persistence
+from longtable.store.persistence import Persistence, storage_errors
 from tests.support.forked import SERVER, run
 from tests.support.models import script
 

@@ -20,10 +20,10 @@ from psycopg_pool import PoolTimeout
 
 from longtable.base.errors import ConfigError, PersistenceError, ThreadBusyError
 from longtable.graph import Conversation, build_graph, list_threads, open_persistence
-from longtable.graph.guard import GuardedSaver
-from longtable.graph.heads import Head, Key, retry_once
-from longtable.graph.postgres_threads import AdvisoryLease, PostgresHeads, StoreOutage
 from longtable.graph.threads import alist_threads
+from longtable.store.heads import Head, Key, retry_once
+from longtable.store.postgres_store import AdvisoryLease, PostgresHeads, StoreOutage
+from longtable.store.saver_guard import GuardedSaver
 from tests.graph.test_busy import is_refused, paired, wait_until
 from tests.graph.test_guard import CONFIG, CONTEXT, TIMES, Outcome, graph_over, said, texts
 from tests.support.forked import SERVER

@@ -28,7 +28,8 @@ from longtable.graph import (
     read_prices,
     usage_of_threads,
 )
-from longtable.memory.spent import (
+from longtable.memory.counting.tokens import counter
+from longtable.memory.counting.usage import (
     Spent,
     added,
     call_usage,
@@ -37,7 +38,6 @@ from longtable.memory.spent import (
     spent_of,
     spent_on,
 )
-from longtable.memory.tokens import counter
 from tests.support.models import ScriptedModel
 
 BIG, MINI = Price(input=2.5, cached=1.25, output=10, reasoning=12), Price(input=0.15, output=0.6)

@@ -26,7 +26,7 @@ from longtable.base.errors import (
     TurnPendingError,
 )
 from longtable.graph import Context, Conversation, Database, build_graph, next_view
-from longtable.memory.tokens import counter
+from longtable.memory.counting.tokens import counter
 from tests.support import model_server
 from tests.support.model_server import Fault, ModelServer, OverflowShape, Reply, open_model_server
 

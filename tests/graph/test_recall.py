@@ -14,11 +14,11 @@ from langgraph.store.memory import InMemoryStore
 
 from longtable.base.stored import USAGE
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
-from longtable.graph.persistence import Persistence
 from longtable.graph.threads import delete_thread
+from longtable.memory.counting.tokens import counter
+from longtable.memory.messages.marks import RECALLED, kind_of
 from longtable.memory.policy import topics, window
-from longtable.memory.stamps import RECALLED, kind_of
-from longtable.memory.tokens import counter
+from longtable.store.persistence import Persistence
 from tests.support.models import ScriptedModel, call
 from tests.support.threads import of_type, talk, thread, values_of
 

@@ -21,9 +21,9 @@ from longtable.graph import (
     import_thread,
     open_persistence,
 )
-from longtable.graph.persistence import Persistence
 from longtable.graph.threads import delete_thread, move_thread, prune_threads
-from longtable.nodes.records.word_index import SEGMENT, SHARDS
+from longtable.store.persistence import Persistence
+from longtable.store.records.word_index import SEGMENT, SHARDS
 from tests.support.models import ScriptedModel, call
 from tests.support.threads import values_of
 

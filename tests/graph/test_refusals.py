@@ -31,10 +31,10 @@ from longtable.graph import (
     open_persistence,
 )
 from longtable.graph.embedding import as_node
-from longtable.memory.rounds import UNANSWERED
-from longtable.memory.stamps import EXCLUDED, kind_of
+from longtable.memory.messages.marks import EXCLUDED, kind_of
+from longtable.memory.messages.rounds import UNANSWERED
 from longtable.memory.thread import REFUSED_NOTE
-from longtable.nodes.turns.failures import _NEXT
+from longtable.nodes.closing.failures import _NEXT
 from tests.graph.test_embedding import Talk
 from tests.memory.test_rounds import assert_paired
 from tests.support import model_server

@@ -27,9 +27,9 @@ from longtable.graph import (
     open_persistence,
 )
 from longtable.graph.threads import delete_thread, prune_threads
-from longtable.memory.ledger import ledger_lines
+from longtable.memory.compaction.ledger import ledger_lines
 from longtable.tools.engines.base import QueryLimits
-from longtable.tools.results import ResultGoneError, UnknownResultError
+from longtable.tools.results.result_store import ResultGoneError, UnknownResultError
 from longtable.tools.toolset import summary
 from tests.support.models import ScriptedModel, call, script
 

@@ -15,7 +15,7 @@ from langgraph.store.memory import InMemoryStore
 
 from longtable.base.errors import ConfigError, UndoTooFarError
 from longtable.graph import CompactionPolicy, Conversation, build_graph, open_persistence
-from longtable.memory.stamps import EXCLUDED, kind_of
+from longtable.memory.messages.marks import EXCLUDED, kind_of
 from tests.support.threads import CONTEXT, of_type, summariser, talk, talker, thread, values_of
 
 SHORT = CompactionPolicy(retire_after=16)

@@ -12,7 +12,7 @@ from langgraph.store.memory import InMemoryStore
 from longtable.base.errors import ContextTooLargeError, EmptyMessageError
 from longtable.graph import CompactionPolicy, Conversation
 from longtable.memory.compaction.compaction import Attempts, Job
-from longtable.memory.tokens import counter
+from longtable.memory.counting.tokens import counter
 from tests.support.models import ScriptedModel
 from tests.support.threads import CONTEXT, of_type, summariser, talk, thread, values_of
 

@@ -14,9 +14,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.analyst.model import BuiltInAnalyst
 from longtable.graph import Context, Conversation, Database, build_graph, next_view
-from longtable.memory.rounds import without_stale
-from longtable.memory.stamps import marks_of
-from longtable.memory.tokens import counter
+from longtable.memory.counting.tokens import counter
+from longtable.memory.messages.marks import marks_of
+from longtable.memory.messages.rounds import without_stale
 from tests.support.models import ScriptedModel, call, script
 from tests.support.postgres import postgres_server
 

@@ -17,7 +17,7 @@ from langchain_core.messages import (
 )
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
-from longtable.nodes.records.reducers import append_records, keep_latest, merge_messages
+from longtable.nodes.reducers import append_records, keep_latest, merge_messages
 
 IDS = st.sampled_from(["a", "b", "c", "d"])
 WRITES = st.lists(

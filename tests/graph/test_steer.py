@@ -28,8 +28,8 @@ from longtable.base.errors import (
 from longtable.base.stored import USAGE
 from longtable.graph import Context, Conversation, build_graph, open_persistence
 from longtable.graph.threads import delete_thread
-from longtable.memory.stamps import kind_of, turn_number
-from longtable.nodes.turns.inbox import Inbox, InboxMessage
+from longtable.memory.messages.marks import kind_of, turn_number
+from longtable.nodes.arriving.inbox import Inbox, InboxMessage
 from tests.memory.test_rounds import assert_paired
 from tests.support import doomed
 from tests.support.models import ScriptedModel, call

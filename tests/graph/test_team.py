@@ -17,7 +17,7 @@ from langgraph.store.memory import InMemoryStore
 from rich.console import Console
 
 from longtable.analyst.model import BuiltInAnalyst
-from longtable.app.screen import ConsoleScreen
+from longtable.app.console.screen import ConsoleScreen
 from longtable.base.errors import (
     ConfigError,
     ModelContextOverflowError,
@@ -40,10 +40,10 @@ from longtable.graph import (
     build_graph,
     open_persistence,
 )
-from longtable.graph.thread_runner import answer_of
-from longtable.memory.stamps import mark_of
+from longtable.graph.running.thread_runner import answer_of
+from longtable.memory.messages.marks import mark_of
 from longtable.nodes.team.team import MODE
-from longtable.tools.results import ResultStore
+from longtable.tools.results.result_store import ResultStore
 from longtable.tools.sql.verdict import CostThresholds
 from tests.memory.test_rounds import assert_paired
 from tests.support.models import ScriptedModel, call

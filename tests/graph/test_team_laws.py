@@ -34,9 +34,9 @@ from longtable.graph import (
     Workflow,
     next_view,
 )
-from longtable.memory.rounds import all_calls
-from longtable.memory.stamps import marks_of, turn_number
-from longtable.memory.tokens import counter
+from longtable.memory.counting.tokens import counter
+from longtable.memory.messages.marks import marks_of, turn_number
+from longtable.memory.messages.rounds import all_calls
 from longtable.memory.voices import VOICE
 from tests.graph.test_team import sent_of, speaker, talk
 from tests.memory.test_rounds import assert_paired

@@ -20,7 +20,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from longtable.base.errors import ProviderUnavailableError
 from longtable.graph import CompactionPolicy, Context, Conversation, Database, build_graph
 from longtable.graph.thread_state import NODES
-from longtable.nodes.turns.tracing import JsonFormatter
+from longtable.nodes.telemetry import JsonFormatter
 from tests.support.model_server import ModelServer, call, open_model_server, say, server_error
 from tests.support.models import ScriptedModel, script
 

@@ -38,8 +38,8 @@ from longtable.base.errors import (
 )
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
 from longtable.graph.thread_state import Graph
-from longtable.memory.rounds import INTERRUPTED
-from longtable.memory.tokens import counter
+from longtable.memory.counting.tokens import counter
+from longtable.memory.messages.rounds import INTERRUPTED
 from tests.memory.test_rounds import assert_paired
 from tests.support.models import ScriptedModel, call, script
 

@@ -33,11 +33,11 @@ from langgraph.store.sqlite import AsyncSqliteStore, SqliteStore
 from longtable.base.concurrency import in_thread
 from longtable.base.errors import ArchiveFormatError, ArchiveGapError
 from longtable.base.stored import thread_namespace
-from longtable.graph.persistence import open_persistence
-from longtable.memory.archive import BATCH, from_item, page, put_all, to_item
+from longtable.memory.messages.marks import marked
 from longtable.memory.search import Original, tokens_of
-from longtable.memory.stamps import marked
-from longtable.nodes.records.archive_store import StoreArchive
+from longtable.store.persistence import open_persistence
+from longtable.store.records.retired import BATCH, from_item, page, put_all, to_item
+from longtable.store.records.retired_store import StoreArchive
 from tests.support.histories import histories, talk
 
 ODD = '\x00 <|endoftext|> 🛫 naïve "quoted" \\ \u2028 \ud800 \ud83d\ude00'

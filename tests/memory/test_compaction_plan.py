@@ -12,10 +12,10 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from longtable.base.errors import SYSTEM_PROMPT, THE_MESSAGE, TOOLS, ContextTooLargeError
 from longtable.memory import policy as presets
-from longtable.memory.compaction.compaction_plan import When, plan_compaction
+from longtable.memory.compaction.plan import When, plan_compaction
 from longtable.memory.thread import Thread
 from longtable.memory.view import CallPlan
-from longtable.nodes.turns.input_checks import check_input
+from longtable.nodes.arriving.input_checks import check_input
 from tests.support.compacting import ANY_LENGTH, Talk, call_config, sent
 from tests.support.histories import talk
 

@@ -8,9 +8,9 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from longtable.memory.compaction.compaction import Request
-from longtable.memory.pin_net import is_rule
-from longtable.memory.stamps import marked
-from longtable.memory.tokens import counter
+from longtable.memory.counting.tokens import counter
+from longtable.memory.messages.marks import marked
+from longtable.memory.pins.net import is_rule
 from longtable.memory.view import CallPlan, build_view
 from tests.support.compacting import Say, Talk, call_config
 

@@ -7,8 +7,8 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from longtable.memory.compaction.code_summary import fallback_summary
-from longtable.memory.rolling import corrections, marked
-from longtable.memory.tokens import counter
+from longtable.memory.compaction.rolling import corrections, marked
+from longtable.memory.counting.tokens import counter
 from tests.support.compacting import Talk, call_config
 
 LYON = "Lyon sold 1,204 boots in March."

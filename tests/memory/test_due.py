@@ -13,8 +13,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from longtable.memory.compaction.due import DueCompaction, due_compaction
 from longtable.memory.compaction.gate import pairs_valid
+from longtable.memory.compaction.ledger import ledger_lines
 from longtable.memory.compaction.result_heads import head_text, is_result
-from longtable.memory.ledger import ledger_lines
 from longtable.memory.thread import Edit, Thread, is_results
 from longtable.memory.view import CallPlan, build_view
 from tests.support.compacting import Talk, call_config, sent

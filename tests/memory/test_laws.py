@@ -17,9 +17,9 @@ from longtable.memory import policy as presets
 from longtable.memory.call_config import CallConfig
 from longtable.memory.compaction.compaction import Request
 from longtable.memory.compaction.gate import pairs_valid
-from longtable.memory.pins import current_pins, make_pin
-from longtable.memory.stamps import is_recalled, marked
-from longtable.memory.summary import CLIP_TOOL_CHARS, HEADINGS, cited_numbers
+from longtable.memory.compaction.summary_text import CLIP_TOOL_CHARS, HEADINGS, cited_numbers
+from longtable.memory.messages.marks import is_recalled, marked
+from longtable.memory.pins.pins import current_pins, make_pin
 from longtable.memory.view import CallPlan, build_view
 from tests.memory.test_rounds import assert_paired
 from tests.support.compacting import Call, Say, Talk, call_config, sent, system_of

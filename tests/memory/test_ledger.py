@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from longtable.memory.ledger import (
+from longtable.memory.compaction.ledger import (
     LedgerLine,
     figures_of,
     fit_ledger,
@@ -18,8 +18,8 @@ from longtable.memory.ledger import (
     ledger_lines,
     render_ledger,
 )
-from longtable.memory.stamps import RECALLED, TABLES, marked
-from longtable.memory.tokens import counter
+from longtable.memory.counting.tokens import counter
+from longtable.memory.messages.marks import RECALLED, TABLES, marked
 from longtable.tools.database import Database
 from longtable.tools.toolset import database_tools
 from tests.support.histories import histories

@@ -8,7 +8,7 @@ import pytest
 
 from longtable.base.errors import ConfigError
 from longtable.memory.call_config import EncodingFallbackWarning, encoding_name, model_limit
-from longtable.memory.tokens import TokenCounter
+from longtable.memory.counting.tokens import TokenCounter
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from longtable.memory.compaction.model_summary import (
     read_sections,
     sentences,
 )
-from longtable.memory.summary import findings_in, join_sections
-from longtable.memory.tokens import counter
+from longtable.memory.compaction.summary_text import findings_in, join_sections
+from longtable.memory.counting.tokens import counter
 from longtable.memory.view import CallPlan, build_view
 from tests.support.compacting import Talk, call_config, system_of
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evals.numbers import labelled, rates
-from longtable.memory.figures import figures
-from longtable.memory.number_check import Source, unsupported
+from longtable.checks.number_check import unsupported
+from longtable.memory.counting.figures import Source, figures
 
 
 def one(*cells: object, sql: str = "") -> list[Source]:

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from longtable.base.errors import PinRefusedError
-from longtable.memory.pin_net import MOST_FOUND, is_rule, rules_in, sentences
-from longtable.memory.pin_quotes import find_quote, words_of
-from longtable.memory.pins import (
+from longtable.memory.counting.tokens import counter
+from longtable.memory.messages.marks import RECALLED, marked
+from longtable.memory.pins.net import MOST_FOUND, is_rule, rules_in, sentences
+from longtable.memory.pins.pins import (
     IN_PASSING,
     LONG_PIN,
     MOST_A_TURN,
@@ -28,8 +29,7 @@ from longtable.memory.pins import (
     with_ends,
     without_pins,
 )
-from longtable.memory.stamps import RECALLED, marked
-from longtable.memory.tokens import counter
+from longtable.memory.pins.quotes import find_quote, words_of
 
 count = counter("o200k_base").text
 PINS = st.builds(

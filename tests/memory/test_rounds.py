@@ -6,8 +6,14 @@ from hypothesis import given
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from longtable.memory.compaction.code_summary import fallback_summary
-from longtable.memory.rounds import INTERRUPTED, MALFORMED, all_calls, pair_calls, split_rounds
-from longtable.memory.stamps import STEERED, marked
+from longtable.memory.messages.marks import STEERED, marked
+from longtable.memory.messages.rounds import (
+    INTERRUPTED,
+    MALFORMED,
+    all_calls,
+    pair_calls,
+    split_rounds,
+)
 from tests.support.compacting import Talk, call_config, sent
 from tests.support.histories import histories, talk
 

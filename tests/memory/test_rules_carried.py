@@ -7,8 +7,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from longtable.memory.compaction.compaction import Request
 from longtable.memory.compaction.model_summary import Standing, carried_on
-from longtable.memory.stamps import marked
-from longtable.memory.summary import CONSTRAINTS, PREFERENCES, sections_of
+from longtable.memory.compaction.summary_text import CONSTRAINTS, PREFERENCES, sections_of
+from longtable.memory.messages.marks import marked
 from tests.support.compacting import Say, Talk, call_config
 
 PREVIOUS = """## Facts and findings

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
+from longtable.memory.messages.marks import EXCLUDED, RECALLED, marked
 from longtable.memory.search import K1, STOP, B, Index, Original, stem, text_of, tokens_of
-from longtable.memory.stamps import EXCLUDED, RECALLED, marked
 from tests.support.histories import TEXTS, histories
 
 

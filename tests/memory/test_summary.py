@@ -8,8 +8,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from longtable.memory.compaction.code_summary import fallback_summary
-from longtable.memory.stamps import marked
-from longtable.memory.summary import (
+from longtable.memory.compaction.summary_text import (
     HEADINGS,
     Finding,
     findings_in,
@@ -20,7 +19,8 @@ from longtable.memory.summary import (
     summary_input,
     summary_prompt,
 )
-from longtable.memory.tokens import counter
+from longtable.memory.counting.tokens import counter
+from longtable.memory.messages.marks import marked
 from tests.support.histories import talk
 
 count = counter("o200k_base").text

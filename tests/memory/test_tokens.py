@@ -13,8 +13,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.tools import tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from longtable.memory import tokens
-from longtable.memory.tokens import (
+from longtable.memory.counting import tokens
+from longtable.memory.counting.tokens import (
     IMAGE_TOKENS,
     LONG_CHARS,
     MESSAGE_OVERHEAD,

@@ -23,14 +23,14 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, Field, create_model
 
-from longtable.memory.tokens import TEMPLATE_TOKENS, counter, load_encoding
+from longtable.memory.counting.tokens import TEMPLATE_TOKENS, counter, load_encoding
 from longtable.tools.database import Database
 from longtable.tools.toolset import database_tools
 from tests.support.model_server import ChatRequest, ModelServer, Reply, open_model_server
 
 ENCODING = "o200k_base"
 MOST = 2.0
-"""The factor that longtable.memory.tokens documents."""
+"""The factor that longtable.memory.counting.tokens documents."""
 
 
 @cache

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longtable.memory.artifacts import Section, join
-from longtable.memory.tokens import counter
-from longtable.memory.topics import (
+from longtable.memory.counting.tokens import counter
+from longtable.memory.topics.artifacts import Section, join
+from longtable.memory.topics.topics import (
     Topic,
     current,
     find_section,

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longtable.memory.artifacts import (
+from longtable.memory.counting.tokens import counter
+from longtable.memory.topics.artifacts import (
     MOST_SOURCES,
     Section,
     clean,
@@ -18,7 +19,6 @@ from longtable.memory.artifacts import (
     sources_of,
     write_sources,
 )
-from longtable.memory.tokens import counter
 
 count = counter("o200k_base").text
 

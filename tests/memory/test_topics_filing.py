@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 
-from longtable.memory.artifacts import sections, sources_of
-from longtable.memory.pins import current_pins
-from longtable.memory.stamps import RECALLED, marked
-from longtable.memory.tokens import counter, estimate
-from longtable.memory.topic_drafts import MOST_ANSWER_CHARS
-from longtable.memory.topic_strategy import Filed, Filer, Filing
-from longtable.memory.topics import Topic, current
+from longtable.memory.counting.tokens import counter, estimate
+from longtable.memory.messages.marks import RECALLED, marked
+from longtable.memory.pins.pins import current_pins
+from longtable.memory.topics.artifacts import sections, sources_of
+from longtable.memory.topics.drafts import MOST_ANSWER_CHARS
+from longtable.memory.topics.strategy import Filed, Filer, Filing
+from longtable.memory.topics.topics import Topic, current
 from tests.support.compacting import Talk, call_config
 from tests.support.histories import histories, talk
 

@@ -8,9 +8,9 @@ from itertools import combinations
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 
-from longtable.memory.tokens import estimate
-from longtable.memory.topic_strategy import Filed, Filer, Filing
-from longtable.memory.topics import Topic, current
+from longtable.memory.counting.tokens import estimate
+from longtable.memory.topics.strategy import Filed, Filer, Filing
+from longtable.memory.topics.topics import Topic, current
 
 Talk = dict[str, list[tuple[str, str]]]
 """For each subject its questions in order, each with the tables its SQL reads."""

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from markdown_it import MarkdownIt
 
-from longtable.memory.stamps import EXCLUDED, marked
-from longtable.memory.transcript_text import escaped, fenced, plain, to_html, to_markdown
+from longtable.graph.export.export_text import escaped, fenced, plain, to_html, to_markdown
+from longtable.memory.messages.marks import EXCLUDED, marked
 
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 EVIL = [

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from longtable.memory.call_config import CallConfig, Parts
-from longtable.memory.compaction.compaction_plan import CompactionPlan, When
-from longtable.memory.compaction.compaction_plan import plan_compaction as fold_of
+from longtable.memory.compaction.plan import CompactionPlan, When
+from longtable.memory.compaction.plan import plan_compaction as fold_of
+from longtable.memory.messages.rounds import split_rounds
 from longtable.memory.policy import CompactionPolicy
-from longtable.memory.rounds import split_rounds
 from longtable.memory.thread import REFUSED, Compaction, Edit, Thread
 from longtable.memory.view import CallPlan, View, newest
 from longtable.memory.view import build_view as view_of

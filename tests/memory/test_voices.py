@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from longtable.memory.rounds import pair_calls, split_rounds
-from longtable.memory.stamps import marked
+from longtable.memory.messages.marks import marked
+from longtable.memory.messages.rounds import pair_calls, split_rounds
 from longtable.memory.voices import Mentions, Voice, as_heard, fold, mentions_in
 from tests.memory.test_rounds import assert_paired
 

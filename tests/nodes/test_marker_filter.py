@@ -26,7 +26,7 @@ from langgraph.graph.state import CompiledStateGraph
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from longtable.nodes.model.marker_filter import MarkerFilter, needed_context
+from longtable.nodes.calling.marker_filter import MarkerFilter, needed_context
 from tests.support.model_server import Reply, open_model_server
 from tests.support.models import ScriptedModel
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from langchain_core.exceptions import ContextOverflowError
 
 from longtable.base.errors import ModelContextOverflowError, ProviderRefusedError
-from longtable.nodes.model.provider_errors import (
+from longtable.nodes.calling.provider_errors import (
     LEAST_LIMIT,
     is_overflow,
     learned_limit,

@@ -11,9 +11,9 @@ from langgraph.runtime import ExecutionInfo, Runtime
 
 from longtable.base.context import Context
 from longtable.memory.policy import CompactionPolicy
+from longtable.nodes.call_plans import call_plan_of
 from longtable.nodes.compact import plan_ahead
 from longtable.nodes.estimate import CallPlans, usage_figures
-from longtable.nodes.model.call_plans import call_plan_of
 from longtable.nodes.prepare import worth_preparing
 from longtable.nodes.state import State, StoredConfig
 

@@ -16,7 +16,7 @@ from longtable.base.errors import (
     ProviderRefusedError,
     ProviderUnavailableError,
 )
-from longtable.nodes.model.provider_errors import provider_error, with_usage
+from longtable.nodes.calling.provider_errors import provider_error, with_usage
 from tests.support.model_server import ModelServer, open_model_server, say
 
 

@@ -3,7 +3,7 @@
 from langchain_openai import ChatOpenAI
 from pydantic import PrivateAttr, SecretStr
 
-from longtable.nodes.model.thinking import with_reasoning_kept
+from longtable.nodes.calling.thinking import with_reasoning_kept
 
 
 class Tagged(ChatOpenAI):

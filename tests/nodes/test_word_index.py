@@ -12,10 +12,10 @@ from langgraph.store.base import BaseStore, PutOp
 from langgraph.store.memory import InMemoryStore
 
 from longtable.base.stored import thread_namespace
-from longtable.memory.archive import DAMAGED, key_of
 from longtable.memory.search import Index, Original, ranked
-from longtable.nodes.records.archive_store import StoreArchive, keep_originals
-from longtable.nodes.records.word_index import (
+from longtable.store.records.retired import DAMAGED, key_of
+from longtable.store.records.retired_store import StoreArchive, keep_originals
+from longtable.store.records.word_index import (
     GROUP,
     SEGMENT,
     SHARDS,

@@ -19,16 +19,16 @@ from longtable.memory.compaction.compaction import (
     compaction_steps,
     needs_originals,
 )
-from longtable.memory.compaction.compaction_plan import CompactionPlan, When, plan_compaction
 from longtable.memory.compaction.due import due_compaction
+from longtable.memory.compaction.plan import CompactionPlan, When, plan_compaction
+from longtable.memory.compaction.rolling import Rolling
+from longtable.memory.messages.marks import turn_number
+from longtable.memory.messages.rounds import split_rounds
 from longtable.memory.policy import CompactionPolicy
-from longtable.memory.rolling import Rolling
-from longtable.memory.rounds import split_rounds
-from longtable.memory.stamps import turn_number
 from longtable.memory.thread import Compaction, Thread
-from longtable.memory.topic_strategy import Topics
+from longtable.memory.topics.strategy import Topics
 from longtable.memory.view import CallPlan, View, build_view
-from longtable.nodes.turns.input_checks import check_input
+from longtable.nodes.arriving.input_checks import check_input
 
 Say = Callable[[Request], str | Exception]
 STRATEGIES: dict[str, Strategy] = {"rolling": Rolling(), "topics": Topics()}

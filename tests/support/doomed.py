@@ -19,9 +19,9 @@ from langgraph.store.sqlite import SqliteStore
 
 from longtable.base.errors import ProviderRefusedError
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
-from longtable.graph.guard import GuardedSaver
-from longtable.graph.heads import SqliteHeads, _WithinTransaction
 from longtable.graph.thread_state import Graph
+from longtable.store.heads import SqliteHeads, _WithinTransaction
+from longtable.store.saver_guard import GuardedSaver
 from tests.support import forked
 from tests.support.models import ScriptedModel, call
 

@@ -14,7 +14,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from longtable.memory.stamps import RECALLED, STEERED, marked
+from longtable.memory.messages.marks import RECALLED, STEERED, marked
 
 TEXTS = st.one_of(
     st.sampled_from(

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from longtable.tools.database import Database, Isolation
-from longtable.tools.results import ResultStore
+from longtable.tools.results.result_store import ResultStore
 
 
 @contextmanager

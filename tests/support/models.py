@@ -14,7 +14,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from pydantic import Field
 
-from longtable.memory.tokens import compact_json
+from longtable.memory.counting.tokens import compact_json
 
 Say = Callable[[Sequence[BaseMessage]], AIMessage]
 

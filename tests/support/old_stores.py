@@ -290,7 +290,7 @@ def _hold_talks(opened: Opened, *, few: bool) -> Iterator[str]:
         yield "fork"
         from langchain_core.messages import HumanMessage
 
-        inboxes = import_module("longtable.nodes.turns.inbox")  # its names of that time
+        inboxes = import_module("longtable.nodes.arriving.inbox")  # its names of that time
 
         inbox = opened.talk("inbox")
         inbox.ask("Hello.")

@@ -7,7 +7,7 @@ Modules only: nothing here may start a thread, which a fork would not take along
 import gc
 from importlib import import_module
 
-from longtable.memory.tokens import counter
+from longtable.memory.counting.tokens import counter
 
 MODULES = (
     *(
@@ -27,21 +27,21 @@ MODULES = (
         "longtable.analyst.model",
         "longtable.analyst.zh",
         "longtable.graph",
-        "longtable.graph.archive_files",
-        "longtable.graph.export",
+        "longtable.store.records.archive_files",
+        "longtable.graph.export.thread_file",
         "longtable.graph.thread_state",
     ),
     *(
         "longtable.tools.engines.duckdb",
         "longtable.tools.engines.sqlite",
-        "longtable.tools.parquet",
-        "longtable.tools.results",
+        "longtable.tools.results.parquet",
+        "longtable.tools.results.result_store",
         "longtable.tools.sql.wall",
-        "longtable.tools.schema.knowledge",
+        "longtable.tools.schema.catalog_facts",
         "longtable.tools.schema.schema_index",
     ),
     *(
-        "longtable.nodes.turns.tracing",
+        "longtable.nodes.telemetry",
         "sqlglot.dialects.duckdb",
         "sqlglot.dialects.sqlite",
         "typer._adapters",

@@ -15,7 +15,7 @@ from langgraph.types import interrupt
 
 from longtable.graph import CompactionPolicy, build_graph
 from longtable.nodes.state import Output
-from longtable.tools.results import ResultStore
+from longtable.tools.results.result_store import ResultStore
 from tests.support.errors import CLASSES, HOSTILE, made
 from tests.support.models import ScriptedModel, call
 

@@ -12,10 +12,10 @@ from langgraph.store.memory import InMemoryStore
 
 from longtable.base.concurrency import SYNC, complete
 from longtable.graph import Context, Conversation, build_graph
-from longtable.graph.locks import locks_of
 from longtable.memory.compaction.compaction import Attempts, Draft, Job
-from longtable.memory.rolling import Rolling
+from longtable.memory.compaction.rolling import Rolling
 from longtable.nodes.state import State
+from longtable.store.locks import locks_of
 from tests.support.models import ScriptedModel
 
 LIMIT = 3_000

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from longtable.base.errors import ThreadBusyError
 from longtable.graph import Context, Conversation, build_graph, open_persistence
-from longtable.graph.thread_runner import WhenBusy
+from longtable.graph.running.thread_runner import WhenBusy
 from longtable.graph.thread_state import Graph
 from tests.support.models import ScriptedModel
 

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from longtable.tools.parquet import CHUNK_ROWS
-from longtable.tools.results import ResultStore
+from longtable.tools.results.parquet import CHUNK_ROWS
+from longtable.tools.results.result_store import ResultStore
 
 COLUMNS, TYPES = ("id", "name", "share"), ("BIGINT", "VARCHAR", "DOUBLE")
 

@@ -11,7 +11,7 @@ import pytest
 
 from longtable.base.errors import DatabaseError, QueryTimeoutError, UnknownTableError
 from longtable.tools.database import Database, QueryLimits, TablePolicy
-from longtable.tools.results import ResultStore
+from longtable.tools.results.result_store import ResultStore
 from longtable.tools.toolset import CheckReport, ThreadResults, check_query, check_tool
 from tests.tools.databases import DIALECTS, Place, make, open_at
 

@@ -26,12 +26,12 @@ from longtable.base.errors import (
     ResultTooLargeError,
     TooManyRowsError,
 )
+from longtable.base.url import parse_url
 from longtable.tools.database import Cancel, Database, Isolation, QueryLimits, TablePolicy
 from longtable.tools.engines.duckdb import DuckdbEngine
 from longtable.tools.engines.sqlite import SqliteEngine
-from longtable.tools.query_runner import MAX_LEFT_BEHIND, Runner, Stop
 from longtable.tools.toolset import database_tools
-from longtable.tools.url import parse_url
+from longtable.tools.workers.runner import MAX_LEFT_BEHIND, Runner, Stop
 from tests.support.isolation import opened_by_default
 from tests.tools.databases import DENY_VAULT, Place, make_file, open_at, url
 

@@ -23,9 +23,14 @@ from longtable.base.errors import (
 )
 from longtable.tools.database import Cancel, Database, QueryLimits
 from longtable.tools.engines.duckdb import session_over_files
-from longtable.tools.parquet import CHUNK_ROWS, column_names
-from longtable.tools.query_runner import Stop
-from longtable.tools.results import ResultGoneError, ResultStore, UnknownResultError, catalog_of
+from longtable.tools.results.parquet import CHUNK_ROWS, column_names
+from longtable.tools.results.result_store import (
+    ResultGoneError,
+    ResultStore,
+    UnknownResultError,
+    catalog_of,
+)
+from longtable.tools.workers.runner import Stop
 
 both_ways = pytest.mark.usefixtures("opened_both_ways")
 """For a test whose SQL runs over handles: all else is the same with and without a worker."""

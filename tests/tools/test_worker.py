@@ -33,11 +33,11 @@ from longtable.base.errors import (
     UnknownTableError,
     WorkerLostError,
 )
-from longtable.tools import worker_pool
 from longtable.tools.catalog import Catalog, Column, Table
 from longtable.tools.database import LOADED, Cancel, Database, QueryLimits, TablePolicy
-from longtable.tools.wire import Rows, decode, encode
-from longtable.tools.worker_pool import KILL_AFTER_SECONDS, Workers
+from longtable.tools.workers import pool as worker_pool
+from longtable.tools.workers.pool import KILL_AFTER_SECONDS, Workers
+from longtable.tools.workers.wire import Rows, decode, encode
 from tests.tools.databases import make_file, url
 from tests.tools.test_database import HEAVY
 
@@ -201,7 +201,7 @@ database.close()
 NO_THREAD = """
 import resource, sys, threading
 from longtable.base.errors import DatabaseUnavailableError
-from longtable.tools.worker_pool import Workers
+from longtable.tools.workers.pool import Workers
 
 limits = resource.getrlimit(resource.RLIMIT_AS)
 threading.stack_size(1 << 30)

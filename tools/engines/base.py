@@ -24,8 +24,8 @@ from longtable.base.errors import (
 )
 from longtable.tools.catalog import Catalog, Reflected
 from longtable.tools.cells import clip, html_table, preview_rows
-from longtable.tools.query_runner import Stop, StoppedError
 from longtable.tools.sql.verdict import Plan, masked_rows
+from longtable.tools.workers.runner import Stop, StoppedError
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,10 +40,10 @@ from longtable.tools.engines.embedded_catalogs import (
     plan_nodes,
     reflect_duckdb,
 )
-from longtable.tools.parquet import close_wall, empty_instance, path_literal
-from longtable.tools.query_runner import Stop, StoppedError
+from longtable.tools.results.parquet import close_wall, empty_instance, path_literal
 from longtable.tools.sql.parsing import first_line, statement
 from longtable.tools.sql.verdict import Plan
+from longtable.tools.workers.runner import Stop, StoppedError
 
 TAKEN_NAMES = {"main", "memory", "system", "temp", "information_schema", "pg_catalog"}
 

@@ -57,9 +57,9 @@ from longtable.tools.engines.postgres_introspection import (
     register_loaders,
     server_facts,
 )
-from longtable.tools.query_runner import Stop, StoppedError
 from longtable.tools.sql.verdict import OVER
 from longtable.tools.sql.verdict import Plan as Cost
+from longtable.tools.workers.runner import Stop, StoppedError
 
 BATCH_ROWS = 8  # rows are weighed in small batches: one may be as large as the whole result may be
 

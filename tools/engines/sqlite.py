@@ -37,9 +37,9 @@ from longtable.tools.engines.embedded_catalogs import (
     table_rows,
     virtual_tables,
 )
-from longtable.tools.query_runner import Stop, StoppedError
 from longtable.tools.sql.allow_lists import SCALAR_FUNCTIONS, TABLE_FUNCTIONS
 from longtable.tools.sql.verdict import Plan
+from longtable.tools.workers.runner import Stop, StoppedError
 
 IDLE_CONNECTIONS = 4
 OPCODES_BETWEEN_LOOKS = 5_000

@@ -11,7 +11,7 @@ from typing import Protocol
 from longtable.base.errors import DatabaseError, QueryCancelledError, QueryTimeoutError
 from longtable.tools.catalog import Column, Table, quoted
 from longtable.tools.cells import Json, clean, preview_cell
-from longtable.tools.query_runner import Cancel
+from longtable.tools.workers.runner import Cancel
 
 TEXT = re.compile(r"CHAR|CLOB|TEXT|STRING|^$|^ENUM|^JSONB?$|^UUID$", re.IGNORECASE)
 NUMBER = re.compile(

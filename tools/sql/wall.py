@@ -9,6 +9,7 @@ reading that was checked.
 import re
 import unicodedata
 from collections.abc import Callable
+from importlib import import_module
 from threading import Lock
 from weakref import ref
 
@@ -45,7 +46,6 @@ from longtable.tools.sql.parsing import (
     tokens_of,
     written,
 )
-from longtable.tools.sql.query_checks import probes_of
 from longtable.tools.sql.scope import is_cte, resolved_table, written_name
 from longtable.tools.sql.verdict import NO_MASKS, Place, Verdict
 
@@ -543,8 +543,18 @@ TEXT_JOBS: dict[str, Callable[..., object]] = {
     "explained": explained,
     "own_sql": own_sql,
     "predicates": predicates_of,
-    "probes": probes_of,
 }
 """What is done with SQL texts. Each parses, and none knows an engine or a driver, so that a worker
 may do them for a server.
 """
+GUEST_JOBS = {"probes": ("longtable.checks.query_checks", "probes_of")}
+"""Jobs of guests, found by their name so that this room does not depend on them."""
+
+
+def text_job(job: str) -> Callable[..., object]:
+    """Return what does a job on a text; raises `KeyError` for one that is not registered."""
+    if job not in GUEST_JOBS:
+        return TEXT_JOBS[job]
+    module, function = GUEST_JOBS[job]
+    found: Callable[..., object] = getattr(import_module(module), function)
+    return found

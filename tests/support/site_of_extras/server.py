@@ -8,15 +8,15 @@ import traceback
 from importlib import import_module
 from typing import Any
 
-from longtable.memory.tokens import counter
+from longtable.memory.counting.tokens import counter
 
 for _name in (
     *(f"longtable.app.{name}" for name in ("cli", "chat", "records_cli", "threads_cli")),
     *(
         "longtable.analyst.model",
         "longtable.graph",
-        "longtable.graph.archive_files",
-        "longtable.graph.export",
+        "longtable.store.records.archive_files",
+        "longtable.graph.export.thread_file",
         "longtable.graph.thread_state",
     ),
     *(
@@ -26,7 +26,7 @@ for _name in (
         "longtable.tools.schema.schema_index",
     ),
     *(
-        "longtable.nodes.turns.tracing",
+        "longtable.nodes.telemetry",
         "sqlglot.dialects.duckdb",
         "sqlglot.dialects.sqlite",
         "langchain_openai",

@@ -20,7 +20,7 @@ from longtable.base.errors import (
     QueryRefusedError,
 )
 from longtable.tools.database import Database, FileLimits, QueryLimits, TablePolicy
-from longtable.tools.query_runner import Stop
+from longtable.tools.workers.runner import Stop
 from tests.tools.test_catalog import call
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from longtable.base.errors import DatabaseUnavailableError
 from longtable.tools.database import Database, FileLimits
-from longtable.tools.engines.text_encodings import encoding_of
+from longtable.tools.files.text_encodings import encoding_of
 
 Rows = list[tuple[object, ...]]
 Notes = dict[str, str]

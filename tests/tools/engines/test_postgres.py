@@ -320,7 +320,7 @@ def test_two_million_rows_are_given_up_before_they_are_fetched(place: str) -> No
 def test_the_engine_alone_refuses(sql: str, databases: dict[str, Database]) -> None:
     database = databases["postgres"]
     database.catalog()
-    from longtable.tools.query_runner import Stop
+    from longtable.tools.workers.runner import Stop
 
     stop = Stop(seconds=5)
     with pytest.raises(DatabaseError), database.engine.session(stop, walled=True) as session:

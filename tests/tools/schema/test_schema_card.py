@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from longtable.memory.tokens import counter
+from longtable.memory.counting.tokens import counter
 from longtable.tools.database import Database, TablePolicy
 from longtable.tools.schema.schema_card import Card, schema_card
 from tests.tools.databases import make, open_at

@@ -13,7 +13,8 @@ import pytest
 from longtable.base.errors import QueryCancelledError, QueryFailedError
 from longtable.tools.cells import dumps
 from longtable.tools.database import Cancel, Database, TablePolicy
-from longtable.tools.schema import knowledge, sampling
+from longtable.tools.schema import catalog_facts as knowledge
+from longtable.tools.schema import sampling
 from longtable.tools.schema.schema_index import other_numbers, terms
 from longtable.tools.schema.schema_tools import describe_tables, find_columns, list_tables
 from longtable.tools.schema.values import find_values

@@ -21,9 +21,9 @@ from longtable.base.errors import (
 from longtable.tools.catalog import Catalog, Column, Table
 from longtable.tools.database import Database, QueryLimits, TablePolicy
 from longtable.tools.engines.base import Fetched
-from longtable.tools.query_runner import Runner, Stop
 from longtable.tools.sql.verdict import Verdict
 from longtable.tools.sql.wall import VerdictCache, check
+from longtable.tools.workers.runner import Runner, Stop
 from tests.support.postgres import postgres_server
 from tests.tools.databases import DIALECTS, Place, make, open_at
 from tests.tools.sql.sql_texts import ALLOWED, BOTH_ALLOWED, BOTH_REFUSED, REFUSED, STOPPED

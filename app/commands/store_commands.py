@@ -1,0 +1,158 @@
+"""What commands on a store share: their options, and the open store that they work on."""
+
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from longtable.app.console.terminal import clean_line
+from longtable.app.console.translations import say
+from longtable.app.program import Config, Debug, Json, RunOptions, Store, running
+
+if TYPE_CHECKING:
+    from longtable.app.console.screen import Screen
+    from longtable.app.settings.run_settings import Settings
+    from longtable.base.errors import DamagedThreadError
+    from longtable.graph.conversation import Conversation
+    from longtable.graph.thread_state import StoredThreads
+    from longtable.store.persistence import Persistence
+    from longtable.store.records.archive_files import ArchiveFiles
+    from longtable.tools.results.result_store import ResultStore
+
+Id = Annotated[str, typer.Argument(help="The thread's id, as `longtable threads` lists it.")]
+Owner = Annotated[
+    str | None, typer.Option(help="Whose threads: theirs and nobody's. Default: nobody's only.")
+]
+AllOwners = Annotated[
+    bool, typer.Option("--all-owners", help="Threads of every owner: for those who run the store.")
+]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Whose threads a command is about, and the options of its run."""
+
+    run: RunOptions
+    owner: str | None
+    all_owners: bool = False
+
+    @property
+    def whose(self) -> dict[str, Any]:
+        """Return whose threads as arguments of the functions on threads."""
+        return {"owner": self.owner, "all_owners": self.all_owners}
+
+
+def owner_options(
+    owner: Owner = None,
+    store: Store = None,
+    config: Config = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> Scope:
+    """Return the options of a command about one owner's thread."""
+    return Scope(RunOptions(store=store, config=config, json=json, debug=debug), owner)
+
+
+def all_owner_options(
+    owner: Owner = None,
+    all_owners: AllOwners = False,
+    store: Store = None,
+    config: Config = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> Scope:
+    """Return the options of a command that may be about every owner's threads."""
+    return Scope(RunOptions(store=store, config=config, json=json, debug=debug), owner, all_owners)
+
+
+@dataclass(frozen=True)
+class OpenStore:
+    """An open store, with the settings and the screen of the command that works on it."""
+
+    persistence: "Persistence"
+    settings: "Settings"
+    screen: "Screen"
+
+    @cached_property
+    def results(self) -> "ResultStore | None":
+        """The whole results beside the store, None in memory."""
+        from longtable.app.session import kept_results
+
+        return kept_results(self.settings)
+
+    @cached_property
+    def archive(self) -> "ArchiveFiles | None":
+        """The archive files beside the store, None in memory."""
+        from longtable.app.session import kept_archive
+
+        return kept_archive(self.settings)
+
+    @cached_property
+    def threads(self) -> "StoredThreads":
+        """The threads as stored."""
+        from longtable.graph.thread_state import StoredThreads, reader
+
+        return StoredThreads(reader(self.persistence))
+
+    def conversation(self, thread: str, owner: str | None) -> "Conversation":
+        """Return a thread's conversation, which no model answers."""
+        from longtable.base.context import Context
+        from longtable.graph.conversation import Conversation
+        from longtable.graph.thread_state import reader
+
+        return Conversation(
+            reader(self.persistence),
+            thread,
+            context=Context(owner=owner),
+            results=self.results,
+            archive=self.archive,
+        )
+
+    def report_damaged(self, error: "DamagedThreadError") -> None:
+        """Name an unreadable thread on standard error."""
+        self.warn("damaged_thread", error.thread_id)
+
+    def warn(self, key: str, thread_id: str) -> None:
+        """Print one warning about a thread to standard error."""
+        text = say(key, self.screen.language, id=thread_id, argument=shlex.quote(thread_id))
+        print(clean_line(text), file=sys.stderr)
+
+
+@contextmanager
+def open_store(
+    ctx: typer.Context, options: RunOptions, *, creates: bool = False
+) -> Iterator[OpenStore]:
+    """Open the store that a command's own options name, else those before its name; report errors
+    as `running` does.
+
+    Unless the command `creates` threads, a missing store is not created: a typing error in its name
+    leaves no file behind.
+    """
+    before = ctx.obj or {}
+    own = {name: value for name, value in before.items() if not was_typed(ctx, name)}
+    with running({**options, **own}) as (settings, screen):
+        from longtable.app.session import database_url
+        from longtable.app.settings.run_settings import check_apart, key_for, store_url
+        from longtable.store.persistence import open_persistence
+
+        url = store_url(settings.store.url)
+        check_apart(database=database_url(settings), store=url)
+        opening = open_persistence(url, key=key_for("LONGTABLE_STORE_KEY"))
+        if opening.path is not None and not opening.path.exists() and not creates:
+            if settings.sources.get("store.url") == "--store":
+                note = say("no_store", screen.language, file=opening.path)
+                print(f"Note: {clean_line(note)}", file=sys.stderr)
+            opening = open_persistence("memory://")
+        with opening as persistence:
+            yield OpenStore(persistence, settings, screen)
+
+
+def was_typed(ctx: typer.Context, name: str) -> bool:
+    """Return whether an option was typed, not taken from the environment or its default."""
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"

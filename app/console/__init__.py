@@ -1,0 +1,1 @@
+"""The terminal: prompt, streams, and what is drawn on it."""

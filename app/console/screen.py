@@ -1,0 +1,493 @@
+"""Show a run: on a console that draws events as they come, or as one JSON object a line."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from longtable.app.console import render
+from longtable.app.console.terminal import (
+    clean,
+    clean_line,
+    hidden_control_keys,
+    print_json,
+    writing,
+)
+from longtable.app.console.translations import say, system_language
+from longtable.app.demo import OnStep, Step
+from longtable.base.errors import LongtableError, MissingExtraError, extra_command
+from longtable.base.events import (
+    AnswerEvent,
+    ChartShown,
+    ContextUsage,
+    Event,
+    QueryFinished,
+    VoiceStarted,
+)
+
+if TYPE_CHECKING:
+    from longtable.app.session import Session
+
+PIPE_WIDTH = 140
+"""Columns assumed where the output is no terminal; COLUMNS overrides it."""
+LONG_WAIT = 2.0
+"""Seconds from which a person is told that the program waits."""
+
+
+class Results:
+    """The results of the newest turn that had any; /table shows them."""
+
+    def __init__(self) -> None:
+        self._kept: list[QueryFinished] = []
+        self._old = False
+
+    def next_turn(self) -> None:
+        """Begin a turn; its first result replaces the earlier ones."""
+        self._old = True
+
+    def add(self, event: QueryFinished) -> None:
+        """Add a query's result; ignore an error."""
+        if event["status"] != "success":
+            return
+        if self._old:
+            self._kept, self._old = [], False
+        self._kept.append(event)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __getitem__(self, place: int) -> QueryFinished:
+        return self._kept[place]
+
+
+class Screen(Protocol):
+    """Where a run is shown."""
+
+    language: str
+    usage: ContextUsage | None
+    results: "Results"
+    reasoning: bool
+    """Whether a person is shown the model's reasoning as it comes."""
+
+    def opened(self, session: "Session") -> None:
+        """Say which thread this is."""
+
+    def asked(self, text: str) -> None:
+        """Begin a turn."""
+
+    def event(self, event: Event) -> None:
+        """Show one event."""
+
+    def end(self) -> str:
+        """Finish what is half drawn; return the text of the unfinished answer."""
+        ...
+
+    def finish(self) -> None:
+        """End a turn, however it ended: draw what still waits to be drawn."""
+
+    def error(self, error: Exception) -> None:
+        """Show an error in one sentence and a hint."""
+
+    def complain(self, sentence: str, code: str = "input") -> None:
+        """Say what is wrong with the input, or with what became of it."""
+
+    def note(self, key: str, **values: object) -> None:
+        """Show one sentence from `translations`."""
+
+    def show(self, command: str, drawn: RenderableType) -> None:
+        """Show what a command found."""
+
+    def listing(
+        self,
+        command: str,
+        draw: Callable[[], RenderableType],
+        records: Sequence[Mapping[str, Any]],
+        *,
+        empty: str = "",
+    ) -> None:
+        """Show a list as `draw` draws it, or the note `empty` where it has no records; in JSON show
+        the records.
+        """
+
+
+class ConsoleScreen:
+    """Draws for a person; plain text where the output is no terminal."""
+
+    def __init__(self, console: Console | None = None, errors: Console | None = None) -> None:
+        self.console = console or make_console()
+        self.errors = errors or make_console(stderr=True)
+        self.language = system_language()
+        self.usage: ContextUsage | None = None
+        self.results = Results()
+        self.reasoning = self._thinking = False
+        self._text = self._said = ""
+        self._doubts: list[str] = []
+        self._heading: VoiceStarted | None = None
+        """Of a voice that has said nothing yet."""
+        self._colors: dict[str, str] = {}
+        self._waiting: list[QueryFinished] = []
+        """Results whose rows are drawn if the answer does not show them."""
+        self._lookups: list[tuple[str, Mapping[str, Any]]] = []
+        self._ms = 0
+        self._session: Session | None = None
+        self._live: Live | None = None
+        self._drawing = ExitStack()
+
+    def opened(self, session: "Session") -> None:
+        self._session = session
+        self.note("new_thread" if session.new else "old_thread", id=session.thread_id)
+        tell_guesses(self, session)
+
+    def asked(self, text: str) -> None:
+        self.results.next_turn()
+        self._doubts, self._lookups, self._ms, self._said = [], [], 0, ""
+        if not self.console.is_terminal:  # in a terminal it stands there already, typed
+            self._print(Text(f"> {clean(text)}", "bold"))
+
+    def event(self, event: Event) -> None:
+        if self._lookups and event["type"] not in (
+            "tool_started",
+            "tool_finished",
+            "context_usage",
+            "reasoning",
+        ):
+            self._print(render.lookups(self._lookups, self._ms))
+            self._lookups, self._ms = [], 0
+        if event["type"] == "voice_started" and event.get("at_once"):
+            # Nothing may come of it before another voice speaks.
+            self._said = self.end() or self._said
+            self._heading = event
+            return
+        if self._heading and event["type"] != "context_usage":
+            heading, self._heading = self._heading, None
+            if event["type"] != "voice_started":
+                self._start(heading)
+        if event["type"] == "token":
+            self._grow(event["text"])
+            return
+        if event["type"] == "reasoning":
+            self._think(event["text"])
+            return
+        if event["type"] == "context_usage":
+            self.usage = event
+            return
+        if event["type"] == "unsupported_numbers" and not event.get("voice"):
+            # Said below the answer, which is still being drawn.
+            self._doubts = event["figures"]
+            return
+        # What was drawn before another event (a pin that ended) is the answer all the same: it is
+        # not drawn twice.
+        self._said = self.end() or self._said
+        if event["type"] in ("query_started", "approval_requested", "voice_started"):
+            self._draw_rows()
+        match event["type"]:
+            case "tool_started":
+                self._lookups.append((event["name"], event["args"]))
+            case "tool_finished" if event["status"] == "error":
+                self._print(render.tool_failed(event))
+            case "tool_finished":
+                self._ms += event["ms"]
+            case "query_started":
+                self._print(
+                    render.query_started(
+                        event["name"], event["sql"], plain=not self.console.is_terminal
+                    )
+                )
+            case "query_finished":
+                self._query(event)
+            case "chart":
+                self._chart(event)
+            case "approval_requested":
+                self._print(render.approval(event, plain=not self.console.is_terminal))
+            case "context_compressed":
+                self._print(render.compressed(event, self.language))
+            case "context_compaction_skipped":
+                self._print(render.skipped(event, self.language))
+            case "messages_retired":
+                self._print(render.retired(event, self.language))
+            case "recall":
+                self._print(render.recalled(event, self.language))
+            case "thread_waiting":
+                self.note("thread_waiting")
+            case "model_retry" if event["wait_s"] >= LONG_WAIT:
+                self.note("model_retry", seconds=f"{event['wait_s']:g}")
+            case "pins_changed":
+                for end in event["ended"]:
+                    self.note("pin_ended", id=end["id"], quote=clean_line(end["quote"]))
+            case "team_turn":
+                tokens = ", ".join(f"{voice} {count:,}" for voice, count in event["tokens"].items())
+                self.note("team_turn", mode=event["mode"], tokens=tokens, calls=event["most_calls"])
+            case "voice_started":
+                self._start(event)
+            case "unknown_mentions":
+                words = ", ".join(f"@{clean_line(word)}" for word in event["words"])
+                self.note("unknown_mentions", words=words, known=", ".join(event["known"]))
+            case "unsupported_numbers":
+                self._print(render.unsupported(event["figures"], self.language))
+            case "audit_failed":
+                self.note("audit_failed", failure=event["failure"])
+            case "answer":
+                self._answer(event, self._said)
+
+    def _start(self, event: VoiceStarted) -> None:
+        """Print the name of the voice that speaks now."""
+        self._draw_rows()
+        color = event["color"] or self._colors.get(event["voice"], "")
+        self._colors[event["voice"]] = color
+        self._print(Text(f"{clean_line(event['name'])}:", render.style_of(color)))
+
+    def _query(self, event: QueryFinished) -> None:
+        self.results.add(event)
+        one_value = event.get("row_count") == 1 and len(event.get("columns", [])) == 1
+        self._print(render.query_finished(event, self.console.width, self.language, rows=one_value))
+        if event.get("row_count") and not one_value:
+            self._waiting.append(event)
+
+    def _draw_rows(self) -> None:
+        """Draw the rows that the answer has not shown in a table of its own."""
+        waiting = self._waiting
+        self._waiting = []
+        for event in waiting:
+            self._print(render.first_rows(event, self.console.width, self.language))
+
+    def _chart(self, event: ChartShown) -> None:
+        if self._session is None:
+            return
+        from longtable.app.console.result_files import chart_in, write_png
+
+        handle = clean_line(event["handle"], 20)
+        try:
+            chart = chart_in(self._session, event)
+            self._print(Text(clean(chart.text(min(self.console.width, 100)))))
+            for note in event["notes"]:
+                self._print(Text(clean_line(note), "dim"))
+            if self._session.lasts:
+                self.note("charted", handle=handle, file=write_png(self._session, chart))
+        except MissingExtraError as error:
+            self.note("charted_as_text", handle=handle, command=extra_command(error.extra))
+        except LongtableError as error:  # the answer goes on without it
+            self.note("not_charted", handle=handle, reason=error)
+
+    def _answer(self, event: AnswerEvent, streamed: str) -> None:
+        # Each voice of a team has streamed below its name.
+        if not event.get("voices") and streamed.strip() != event["text"].strip():
+            self._grow(event["text"])
+            self.end()
+        if render.has_table(event["text"]):
+            self._waiting = []
+        self._draw_rows()
+        if self._doubts:
+            self._print(render.unsupported(self._doubts, self.language))
+            self._doubts = []
+        if self.usage:
+            self._print(render.gauge(self.usage, self.language))
+
+    def _think(self, text: str) -> None:
+        if not self.reasoning:
+            return
+        if self._text:  # it answers and thinks by turns
+            self.end()
+        self._thinking = True
+        with writing():
+            self.console.print(Text(clean(text), "dim italic"), end="", soft_wrap=True)
+
+    def _rest(self) -> None:
+        """End the line of reasoning that was growing."""
+        if self._thinking:
+            self._thinking = False
+            self._print(Text(""))
+
+    def _grow(self, text: str) -> None:
+        self._rest()
+        self._text += text
+        with writing():
+            if not self.console.is_terminal:
+                self.console.file.write(clean(text))
+                self.console.file.flush()
+            elif self._live:
+                self._live.update(render.answer(self._text))
+            else:
+                self._live = Live(
+                    render.answer(self._text),
+                    console=self.console,
+                    refresh_per_second=8,
+                    vertical_overflow="ellipsis",
+                )
+                self._drawing.enter_context(hidden_control_keys())
+                self._live.start()
+
+    def end(self) -> str:
+        """Finish the text that was growing and return it."""
+        self._rest()
+        text, self._text = self._text, ""
+        live, self._live = self._live, None
+        with writing():
+            if live:
+                with self._drawing:
+                    live.stop()
+            elif text:
+                self.console.file.write("\n")
+        return text
+
+    def finish(self) -> None:
+        self.end()
+        self._draw_rows()
+
+    def error(self, error: Exception) -> None:
+        self.end()
+        self.errors.print(render.error(error, self.language), soft_wrap=True)
+
+    def complain(self, sentence: str, code: str = "input") -> None:  # noqa: ARG002  # the protocol's; JSON prints it
+        self.end()
+        self.errors.print(
+            Text(f"{say('error', self.language)}: {clean(sentence)}", "red"), soft_wrap=True
+        )
+
+    def note(self, key: str, **values: object) -> None:
+        self.end()
+        self._print(Text(clean_line(say(key, self.language, **values)), "dim"))
+
+    def show(self, command: str, drawn: RenderableType) -> None:  # noqa: ARG002  # the protocol's; JSON prints it
+        self._print(drawn)
+
+    def listing(
+        self,
+        command: str,
+        draw: Callable[[], RenderableType],
+        records: Sequence[Mapping[str, Any]],
+        *,
+        empty: str = "",
+    ) -> None:
+        if records:
+            self.show(command, draw())
+        else:
+            self.note(empty)
+
+    def _print(self, drawn: RenderableType) -> None:
+        with writing():
+            self.console.print(drawn, soft_wrap=isinstance(drawn, Text))
+
+
+class JsonScreen:
+    """Prints one JSON object a line; errors also go to standard error as a sentence."""
+
+    def __init__(self) -> None:
+        self.language = system_language()
+        self.usage: ContextUsage | None = None
+        self.results = Results()
+        self.reasoning = True  # a program leaves out what it does not want
+        self._errors = ConsoleScreen()
+
+    def opened(self, session: "Session") -> None:
+        _emit(type="thread", thread_id=session.thread_id, new=session.new)
+        tell_guesses(self, session)
+
+    def asked(self, text: str) -> None:
+        self.results.next_turn()
+        _emit(type="question", text=text)
+
+    def event(self, event: Event) -> None:
+        if event["type"] == "context_usage":
+            self.usage = event
+        if event["type"] == "query_finished":
+            self.results.add(event)
+        _emit(**event)
+
+    def end(self) -> str:
+        return ""
+
+    def finish(self) -> None:
+        """Nothing waits: each event is a line."""
+
+    def error(self, error: Exception) -> None:
+        sentence, hint = render.error_texts(error, self.language)
+        _emit(type="error", code=getattr(error, "code", "internal"), message=sentence, hint=hint)
+        self._errors.language = self.language
+        self._errors.error(error)
+
+    def complain(self, sentence: str, code: str = "input") -> None:
+        _emit(type="error", code=code, message=sentence, hint="")
+        self._errors.complain(sentence)
+
+    def note(self, key: str, **values: object) -> None:
+        _emit(type="note", note=key, text=say(key, self.language, **values))
+
+    def show(self, command: str, drawn: RenderableType) -> None:
+        with (console := make_console(plain=True)).capture() as capture:
+            console.print(drawn)
+        _emit(type="command", command=command, text=capture.get())
+
+    def listing(
+        self,
+        command: str,  # noqa: ARG002  # the protocol's; the console shows it
+        draw: Callable[[], RenderableType],  # noqa: ARG002
+        records: Sequence[Mapping[str, Any]],
+        *,
+        empty: str = "",  # noqa: ARG002
+    ) -> None:
+        print_json(records)
+
+
+def tell_guesses(screen: Screen, session: "Session") -> None:
+    """Say what was guessed when the files of data were loaded."""
+    for note in session.database.notes:
+        screen.note(
+            f"loaded_{note.code}",
+            where=", ".join(filter(None, [note.file, note.column])),
+            count=note.count,
+            value=note.value,
+        )
+
+
+def _emit(**fields: object) -> None:
+    print_json([fields])
+
+
+def make_console(*, stderr: bool = False, plain: bool = False) -> Console:
+    """Return a console that neither interprets markup nor makes emoji, links or highlights of
+    data.
+    """
+    console = Console(
+        stderr=stderr,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        force_terminal=False if plain else None,
+    )
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = PIPE_WIDTH
+    return console
+
+
+@contextmanager
+def demo_progress() -> Iterator[OnStep]:
+    """Show the building of the demo database on standard error: a bar in a terminal, else one
+    line.
+    """
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    title = say("building", system_language())
+    if not sys.stderr.isatty():
+        print(f"{title} ...", file=sys.stderr, flush=True)
+        yield lambda _: None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=make_console(stderr=True)) as bar:
+        task = bar.add_task(title, total=None)
+
+        def on_step(step: Step) -> None:
+            bar.update(
+                task, description=f"{title}: {step.table}", completed=step.done, total=step.total
+            )
+
+        yield on_step

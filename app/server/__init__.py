@@ -1,0 +1,1 @@
+"""Routes beside Agent Server's own."""

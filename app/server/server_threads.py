@@ -1,0 +1,313 @@
+"""A server's threads through its own API: what the routes read and change of them."""
+
+import asyncio
+import re
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from typing import Any, TypeVar, cast
+from uuid import UUID
+
+from langchain_core.callbacks import AsyncCallbackHandler
+from langchain_core.messages import BaseMessage, messages_from_dict
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    SearchOp,
+)
+from langgraph.types import StateSnapshot
+from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEntityError
+
+from longtable.base.concurrency import a_from, in_thread
+from longtable.base.errors import (
+    LongtableError,
+    ThreadBusyError,
+    ThreadNotFoundError,
+    TurnPendingError,
+)
+from longtable.base.events import Event
+from longtable.base.stored import THREADS
+from longtable.graph.running.thread_runner import CompactionEvent, compaction_of
+from longtable.graph.thread_state import StoredThreads, is_pending, leftover_update
+from longtable.graph.threads import MOST_THREADS
+from longtable.graph.transcripts import find_thread
+from longtable.memory.messages.marks import marks_of
+from longtable.nodes.state import thread_of, turn_of, values_of
+from longtable.store.records.thread_index import owner_of, title_of
+
+Result = TypeVar("Result")
+GRAPH = "longtable"
+PAGE = 1_000
+"""Threads of one search of the server."""
+
+
+class CompactionFailedError(LongtableError):
+    """The server's run that was to compact a thread ended with an error."""
+
+
+class ServerThreads(StoredThreads):
+    """A server's threads through its API; called in a thread, while the event loop it was made in
+    runs.
+
+    `deletes`: a thread that is gone is an empty one: what is kept of it here may be left.
+    """
+
+    def __init__(
+        self, client: LangGraphClient, loop: asyncio.AbstractEventLoop, *, deletes: bool = False
+    ) -> None:
+        self.client, self.loop, self.deletes = client, loop, deletes
+
+    @property
+    def optional_store(self) -> BaseStore:
+        return _ServerStore(self)
+
+    def wait(self, call: Coroutine[Any, Any, Result]) -> Result:
+        """Run a call of the client in its event loop and return what it returns."""
+        return asyncio.run_coroutine_threadsafe(call, self.loop).result()
+
+    def load(self, thread_id: str, checkpoint_id: str | None = None) -> StateSnapshot:
+        """Return a thread's newest state. Raises `ThreadNotFoundError`."""
+        assert checkpoint_id is None, "a server's checkpoints are not read"
+        if not re.fullmatch(r"[\w-]{1,200}", thread_id, re.ASCII):
+            # The client puts it into an address as it is.
+            raise ThreadNotFoundError(thread_id)
+        try:
+            return self.wait(_state(self.client, thread_id))
+        except ThreadNotFoundError:
+            if not self.deletes:
+                raise
+            # Its place in the index may be left.
+            return StateSnapshot({}, (), {}, None, None, None, (), ())
+
+    def is_deleted(self, thread_id: str) -> bool:  # noqa: ARG002  # the server says what is there
+        """Return True: of a thread without checkpoints the server knows nothing."""
+        return True
+
+    def forget(self, thread_id: str) -> None:
+        """Delete a thread in the server."""
+        with suppress(NotFoundError, UnprocessableEntityError):
+            self.wait(self.client.threads.delete(thread_id))
+
+    @contextmanager
+    def alone(self, thread_id: str, *, wait: bool = False) -> Iterator[None]:  # noqa: ARG002  # the server queues its runs itself
+        """Raise `ThreadBusyError` while a run of the thread is under way."""
+        with suppress(NotFoundError, UnprocessableEntityError):
+            if self.wait(self.client.threads.get(thread_id))["status"] == "busy":
+                raise ThreadBusyError(thread_id)
+        yield
+
+
+def threads_there(threads: ServerThreads) -> set[str]:
+    """Return the ids of the server's threads, each with its place in the index: one that the server
+    copied gets it here.
+    """
+    found = _server_threads(threads)
+    (items,) = threads.batch([SearchOp(THREADS, limit=MOST_THREADS)])
+    indexed = {item.key for item in items}
+    for thread_id, metadata in found.items():
+        if thread_id not in indexed and metadata.get("graph_id"):
+            with suppress(LongtableError):
+                _index_copy(threads, thread_id, metadata)
+    return {*found}
+
+
+def _server_threads(threads: ServerThreads) -> dict[str, Mapping[str, Any]]:
+    """Return the metadata of all threads of the server, by id."""
+    search = threads.client.threads.search
+    found: dict[str, Mapping[str, Any]] = {}
+    while True:
+        before = len(found)
+        page = threads.wait(search(limit=PAGE, offset=before, select=["thread_id", "metadata"]))
+        found |= {str(thread["thread_id"]): thread["metadata"] or {} for thread in page}
+        if len(page) < PAGE or len(found) == before:
+            return found
+
+
+def _index_copy(threads: ServerThreads, thread_id: str, metadata: Mapping[str, Any]) -> None:
+    """Write the place in the index of a thread that the server copied."""
+    state = threads.load(thread_id)
+    thread = thread_of(values_of(state))
+    turn = turn_of(values_of(state))
+    if not turn.get("number") or not thread.messages:
+        return
+    times = [str(marks_of(message).get("time") or "") for message in thread.messages]
+    asked = next((each.text for each in thread.messages if each.type == "human"), "")
+    entry = {
+        "title": str(metadata.get("title") or "") or title_of(asked),
+        "project": str(metadata.get("project") or ""),
+        "owner": owner_of(turn),
+        "created": times[0],
+        "updated": max(times),
+        "turns": turn["number"],
+        "messages": thread.length,
+        "model": str((state.values.get("brief") or {}).get("model") or ""),
+    }
+    threads.batch([PutOp(THREADS, thread_id, entry, False)])
+
+
+async def write_metadata(client: LangGraphClient, thread_id: str) -> None:
+    """Copy a thread's title and project from the index into the server's metadata, where
+    `threads.search` looks.
+    """
+    item: Any = await client.store.get_item(THREADS, thread_id)
+    if item is not None:
+        metadata = {name: item["value"].get(name) or "" for name in ("title", "project")}
+        await client.threads.update(thread_id, metadata=metadata)
+
+
+class MetadataWriter(AsyncCallbackHandler):
+    """Write a thread's title and project into its metadata when a run on a server ends."""
+
+    # LangChain calls it for chains alone
+    ignore_llm = ignore_chat_model = ignore_retriever = ignore_agent = ignore_custom_event = True
+
+    def __init__(self) -> None:
+        self.threads: dict[UUID, str] = {}
+
+    async def on_chain_start(
+        self,
+        *_: Any,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        metadata: Any = None,
+        **__: Any,
+    ) -> None:
+        """Note the thread of a run."""
+        if (
+            parent_run_id is None
+            and metadata
+            and metadata.get("thread_id")
+            and find_spec("langgraph_api")
+        ):
+            self.threads[run_id] = str(metadata["thread_id"])
+
+    async def on_chain_end(self, *_: Any, run_id: UUID, **__: Any) -> None:
+        """Write what the index says."""
+        if thread_id := self.threads.pop(run_id, None):
+            with suppress(NotFoundError):
+                await write_metadata(get_client(), thread_id)
+
+    async def on_chain_error(self, *_: Any, run_id: UUID, **__: Any) -> None:
+        """Write what the index says, after a run that failed, too."""
+        await self.on_chain_end(run_id=run_id)
+
+
+async def compact_thread(
+    client: LangGraphClient, thread_id: str, owner: str | None
+) -> CompactionEvent | None:
+    """Compact a thread now, or say why there is nothing to compact. Raises `ThreadNotFoundError`,
+    `TurnPendingError`, `ThreadBusyError`.
+    """
+    state, _ = await in_thread(
+        find_thread, ServerThreads(client, asyncio.get_running_loop()), thread_id, owner
+    )
+    if is_pending(state):
+        raise TurnPendingError(thread_id)
+    if update := leftover_update(state):
+        await client.threads.update_state(thread_id, dict(update), as_node="prepare")
+    command = {
+        "goto": "compact",
+        "update": {"turn": {**turn_of(values_of(state)), "status": "compacting"}},
+    }
+    context = {"owner": owner} if owner else {}
+    events: list[Event] = []
+    try:
+        async for part in client.runs.stream(
+            thread_id,
+            GRAPH,
+            command=cast("Any", command),
+            context=cast("Any", context),
+            stream_mode=["custom"],
+            multitask_strategy="reject",
+        ):
+            if part.event == "error":
+                raise CompactionFailedError(
+                    f"the server could not compact thread {thread_id!r}: {part.data}"
+                )
+            if part.event == "custom":
+                events.append(cast("Event", part.data))
+    except (ConflictError, UnprocessableEntityError) as error:
+        raise ThreadBusyError(thread_id) from error
+    return compaction_of(events)
+
+
+async def _state(client: LangGraphClient, thread_id: str) -> StateSnapshot:
+    try:
+        state = await client.threads.get_state(thread_id)
+    except (NotFoundError, UnprocessableEntityError) as error:
+        # No such thread, or an id that can be none.
+        raise ThreadNotFoundError(thread_id) from error
+    values = dict(cast("Mapping[str, Any]", state["values"] or {}))
+    if "messages" in values:
+        values["messages"] = _messages(values["messages"])
+    tasks = tuple(_Task(task["name"]) for task in state["tasks"])
+    checkpoint = state.get("checkpoint") or {}
+    return StateSnapshot(
+        values,
+        tuple(state["next"]),
+        {"configurable": {"checkpoint_id": checkpoint.get("checkpoint_id")}},
+        cast("Any", state["metadata"]),
+        state["created_at"],
+        None,
+        cast("Any", tasks),
+        (),
+    )
+
+
+class _Task:
+    """What `is_pending` asks of a task."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def _messages(items: list[dict[str, Any]]) -> list[BaseMessage]:
+    return messages_from_dict([{"type": message["type"], "data": message} for message in items])
+
+
+class _ServerStore(BaseStore):
+    """A server's store through its API."""
+
+    def __init__(self, threads: ServerThreads) -> None:
+        self.threads = threads
+
+    def batch(self, ops: Iterable[Op]) -> list[Any]:
+        return [self._do(op) for op in ops]
+
+    abatch: Any = a_from(batch)
+
+    def _do(self, op: Op) -> Any:
+        store, wait = self.threads.client.store, self.threads.wait
+        match op:
+            case GetOp(namespace, key):
+                stored: Any = None
+                with suppress(NotFoundError):
+                    stored = wait(store.get_item(namespace, key))
+                return _item(stored) if stored else None  # one server answers 404, another one null
+            case SearchOp(namespace, limit=limit):
+                return [
+                    _item(item)
+                    for item in wait(store.search_items(namespace, limit=limit))["items"]
+                ]
+            case ListNamespacesOp((MatchCondition("prefix", path),)):
+                names = wait(store.list_namespaces(prefix=list(path), limit=op.limit))
+                return [tuple(namespace) for namespace in names["namespaces"]]
+            case PutOp(namespace, key, None):
+                return wait(store.delete_item(namespace, key))
+            case PutOp(namespace, key, value):
+                return wait(store.put_item(namespace, key, dict(value or {}), index=False))
+        raise TypeError(f"a server's store does not do {type(op).__name__}")
+
+
+def _item(stored: Mapping[str, Any]) -> Item:
+    times = {name: stored[name] for name in ("created_at", "updated_at")}
+    return Item(
+        value=stored["value"], key=stored["key"], namespace=tuple(stored["namespace"]), **times
+    )

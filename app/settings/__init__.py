@@ -1,0 +1,1 @@
+"""Settings: the command line's, the environment's and the file's."""

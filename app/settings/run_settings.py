@@ -1,0 +1,494 @@
+"""What a command line or a server's environment says, checked, and where a user's files live."""
+
+import hashlib
+import json
+import os
+import shlex
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from longtable.app.settings.settings_file import FILE, check, did_you_mean, leaves, read_settings
+from longtable.app.settings.settings_tables import (
+    KEYS,
+    SAME,
+    SUMMARIZERS,
+    VARIABLES,
+    Place,
+    SettingsTables,
+    Values,
+    is_file_url,
+    option_of,
+)
+from longtable.base.context import STRICTER, Context, RequestLimits
+from longtable.base.errors import ConfigError, InputError
+from longtable.base.redaction import HIDDEN, redacted
+from longtable.memory.counting.usage import Price
+from longtable.memory.policy import CompactionPolicy
+from longtable.tools.engines.base import QueryLimits
+
+MOST_THREAD_ID = 128
+CONFIG = "LONGTABLE_CONFIG"
+TEAM_CALLS = 24
+"""Most model calls of a team's turn, unless that is set."""
+NO_TRUST = (
+    "the file in the current folder may be a stranger's: name it with --config if you trust it"
+)
+
+
+class Settings(SettingsTables):
+    """What holds for one run: the tables of the settings file, and what only a command says."""
+
+    config: str | None = None
+    """The settings file that an option named."""
+    thread: str | None = None
+    as_json: bool = Field(default=False, alias="json")
+    debug: bool = False
+    sources: dict[str, str] = Field(default_factory=dict)
+    """Where each value that is no default comes from, by `table.key`: an option, a variable, or a
+    file and its line.
+    """
+    notes: tuple[str, ...] = ()
+    """What a file says and does not count, with the reason."""
+
+    def context(self) -> Context:
+        """Return these settings as those of a run. Raises `ConfigError`."""
+        policy, tables = self.policy, self.model.model_dump() | self.limits.model_dump()
+        values: dict[str, Any] = {
+            name: value for name, value in tables.items() if name in Context.__dataclass_fields__
+        }
+        values |= {
+            "model_limit": self.model.limit,
+            "project": self.project,
+            "approve_sql": policy.approve_sql,
+        }
+        values["privacy"] = "types" if policy.private else None
+        return Context(**{name: value for name, value in values.items() if value is not None})
+
+    def price_table(self) -> dict[str, Price] | None:
+        """Return what models cost, None if no price is set."""
+        prices = {name: Price(**price.model_dump()) for name, price in self.prices.items()}
+        return prices or None
+
+    def limits_of(self, what: str) -> dict[str, Any]:
+        """Return the limits of a "request" or a "query", by their names without that word."""
+        limits = self.limits.model_dump(exclude_unset=True)
+        return {
+            name.removeprefix(f"{what}_"): value
+            for name, value in limits.items()
+            if name.startswith(f"{what}_")
+        }
+
+    def name_of(self, key: str, option: str) -> str:
+        """Return what a message calls the value of `table.key`: its source, with the key where that
+        is a file; else its option.
+        """
+        source = self.sources.get(key, option)
+        return (
+            f"{source}: {key}"
+            if source not in VARIABLES and not source.startswith("--")
+            else source
+        )
+
+    def continued(self, thread: str) -> str:
+        """Return a thread and the options that were typed, as the shell takes them; none that holds
+        a secret.
+        """
+        typed: list[tuple[str, Any]] = [("--config", self.config)] if self.config else []
+        for place in VARIABLES.values():
+            option = self.sources.get(".".join(place), "")
+            value = getattr(getattr(self, place[0]), place[1]) if len(place) > 1 else self.project
+            if option.startswith("--") and redacted(str(value)) == str(value):
+                typed.append((option, value))
+        return " ".join(
+            [
+                shlex.quote(thread),
+                *(
+                    name if value is True else f"{name} {shlex.quote(str(value))}"
+                    for name, value in typed
+                ),
+            ]
+        )
+
+
+def user_folder() -> Path:
+    """Return the folder of the user's own settings."""
+    from platformdirs import user_config_path
+
+    return user_config_path("longtable", appauthor=False)
+
+
+def load_settings(
+    options: Mapping[str, Any] | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> Settings:
+    """Return what holds: options over environment over file over default. Raises `ConfigError` that
+    names the source.
+
+    `options`: by their names in Python (`base_url`, `config`, `thread` ...), None where not given.
+    The file is the one that `config` or LONGTABLE_CONFIG names; else the user's own, and over it
+    what the file of the current `folder` may set.
+    """
+    environment = os.environ if environment is None else environment
+    flags_set = {
+        name: value
+        for name, value in (options or {}).items()
+        if value is not None and value is not False
+    }
+    values: Values = {}
+    sources: dict[str, str] = {}
+    notes: list[str] = []
+    config = flags_set.get("config") or environment.get(CONFIG)
+    own, here = user_folder() / FILE, (folder or Path.cwd()) / FILE
+    for path in (
+        [Path(config).expanduser()]
+        if config
+        else [each for each in dict.fromkeys((own, here)) if os.path.lexists(each)]
+    ):
+        file = read_settings(path)
+        file_values = file.values
+        notes += file.notes
+        if path == here != own and not config:
+            file_values, untrusted = _trusted(file_values, values)
+            notes += [
+                f"{file.where(place)}: {'.'.join(place)} does not count: {NO_TRUST}"
+                for place in untrusted
+            ]
+        _lay(values, sources, file_values, file.where)
+    variables = {
+        option_of(name): (value, name) for name in VARIABLES if (value := environment.get(name))
+    }
+    flags = {name: (value, f"--{name.replace('_', '-')}") for name, value in flags_set.items()}
+    for layer in (variables, flags):
+        nested, names = _nested(layer)
+        where = _namer(names)
+        _lay(values, sources, check(nested, where, strict=False), where)
+    check(values, lambda place: _all_sources(sources, ".".join(place)), strict=False)
+    of_run = {
+        name: flags_set[name] for name in ("config", "thread", "json", "debug") if name in flags_set
+    }
+    settings = Settings.model_validate(
+        {**values, **of_run, "sources": sources, "notes": tuple(notes)}
+    )
+    _check_run(settings)
+    return settings
+
+
+def _nested(layer: Mapping[str, tuple[Any, str]]) -> tuple[Values, dict[Place, str]]:
+    """Return values by option as tables, and what each place is called there."""
+    nested: Values = {}
+    names: dict[Place, str] = {}
+    for variable, place in VARIABLES.items():
+        if option_of(variable) in layer:
+            value, names[place] = layer[option_of(variable)]
+            (nested.setdefault(place[0], {}) if len(place) > 1 else nested)[place[-1]] = value
+    return nested, names
+
+
+def _namer(names: Mapping[Place, str]) -> Callable[[Place], str]:
+    # An error of the whole policy: its preset is all there is.
+    return lambda place: names.get(place) or names[*place, "preset"]
+
+
+def _lay(
+    values: Values, sources: dict[str, str], layer: Values, where: Callable[[Place], str]
+) -> None:
+    """Lay the values of one source over those below; a preset of compaction takes the place of all
+    fields below it.
+    """
+    for table, value in layer.items():
+        if table == "compaction" and "preset" in value:
+            values.pop(table, None)
+            for name in [name for name in sources if name.startswith("compaction.")]:
+                del sources[name]
+        values[table] = {**values.get(table, {}), **value} if isinstance(value, dict) else value
+    sources |= {".".join(place): where(place) for place, _ in leaves(layer)}
+
+
+def _all_sources(sources: Mapping[str, str], name: str) -> str:
+    """Return a key or a table with each source that says something of it."""
+    names = dict.fromkeys(
+        source for key, source in sources.items() if f"{key}.".startswith(f"{name}.")
+    )
+    return ": ".join([*([" and ".join(names)] if names else []), name])
+
+
+def _trusted(file_values: Values, own: Values) -> tuple[Values, list[Place]]:
+    """Return what a file that nobody named may set, and the places of the rest: it may be a
+    stranger's, come with other files.
+
+    `own`: what holds without it.
+    """
+    untrusted = []
+    trusted: Values = {}
+    for place, value in leaves(file_values):
+        if not _is_free(place, value, own):
+            untrusted.append(place)
+            continue
+        inside = trusted
+        for name in place[:-1]:
+            inside = inside.setdefault(name, {})
+        inside[place[-1]] = value
+    return trusted, untrusted
+
+
+def _is_free(place: Place, value: Any, own: Values) -> bool:
+    """Return whether a file that nobody named may set this: it says neither where data go nor what
+    protects them less.
+
+    A key that is not named here is refused.
+    """
+    table = own.get(place[0], {})
+    before = table.get(place[-1]) if len(place) == 2 else None
+    order = STRICTER["approve_sql"]
+    match place:
+        case ("policy", "approve_sql"):
+            return order.index(value) >= order.index(before or "costly")
+        case ("policy", "private"):
+            return value or not before
+        case ("policy", "file"):
+            return before is None
+        case ("limits", _) | ("team", "max_calls"):
+            return bool(value <= (before or _default_limits()[".".join(place)]))
+        case ("rate_limit", _):
+            return "rate_limit" not in own
+        case ("database", "url"):
+            return is_file_url(value)  # a server would be sent PGPASSWORD
+    return (
+        place[0] in ("project", "model", "summarizer", "compaction", "team", "prices")
+        and place[-1] != "base_url"
+    )
+
+
+def _default_limits() -> dict[str, Any]:
+    """Return what each limit is unless it is set, by `table.key`."""
+    context = Context()
+    limits = {"request": asdict(RequestLimits()), "query": asdict(QueryLimits())}
+    defaults = {
+        f"limits.{what}_{name}": value
+        for what, values in limits.items()
+        for name, value in values.items()
+    }
+    of_turn = ("max_model_calls", "max_message_chars", "max_repairs")
+    defaults |= {f"limits.{name}": getattr(context, name) for name in of_turn}
+    return {**defaults, "team.max_calls": TEAM_CALLS}
+
+
+def _check_run(settings: Settings) -> None:
+    """Raise `ConfigError` for what only the whole of the settings shows."""
+    if settings.thread is not None:
+        check_thread_id(settings.thread)
+    settings.context()
+    name = settings.summarizer.name or SAME
+    known = name in SUMMARIZERS or name in settings.models
+    if not known and ":" not in name and not settings.model.base_url:
+        raise ConfigError(
+            f"{settings.name_of('summarizer.name', '--summarizer')} must be one of"
+            f" {', '.join(SUMMARIZERS)}, or another model as provider:name, found"
+            f" {name[:40]!r}{did_you_mean(name, SUMMARIZERS)}"
+        )
+
+
+SECRETS = ("OPENAI_API_KEY", "LONGTABLE_API_KEY", "LONGTABLE_STORE_KEY")
+"""Variables that hold secrets."""
+
+
+def setting_rows(settings: Settings, environment: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Return name, value and source of each setting, of secrets `***`, and "-" where nothing
+    holds.
+    """
+    context, compaction = settings.context(), settings.compaction.policy() or CompactionPolicy()
+    defaults = _default_limits()
+    defaults |= {
+        "model.name": "built-in analyst",
+        "database.url": "the demo database",
+        "store.url": store_url(None),
+    }
+    defaults |= {
+        "summarizer.name": SAME,
+        "compaction.preset": "analyst",
+        "policy.approve_sql": context.approve_sql,
+    }
+    rows = []
+    for place in KEYS:
+        name, table = ".".join(place), getattr(settings, place[0])
+        table = compaction if place[0] == "compaction" and place[1] != "preset" else table
+        value = table if len(place) == 1 else getattr(table, place[1], None)
+        preset = settings.sources.get("compaction.preset") if place[0] == "compaction" else None
+        rows.append(
+            (
+                name,
+                defaults.get(name) if value is None else value,
+                settings.sources.get(name) or preset or "default",
+            )
+        )
+    for table in ("models", "prices"):
+        for name, values in getattr(settings, table).items():
+            places = {f"{table}.{name}.{key}": value for key, value in values}
+            rows += [
+                (place, value, settings.sources[place])
+                for place, value in places.items()
+                if place in settings.sources
+            ]
+    texts = [
+        (name, value if isinstance(value, str) else _json(value), source)
+        for name, value, source in rows
+    ]
+    safe_rows = [
+        (name, "-" if text == "null" else redacted(text).replace(HIDDEN, "***"), source)
+        for name, text, source in texts
+    ]
+    return safe_rows + [(name, "***", "environment") for name in SECRETS if environment.get(name)]
+
+
+def _json(value: object) -> str:
+    return json.dumps(
+        value, ensure_ascii=False, default=lambda table: table.model_dump(exclude_unset=True)
+    )
+
+
+def server_settings(environment: Mapping[str, str] | None = None) -> Settings:
+    """Return what holds on a server. Raises `ConfigError` for what its environment says without
+    effect there.
+    """
+    environment = os.environ if environment is None else environment
+    settings = load_settings(environment=environment)
+    sources, store = settings.sources, settings.store
+    if sources.get("store.url") == "LONGTABLE_STORE":  # a file is the command line's, too
+        raise ConfigError(
+            "LONGTABLE_STORE has no effect here: a server keeps its threads itself. Unset it for"
+            " the server"
+        )
+    archived = bool(store.archive) if store.archive_on_compact is None else store.archive_on_compact
+    if archived and not store.archive:
+        raise ConfigError(
+            f"{sources['store.archive_on_compact']} needs a folder on a server: name it in"
+            " LONGTABLE_ARCHIVE"
+        )
+    if environment.get("LONGTABLE_STORE_KEY") and (store.results or not store.archive):
+        raise ConfigError(
+            "LONGTABLE_STORE_KEY encrypts only the archive of a server, neither threads nor"
+            " results: set it with LONGTABLE_ARCHIVE and without LONGTABLE_RESULTS, or unset it for"
+            " the server"
+        )
+    return settings.model_copy(
+        update={"store": store.model_copy(update={"archive_on_compact": archived})}
+    )
+
+
+running_settings = cache(server_settings)
+"""The settings of this server, read once."""
+
+
+def check_thread_id(thread: str) -> None:
+    """Raise `ConfigError` unless the id is 1 to 128 printable characters without blanks at its
+    ends.
+    """
+    if (
+        not 1 <= len(thread) <= MOST_THREAD_ID
+        or not thread.isprintable()
+        or thread != thread.strip()
+    ):
+        raise ConfigError(
+            f"--thread must be 1 to {MOST_THREAD_ID} printable characters without blanks at its"
+            f" ends, found {len(thread)} characters: {thread[:40]!r}"
+        )
+
+
+def check_text(text: str) -> None:
+    """Raise `InputError` for text that no JSON and no database file can hold."""
+    if "\0" in text:
+        raise InputError("the message holds a NUL character: remove it")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"the message is not valid UTF-8 at character {error.start + 1}: send it as UTF-8"
+        ) from error
+
+
+def check_apart(*, database: str, store: str) -> None:
+    """Raise `ConfigError` when database and store are one file: threads would be written into the
+    user's data.
+    """
+    from longtable.graph.opening import refuse_same_file
+    from longtable.store.persistence import open_persistence
+
+    refuse_same_file(database, open_persistence(store).path, names=("--database", "--store"))
+
+
+def new_thread_id() -> str:
+    """Return a short id for a new thread."""
+    return uuid.uuid4().hex[:8]
+
+
+def cache_folder() -> Path:
+    """Return the folder for files that can be made again."""
+    from platformdirs import user_cache_path
+
+    return user_cache_path("longtable", appauthor=False)
+
+
+def store_url(url: str | None) -> str:
+    """Return the store's URL: as given, else a file in the user's data folder."""
+    if url:
+        return url
+    from platformdirs import user_data_path
+
+    return f"sqlite:///{user_data_path('longtable', appauthor=False) / 'threads.db'}"
+
+
+def history_file(settings: Settings) -> Path | None:
+    """Return where the prompt keeps what was typed: a file in the user's data folder, None if
+    threads are kept in memory only or encrypted.
+    """
+    from platformdirs import user_data_path
+
+    if store_url(settings.store.url).startswith("memory:") or key_for("LONGTABLE_STORE_KEY"):
+        return None
+    return user_data_path("longtable", appauthor=False) / "typed.jsonl"
+
+
+def results_folder(store: str) -> Path | None:
+    """Return where a store's whole results are kept: beside its file, for a server in the data
+    folder; None for memory://.
+    """
+    from longtable.store.persistence import open_persistence
+
+    path = open_persistence(store).path
+    if path is not None:
+        return path.with_name(f"{path.name}.results")
+    parts = urlsplit(store)
+    if parts.scheme == "memory":
+        return None
+    from platformdirs import user_data_path
+
+    try:
+        place = f"{parts.hostname}:{parts.port}{parts.path}"  # never the password: it may change
+    except ValueError:  # several hosts
+        place = parts.netloc.rpartition("@")[2] + parts.path
+    return (
+        user_data_path("longtable", appauthor=False)
+        / f"server-{hashlib.sha256(place.encode()).hexdigest()[:16]}.results"
+    )
+
+
+def archive_folder(store: str) -> Path | None:
+    """Return where the files of a store's compactions lie: beside its results; None for
+    memory://.
+    """
+    results = results_folder(store)
+    return results.with_suffix(".archive") if results else None
+
+
+def key_for(*names: str) -> str | None:
+    """Return the first of these environment variables that is set."""
+    return next((value for name in names if (value := os.environ.get(name))), None)

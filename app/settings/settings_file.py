@@ -1,0 +1,339 @@
+"""Read and check the settings file, `longtable.toml`, and write a first one with comments."""
+
+import dataclasses
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from longtable.app.settings.settings_tables import (
+    BACKSLASH,
+    FIRST_FILE,
+    TABLES,
+    PersonaTable,
+    Place,
+    SettingsTables,
+    Values,
+    team_of,
+)
+from longtable.base.context import nearest, shown
+from longtable.base.errors import ConfigError
+from longtable.base.redaction import redacted
+from longtable.memory.policy import CompactionPolicy
+
+FILE = "longtable.toml"
+MOST_BYTES = 65_536
+MOST_PARTS = 20
+"""Parts of a dotted key. The parser's time grows with their square: 130,000 took minutes."""
+SECRET = re.compile(
+    r"^(?:key|token|secret|credentials?|.*(?:api_?key|password|passphrase|store_?key))$",
+    re.IGNORECASE,
+)
+INSTEAD = {
+    "database": "LONGTABLE_DATABASE (or PGPASSWORD)",
+    "store": "LONGTABLE_STORE, and LONGTABLE_STORE_KEY for its key",
+    "base_url": "LONGTABLE_BASE_URL, and LONGTABLE_API_KEY for its key",
+}
+"""Variables for secrets, by table or key; a provider's key has one of its own."""
+WANTED = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "bool_parsing": "1 or 0",
+    "list_type": "a list",
+    "dict_type": "a table",
+}
+"""What is wanted, by the kind of pydantic's error; other kinds say it themselves."""
+
+
+_TOKEN = re.compile(
+    r"\"{3}(?:\\.|[^\\]|\\\Z)*?(?:\"{3,5}|\Z)|'{3}.*?(?:'{3,5}|\Z)|\"(?:\\.|[^\"\\\n])*\"?|'[^'\n]*'?|#[^\n]*|[\[\]{}\n]",
+    re.DOTALL,
+)
+"""Texts and comments, within which no bracket and no end of a line counts, and these. A text
+without its end goes to the end of the line or the file, so that reading is linear.
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class SettingsFile:
+    """A file that was read and checked: its values, with paths made absolute, and the line of
+    each.
+    """
+
+    path: Path
+    values: Values
+    lines: Mapping[Place, int]
+    notes: tuple[str, ...] = ()
+    """Settings of earlier versions that were left out."""
+
+    def where(self, place: Place) -> str:
+        """Return file and line of a place, or of the table around it."""
+        line = next(
+            (
+                self.lines[place[:size]]
+                for size in range(len(place), 0, -1)
+                if place[:size] in self.lines
+            ),
+            None,
+        )
+        return f"{_shown_path(self.path)}, line {line}" if line else _shown_path(self.path)
+
+
+def read_settings(path: Path) -> SettingsFile:
+    """Read and check a settings file. Raises `ConfigError` that names file and line, and says what
+    to do.
+    """
+    text = _text_of(path)
+    _refuse_long_keys(path, text)
+    try:
+        values = tomllib.loads(text)
+        lines, entries = _lines_of(text), list(leaves(values))
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits
+        match = re.search(r"^(.*) \(at line (\d+), column \d+\)$", str(error), re.DOTALL)
+        line = int(match[2]) if match else text.rstrip().count("\n") + 1
+        reason = (
+            "it is nested too deeply"
+            if isinstance(error, RecursionError)
+            else match[1]
+            if match
+            else str(error)
+        )
+        hint = (
+            ": the file has it twice, keep one"
+            if reason.startswith(("Cannot overwrite", "Cannot declare"))
+            else ""
+        )
+        hint = BACKSLASH if "\\" in "".join(text.split("\n")[line - 1 : line]) else hint
+        raise ConfigError(
+            f"{_shown_path(path)}, line {line}: this is not TOML ({reason}){hint}"
+        ) from None
+    file = SettingsFile(path, values, lines)
+
+    def where(place: Place) -> str:
+        return f"{file.where(place)}: {'.'.join(place)}"
+
+    for place, value in entries:
+        _refuse_secret(place, value, where)
+    notes = _without_idle(values, where)
+    checked = check(values, where, strict=True, folder=path.absolute().parent)
+    return dataclasses.replace(file, values=checked, notes=notes)
+
+
+def _without_idle(values: dict[str, Any], where: Callable[[Place], str]) -> tuple[str, ...]:
+    """Take out settings of earlier versions that have no effect any more; return a note on each."""
+    table = values.get("compaction")
+    if not isinstance(table, dict):
+        return ()
+    idle = [name for name in CompactionPolicy.WITHOUT_EFFECT if name in table]
+    for name in idle:
+        del table[name]
+    return tuple(
+        f"{where(('compaction', name))} has no effect any more:"
+        f" {CompactionPolicy.WITHOUT_EFFECT[name]}"
+        for name in idle
+    )
+
+
+def check(
+    values: Mapping[str, Any],
+    where: Callable[[Place], str],
+    *,
+    strict: bool,
+    folder: Path | None = None,
+) -> Values:
+    """Return the values that were set, as their tables take them. Raises `ConfigError` for the
+    first that is wrong.
+
+    `where` names a place for the message. Not `strict`: texts of an environment or a command line,
+    "1" being true. Paths are seen from `folder`, where there is one.
+    """
+    try:
+        tables = SettingsTables.model_validate(values, strict=strict, context=folder)
+    except ValidationError as error:
+        raise ConfigError(_sentence(error.errors(include_url=False)[0], where)) from None
+    for table, build in (
+        ("compaction", tables.compaction.policy),
+        ("team", lambda: "team" in values and team_of(tables.team)),
+    ):
+        try:
+            build()
+        except ConfigError as error:
+            raise ConfigError(f"{where((table,))}: {error}") from None
+    return tables.model_dump(exclude_unset=True)
+
+
+def _sentence(error: ErrorDetails, where: Callable[[Place], str]) -> str:
+    """Return what is wrong with one value."""
+    place = tuple(str(part) for part in error["loc"])
+    sizes = {
+        "models": 3,
+        "prices": 3,
+        "project": 1,
+        "team": 4 if place[1:2] == ("personas",) else 2,
+    }
+    place = place[: sizes.get(place[0], 2)]
+    if error["type"] == "extra_forbidden":
+        kind = (
+            PersonaTable
+            if len(place) > 3
+            else TABLES[place[0]]
+            if len(place) > 1
+            else SettingsTables
+        )
+        known = list(kind.model_fields)
+        return (
+            f"{where(place)} is not"
+            f" known{did_you_mean(place[-1], known) or '; known are ' + ', '.join(known)}"
+        )
+    if error["type"] in ("model_type", "model_attributes_type"):
+        return f"{where(place)} must be a table: write [{'.'.join(place)}], and its keys below"
+    rule = error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    rule = WANTED.get(error["type"], rule)
+    if error["type"] == "missing":
+        return f"{where(place)} is missing"
+    if place[-1] == "preset" and isinstance(error["input"], list):
+        rule = "one name: two presets cannot be mixed"
+    requirement = rule if rule.startswith("must ") else f"must be {rule}"
+    if place[-1] in ("base_url", "api_key_env"):
+        return f"{where(place)} {requirement}"
+    near = (
+        did_you_mean(error["input"], re.findall(r"'(\w+)'", rule))
+        if isinstance(error["input"], str)
+        else ""
+    )
+    return f"{where(place)} {requirement}, found {shown(error['input'])}{near}"
+
+
+def did_you_mean(name: str, known: Sequence[str] | Mapping[str, object]) -> str:
+    """Return "; did you mean ...?" for the name that is most like it, "" where none is."""
+    best = nearest(name, known)
+    return f"; did you mean {best}?" if best else ""
+
+
+def _refuse_secret(place: Place, value: object, where: Callable[[Place], str]) -> None:
+    """Raise `ConfigError` for a key or a password: the file may be shared. It is not repeated."""
+    text = f'{place[-1]} = "{value}"'
+    if SECRET.match(place[-1]) or redacted(text) != text:
+        instead = INSTEAD.get(place[-1]) or INSTEAD.get(
+            place[0], "OPENAI_API_KEY, LONGTABLE_API_KEY, or that of your provider"
+        )
+        raise ConfigError(
+            f"{where(place)} holds a key or a password, which has no place in a file: set the"
+            f" variable {instead}"
+        )
+
+
+def leaves(values: Mapping[str, Any], above: Place = ()) -> Iterator[tuple[Place, Any]]:
+    """Yield each value that is no table, with its place."""
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from leaves(value, (*above, name))
+        else:
+            yield (*above, name), value
+
+
+def _text_of(path: Path) -> str:
+    """Return the text of a file. Raises `ConfigError` for one that is none; nothing is read of a
+    device or a pipe.
+    """
+    reason, data = "", b""
+    try:
+        # Without O_NONBLOCK the open of a pipe would wait for its writer.
+        with open(
+            path,
+            "rb",
+            opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)),
+        ) as file:
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                data = file.read(MOST_BYTES + 1)
+            else:
+                reason = "it is no regular file"
+    except OSError as error:
+        reason = "it is a folder" if path.is_dir() else error.strerror or type(error).__name__
+    if reason or len(data) > MOST_BYTES:
+        reason = reason or f"it is larger than {MOST_BYTES:,} bytes"
+        raise ConfigError(f"the settings file {_shown_path(path)!r} cannot be read: {reason}")
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(
+            f"{_shown_path(path)}, line {line}: this is not UTF-8: save the file as UTF-8"
+        ) from None
+
+
+def _refuse_long_keys(path: Path, text: str) -> None:
+    """Raise `ConfigError` for a dotted key that would keep the parser busy."""
+    bare = _TOKEN.sub(
+        lambda token: token[0] if token[0] in "[]{}" else "\n" * token[0].count("\n"), text
+    )
+    for number, line in enumerate(bare.split("\n"), 1):
+        if any(part.count(".") >= MOST_PARTS for part in re.split(r"[][{},=]", line)):
+            raise ConfigError(
+                f"{_shown_path(path)}, line {number}: a key has more than {MOST_PARTS} dotted parts"
+            )
+
+
+def _lines_of(text: str) -> dict[Place, int]:
+    """Return the line of each table and key of valid TOML, which tomllib does not report."""
+    places: dict[Place, int] = {}
+    table: Place = ()
+    for line, statement in _statements(text):
+        values: Any = tomllib.loads(statement)
+        header = statement.lstrip().startswith("[")
+        place = () if header else table
+        while isinstance(values, dict) and values:
+            name, values = next(iter(values.items()))
+            place = (*place, name)
+            places.setdefault(place, line)
+        if header and isinstance(values, list):  # one of several tables of that name
+            place = (*place, str(sum(known[:-1] == place for known in places)))
+            places[place] = line
+        table = place if header else table
+    return places
+
+
+def _statements(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each header or assignment of valid TOML with its first line; a list or a text may take
+    several. Linear in the text.
+    """
+    depth, start, first, line = 0, 0, 1, 1
+    for token in _TOKEN.finditer(f"{text}\n"):
+        depth += (token[0] in "[{") - (token[0] in "]}")
+        line += token[0].count("\n")
+        if token[0] == "\n" and not depth:
+            yield first, f"{text}\n"[start : token.end()]
+            start, first = token.end(), line
+
+
+def _shown_path(path: Path) -> str:
+    return path.name if path.absolute().parent == Path.cwd() else str(path)
+
+
+def write_first_file(path: Path, *, force: bool) -> None:
+    """Write `FIRST_FILE`. Raises `ConfigError` where it exists and is not to be replaced, or cannot
+    be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if force and (path.is_symlink() or path.is_file()):
+            path.unlink()  # a link is replaced, what it leads to stays as it is
+        with path.open("x", encoding="utf-8") as file:
+            file.write(FIRST_FILE)
+    except FileExistsError as error:
+        raise ConfigError(
+            f"{_shown_path(path)!r} already exists: edit it, or replace it with --force"
+        ) from error
+    except OSError as error:
+        raise ConfigError(
+            f"{_shown_path(path)!r} cannot be written ({error.strerror or type(error).__name__})"
+        ) from error

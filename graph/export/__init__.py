@@ -1,0 +1,1 @@
+"""Threads as files: JSON lines, Markdown, HTML."""

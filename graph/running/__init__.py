@@ -1,0 +1,1 @@
+"""Run turns on a thread and read their streams."""

@@ -1,0 +1,1 @@
+"""Build the graph: its nodes and edges, the call config, who answers."""

@@ -1,0 +1,159 @@
+"""What answers in a conversation: its models, and the tools that each voice is offered."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
+
+from longtable.base.errors import ConfigError
+from longtable.nodes.calling.caller import Answerer, asked_once
+from longtable.nodes.calling.marker_filter import MarkerFilter
+from longtable.nodes.calling.provider_errors import with_usage
+from longtable.nodes.calling.thinking import with_reasoning_kept
+from longtable.nodes.team.team import Team, persona_tools
+from longtable.tools.database import Database
+from longtable.tools.memory_tools import PIN_NAMES, pin_tools
+from longtable.tools.toolset import CHECK_SQL, check_tool
+
+
+def model_name(model: BaseChatModel) -> str:
+    """Return the name a model goes by at its provider, "" when it does not say."""
+    for attribute in ("model_name", "model"):
+        name = getattr(model, attribute, None)
+        if isinstance(name, str):
+            return name
+    return ""
+
+
+def prepared(model: BaseChatModel) -> BaseChatModel:
+    """Return the model as one that reports usage and keeps reasoning."""
+    return with_reasoning_kept(with_usage(model))
+
+
+def summary_writer(
+    model: BaseChatModel, summarizer: BaseChatModel | Literal[False] | None
+) -> BaseChatModel | None:
+    """Return the model that writes summaries, None where code does. Raises `ConfigError` for what
+    is no model.
+    """
+    if summarizer is None:
+        return model if getattr(model, "writes_summaries", True) else None
+    if summarizer is not False and not isinstance(summarizer, BaseChatModel):
+        raise ConfigError(
+            "summarizer must be a chat model, None (the conversation's model writes summaries) or"
+            f" False (code does), found {type(summarizer).__name__}"
+        )
+    return summarizer or None
+
+
+@dataclass(frozen=True)
+class ToolOffer:
+    """The tools of a graph, and what of them its voices are offered."""
+
+    all: Sequence[BaseTool]
+    tools: Sequence[BaseTool]
+    """Offered without a team; none to a model that calls no tools."""
+    pinning: Sequence[BaseTool]
+    """`remember` and `forget`, where they are offered."""
+    marker: bool
+    """The model calls no tools: it asks for earlier messages by a marker."""
+    by_persona: Mapping[str, Sequence[BaseTool]] = field(default_factory=dict)
+    """Without those for pins."""
+
+    def of(self, persona: str) -> Sequence[BaseTool]:
+        """Return the tools of a persona, "" for the one voice of a graph without a team."""
+        return self.by_persona.get(persona, self.tools)
+
+    @property
+    def by_name(self) -> dict[str, BaseTool]:
+        """Return every tool that may be called."""
+        of_personas = [tool for tools in self.by_persona.values() for tool in tools]
+        return {tool.name: tool for tool in [*self.all, *self.pinning, *of_personas]}
+
+    @property
+    def names_of(self) -> dict[str, set[str]]:
+        """Return the names of the tools that each persona may call."""
+        return {
+            persona: {tool.name for tool in [*tools, *self.pinning]}
+            for persona, tools in self.by_persona.items()
+        }
+
+
+def tool_offer(
+    model: BaseChatModel,
+    tools: Sequence[BaseTool],
+    *,
+    database: Database | None,
+    recall: bool,
+    pins: bool | None,
+    team: Team | None,
+) -> ToolOffer:
+    """Return what of these tools is offered to whom; `check_sql` stands among them where a persona
+    names it. Raises `ConfigError` for two tools of one name.
+    """
+    personas = team.personas.values() if team else ()
+    names = [tool.name for tool in tools]
+    named = {name for persona in personas for name in persona.tools or ()}
+    if database and CHECK_SQL in named - {*names}:
+        tools = [*tools, check_tool(database)]
+    if len({*names}) != len(names):
+        raise ConfigError(f"two tools share a name: {', '.join(sorted(names))}")
+    if pins is None:
+        pins = getattr(model, "writes_summaries", True) and {*names}.isdisjoint(PIN_NAMES)
+    calls_tools = with_tools(prepared(model), tools)[1]
+    offered = tools if calls_tools else []
+    return ToolOffer(
+        tools,
+        offered,
+        pin_tools() if pins and calls_tools else [],
+        recall and not calls_tools,
+        {persona.id: persona_tools(persona, team, offered) for persona in personas} if team else {},
+    )
+
+
+def answerer_lines(
+    models: Mapping[str, BaseChatModel],
+    fallbacks: Sequence[BaseChatModel],
+    offer: ToolOffer,
+    team: Team | None,
+) -> dict[tuple[str, str], list[Answerer]]:
+    """Return what answers, by persona ("" without a team) and by the name that a run chooses the
+    model by: the model, then those that answer where the one before fails.
+    """
+
+    def answerer(model: BaseChatModel, persona: str) -> Answerer:
+        once, retries = asked_once(model)
+        tools = offer.of(persona)
+        run = prepared(once)
+        bound = with_tools(run, tools)[0]
+        pins = offer.pinning and (not team or team.personas[persona].tools is None)
+        return Answerer(
+            model_name(model),
+            MarkerFilter(inner=bound) if offer.marker else bound,
+            run,
+            with_tools(run, [*tools, *offer.pinning])[0] if pins else None,
+            retries,
+        )
+
+    return {
+        (persona, name): [
+            answerer(each, persona)
+            for each in ((team.personas[persona].model if team else None) or model, *fallbacks)
+        ]
+        for persona in (team.personas if team else [""])
+        for name, model in models.items()
+    }
+
+
+def with_tools(
+    model: BaseChatModel, tools: Sequence[BaseTool]
+) -> tuple[Runnable[LanguageModelInput, BaseMessage], bool]:
+    """Return the model with its tools, and whether it takes tools at all."""
+    try:
+        return (model.bind_tools(list(tools)) if tools else model), True
+    except NotImplementedError:
+        return model, False

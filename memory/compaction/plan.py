@@ -1,0 +1,253 @@
+"""Which rounds to compact now, and how much room their memory has."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Literal
+
+from langchain_core.messages import BaseMessage
+
+from longtable.memory.call_config import BLOCK_TOKENS, SUMMARY_FLOOR, CallConfig
+from longtable.memory.compaction.ledger import ledger_lines
+from longtable.memory.compaction.result_heads import shrunk
+from longtable.memory.memory_block import ledger_of, ledger_text, pins_text
+from longtable.memory.messages.rounds import pair_calls, split_rounds
+from longtable.memory.pins.pins import current_pins
+from longtable.memory.policy import WINDOW
+from longtable.memory.thread import Compaction
+from longtable.memory.view import CallPlan
+
+FREE_ROUNDS = 3
+"""Rounds that a view has room for after a compaction, or the next turn would compact again. Ahead
+of a turn one more, that turn's own.
+"""
+ENOUGH = 0.95
+"""Of the threshold: no summary is made while a view stays below this once results have shrunk."""
+FULL = 0.9
+"""`keep_messages` stay only where they leave the view this far under the threshold."""
+WORTH = 1 / 12
+"""Least a compaction must take, as a share of the trigger that fired: where system prompt, tools
+and the newest round are over it alone, a summary of next to nothing would be asked for every turn.
+One that failed waits for as much again.
+"""
+LITTLE = BLOCK_TOKENS + SUMMARY_FLOOR
+"""Tokens of a thread's first compaction below which no memory is smaller than what it replaces."""
+MIN_NEW_MESSAGES = 4
+"""Messages that must have come since the last compaction before the next: two rounds, less than
+which a summary call is not worth. A view over the threshold does not wait.
+"""
+RECENT = 3
+"""Newest rounds from which the size of the next one is guessed."""
+
+When = Literal["due", "ahead", "asked"]
+"""Why a compaction is looked for: before a call, after an answer (ahead of the next turn), or
+because a person asked.
+"""
+
+
+@dataclass(frozen=True)
+class CompactionPlan:
+    """The messages to compact: live messages `start` to `end`. Token counts are of the next
+    call.
+    """
+
+    start: int
+    end: int
+    previous: Compaction | None
+    tokens_before: int
+    compacted_tokens: int
+    summary_budget: int
+    """Most tokens the summary may have."""
+    ledger_budget: int
+    """Most tokens the query ledger may have beside it."""
+    trigger: int
+    """Tokens of the trigger that fired; those of the whole call where a person asked."""
+
+    def waits(self, breaker: int | None) -> bool:
+        """Return whether it is too early to try again after a compaction that failed at `breaker`
+        tokens.
+        """
+        return breaker is not None and self.tokens_before < breaker + WORTH * self.trigger
+
+
+def plan_compaction(
+    call_plan: CallPlan, when: When = "due", *, over: bool = False
+) -> CompactionPlan | None:
+    """Return what to compact now, oldest rounds first, or None when nothing is due or nothing can
+    be compacted.
+
+    Due: the view is over the threshold (`over`: it was, before results shrank), or one of the
+    policy's triggers is met. Ahead: with one more round like the newest few it would be, even if
+    each result that it shows whole shrank. The thread must have `min_messages`, and
+    `MIN_NEW_MESSAGES` since the last compaction; a view over the threshold does not wait. A view
+    that would not fit the limit at all, a provider's overflow (`call_config.ceiling`), or a person
+    who asked waives the least a compaction takes. A memory that holds what was excluded since is
+    made again ahead of the next turn, or when asked, with nothing new compacted. The newest round
+    is never compacted.
+    """
+    call_config = call_plan.call_config
+    thread = call_plan.thread
+    if call_config.policy.strategy == WINDOW:
+        return None
+    before = call_plan.parts.total
+    record, start = thread.live
+    trigger = _trigger(call_plan, when, over)
+    if not trigger and not (when == "ahead" and thread.stale):
+        return None
+    waits = when == "ahead" or (when == "due" and trigger < call_config.threshold_tokens)
+    if trigger and waits and _is_too_soon(call_plan):
+        return None
+    rounds = split_rounds(thread.messages[start:])
+    sizes = [_shown_tokens(call_plan, round_) for round_ in rounds]
+    end = len(rounds) - rounds_to_keep(rounds, sizes, call_plan, when) if trigger else 0
+    tokens = sum(sizes[:end])
+    if not end and (when == "due" or not thread.stale):
+        return None
+    urgent = when == "asked" or before > call_config.hard_tokens or call_config.ceiling is not None
+    if end and not urgent and not (tokens >= WORTH * trigger and (record or tokens >= LITTLE)):
+        return None
+    return CompactionPlan(
+        start=start,
+        end=start + sum(map(len, rounds[:end])),
+        previous=record,
+        tokens_before=before,
+        compacted_tokens=tokens,
+        summary_budget=call_config.summary_tokens,
+        ledger_budget=call_config.ledger_tokens,
+        trigger=trigger or before,
+    )
+
+
+def rounds_to_keep(
+    rounds: Sequence[Sequence[BaseMessage]],
+    sizes: Sequence[int],
+    call_plan: CallPlan,
+    when: When,
+) -> int:
+    """Return how many of the newest rounds stay: the most, up to `keep_rounds`, that leave room for
+    three more beside a full memory.
+
+    `sizes`: tokens of each round as the view shows it, oldest first. A round to come has the mean
+    size of the newest three with whole results. At least one stays, and `keep_messages` if they
+    fit.
+    """
+    call_config = call_plan.call_config
+    policy = call_config.policy
+    pins, ledger = _beside_summary(call_plan)
+    memory = call_config.summary_tokens + min(ledger, call_config.ledger_tokens)
+    beside = pins + BLOCK_TOKENS + memory
+    room = _room(call_config, beside)
+    to_come = (FREE_ROUNDS + (when == "ahead")) * _coming(call_plan)
+    newest = list(accumulate(reversed(sizes)))
+    fitting = [
+        count
+        for count, tokens in enumerate(newest[: policy.keep_rounds], 1)
+        if tokens + to_come <= room
+    ]
+    fewest = _rounds_of_messages(rounds, policy.keep_messages)
+    if fewest:
+        total = call_config.around_tokens + beside + newest[fewest - 1]
+        if total > FULL * call_config.threshold_tokens:
+            fewest = 0
+    return min(len(sizes), max(fitting[-1] if fitting else 1, fewest))
+
+
+def _room(call_config: CallConfig, beside: int) -> int:
+    """Return the tokens that rounds may have below what triggers a compaction, beside a memory of
+    so many tokens.
+    """
+    room = call_config.threshold_tokens - call_config.around_tokens - beside
+    trigger = call_config.policy.trigger_tokens
+    return room if trigger is None else min(room, trigger - beside)
+
+
+def _rounds_of_messages(rounds: Sequence[Sequence[BaseMessage]], messages: int) -> int:
+    """Return how many of the newest rounds hold so many messages at least; all, if they hold
+    fewer.
+    """
+    counts = accumulate(len(round_) for round_ in reversed(rounds))
+    enough = (place for place, count in enumerate(counts, 1) if count >= messages)
+    return next(enough, len(rounds)) if messages else 0
+
+
+def _shown_tokens(call_plan: CallPlan, messages: Sequence[BaseMessage]) -> int:
+    """Return the tokens of a round as the view shows it: results shrunk, excluded messages left
+    out.
+    """
+    excluded = call_plan.thread.excluded
+    sent = [message for message in messages if message.id not in excluded]
+    heads = shrunk(sent, call_plan.shrunk_numbers)
+    return sum(map(call_plan.call_config.counter.message, pair_calls(heads)))
+
+
+def _is_too_soon(call_plan: CallPlan) -> bool:
+    """Return whether the thread has too few messages, or too few new ones, for a summary that does
+    not have to be made.
+    """
+    thread = call_plan.thread
+    record, start = thread.live
+    compacted_at = record.get("length", 0) if record else 0
+    fresh = thread.length - max(compacted_at, thread.archived + start)
+    too_few = thread.length < call_plan.call_config.policy.min_messages
+    return too_few or (record is not None and fresh < MIN_NEW_MESSAGES)
+
+
+def _trigger(call_plan: CallPlan, when: When, over: bool) -> int:
+    """Return the tokens of the trigger that fired, 0 if none did."""
+    call_config = call_plan.call_config
+    parts = call_plan.parts
+    policy = call_config.policy
+    if when == "asked":
+        return parts.total
+    if when == "ahead":
+        # Results that are still whole may shrink first, also where they are over the threshold now.
+        over = _next_is_over(call_plan)
+    elif not over:
+        over = parts.total > call_config.threshold_tokens
+    if over:
+        return call_config.threshold_tokens
+    if policy.trigger_tokens is not None and parts.memory + parts.messages > policy.trigger_tokens:
+        return policy.trigger_tokens
+    most = policy.trigger_messages
+    return parts.messages if most is not None and len(call_plan.thread.uncompacted) >= most else 0
+
+
+def _next_is_over(call_plan: CallPlan) -> bool:
+    """Return whether one more round like the newest few would need a summary, even if each result
+    that is shown whole shrank. The answer of that round is in no call of it.
+    """
+    coming = _coming(call_plan, with_answer=False)
+    threshold = call_plan.call_config.threshold_tokens
+    if call_plan.parts.total + coming <= threshold:
+        return False
+    heads = replace(call_plan, results_end=len(call_plan.thread.messages))
+    return heads.parts.total + coming > ENOUGH * threshold
+
+
+def _coming(call_plan: CallPlan, *, with_answer: bool = True) -> int:
+    """Return the tokens the next round may take: the mean of the newest few, with whole results."""
+    rounds = split_rounds(call_plan.thread.uncompacted)
+    if len(rounds) > 1 and len(rounds[-1]) == 1:
+        # A question without its answer yet says nothing of a round's size.
+        rounds = rounds[:-1]
+    count = call_plan.call_config.counter.message
+    newest = [pair_calls(round_) for round_ in rounds[-RECENT:]]
+    if not with_answer:
+        newest = [round_[:-1] or round_ for round_ in newest]
+    sizes = [sum(map(count, round_)) for round_ in newest]
+    return sum(sizes) // max(1, len(sizes))
+
+
+def _beside_summary(call_plan: CallPlan) -> tuple[int, int]:
+    """Return the tokens of the pins and of the whole query ledger once all uncompacted rounds are
+    compacted.
+    """
+    thread = call_plan.thread
+    call_config = call_plan.call_config
+    count = call_config.counter.text
+    pins = current_pins(thread.pins)
+    compacted, earlier = ledger_of(thread, call_config)
+    lines = [*compacted, *ledger_lines(thread.uncompacted)]
+    language = call_plan.memory.language
+    pins_tokens = count(pins_text(pins, call_config, language))
+    return pins_tokens, count(ledger_text(lines, earlier, call_config, language))

@@ -1,0 +1,346 @@
+"""The strategy `rolling`: one summary, continued at each compaction, by the summariser or without a
+model.
+"""
+
+import re
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from langchain_core.messages import HumanMessage, SystemMessage
+
+from longtable.base.errors import ModelContextOverflowError
+from longtable.memory.compaction import summary_text as text
+from longtable.memory.compaction.code_summary import Skip, fallback_summary
+from longtable.memory.compaction.compaction import ROLLING, Attempts, Draft, Job, Request
+from longtable.memory.compaction.model_summary import (
+    Sources,
+    Standing,
+    carried_on,
+    checked,
+    content_words,
+    filled,
+    fitted,
+    read_sections,
+)
+from longtable.memory.compaction.summary_text import (
+    coverage,
+    join_sections,
+    packed,
+    pieces,
+    sections_of,
+)
+from longtable.memory.counting.tokens import MOST_CHARS
+from longtable.memory.memory_block import pins_that_fit, visible_text
+from longtable.memory.pins.pins import (
+    Pin,
+    PinEnd,
+    current_pins,
+    pins_in,
+    pins_in_passing,
+    said_by_user,
+    without_pins,
+)
+
+TRIES = 2
+OVERFLOWS = 3
+"""How often the window is halved when the summariser itself says that its input is too long."""
+WINDOW_SHARE = 0.85
+"""Share of the summariser's window that its prompt, input and answer may fill; the rest is for
+another tokenizer's count.
+"""
+PIN_ROOM = 200
+"""Tokens for the pins that its answer may name besides the summary."""
+PIN_LINE = 24
+"""Tokens of a pin's line beside its text."""
+MARK_TOKENS = 24
+"""Room for what says which part of a long message a piece is."""
+FALLBACK_NOTE = "written without a model: questions, answers, rules; the rest is in the transcript"
+
+
+@dataclass(frozen=True)
+class Rolling:
+    """Previous summary + newly compacted rounds; the summariser twice, then the fallback."""
+
+    name: str = ROLLING
+
+    def attempts(self, job: Job) -> Attempts:
+        """See `Strategy`."""
+        mark = partial(
+            marked, corrected=corrections(job.previous, job.reads), language=job.language
+        )
+        if job.call_config.window is not None and job.budget:
+            # With no room for any text a summary would be asked for in vain.
+            window = job.call_config.window
+            reason = ""
+            overflows = 0
+            tries = 0
+            while tries < TRIES:
+                draft = yield from _summarise(job, window, reason, mark)
+                if isinstance(draft, ModelContextOverflowError) and overflows < OVERFLOWS:
+                    window //= 2
+                    overflows += 1
+                    continue
+                if isinstance(draft, Exception):
+                    break
+                tries += 1
+                objections = yield draft
+                reason = (
+                    "; ".join(each["message"] for each in objections)
+                    if isinstance(objections, list)
+                    else ""
+                )
+        yield _draft_by_code(job, mark)
+
+
+def _draft_by_code(job: Job, mark: Callable[[str], str]) -> Draft:
+    """Return the memory that needs no model."""
+    rules = _rules_before(job)
+    sections = carried_on(sections_of(job.previous), rules, _standing(job), job.language)
+    summary = fallback_summary(
+        join_sections(sections, job.language) if any(sections) else "",
+        job.reads,
+        language=job.language,
+        budget=job.budget,
+        count=job.call_config.counter.text,
+        room_for_stated=job.room_for_stated,
+        mark=mark,
+        skip=_shown_by_pins(job),
+    )
+    return Draft(text=summary, method="fallback", note=FALLBACK_NOTE)
+
+
+def _rules_before(job: Job) -> str:
+    """Return the text whose preferences and constraints the new one carries on, also if that one
+    is made from the originals: without lines on what was excluded since.
+    """
+    before = job.plan.previous
+    if before is None or before.get("strategy", ROLLING) != ROLLING:
+        return ""
+    return visible_text(before, job.thread, job.call_config)
+
+
+def _standing(job: Job, new_pins: Sequence[Pin] = (), ends: Sequence[PinEnd] = ()) -> Standing:
+    """Return which rules ended and which the view shows, when the draft's pins are counted in."""
+    ended = {end["pin"] for end in ends}
+    live = [pin for pin in current_pins(job.thread.pins) if pin.id not in ended]
+    live_ids = {pin.id for pin in live}
+    stored: list[Pin] = []
+    for record in job.thread.chain:
+        stored += map(Pin.from_json, record.get("pins", ()))
+    gone = [pin.text for pin in [*stored, *job.thread.pins] if pin.id not in live_ids]
+    shown, _ = pins_that_fit([*live, *new_pins], job.call_config)
+    numbers = {message.id: number for number, message in job.compacted}
+    said = [(numbers[m.id], m) for m in said_by_user(message for _, message in job.compacted)]
+    return Standing(gone, [pin.text for pin in shown], said)
+
+
+def _shown_by_pins(job: Job, new_pins: Sequence[Pin] = (), ends: Sequence[PinEnd] = ()) -> Skip:
+    """Return whether pins of the next view hold a sentence word for word."""
+    passing = pins_in_passing([message for _, message in job.reads], job.thread.pins)
+    shown = _standing(job, [*new_pins, *passing], ends).shown
+    texts = [" ".join(pin.split()) for pin in shown]
+
+    def skip(sentence: str, _ids: str) -> bool:
+        words = " ".join(sentence.split())
+        return any(words in text for text in texts)
+
+    return skip
+
+
+def _summarise(
+    job: Job, window: int, reason: str, mark: Callable[[str], str]
+) -> Generator[Request, object, Draft | Exception]:
+    """Ask for the summary; input longer than the window goes in parts, each merged into the memory
+    so far (map-reduce).
+    """
+    summary = job.previous
+    rules = _rules_before(job)
+    fitting: list[list[str]] = []
+    pins: list[Pin] = []
+    ends: list[PinEnd] = []
+    sources = Sources(job.reads, job.previous)
+    count = job.call_config.counter.text
+    for part in split_input(job, window, reason):
+        answer = yield _request(job, summary, part, reason)
+        if isinstance(answer, Exception):
+            return answer
+        quoted, replaced = pins_in(
+            str(answer or ""), [message for _, message in job.reads], job.thread.pins
+        )
+        pins += quoted
+        ends += replaced
+        sections = _read(str(answer or ""), job, sources)
+        if any(sections):
+            sections = carried_on(sections, rules, _standing(job, pins, ends), job.language)
+        sections = [[mark(line) for line in section] for section in sections]
+        fitting = fitted(sections, job.language, job.budget, count)
+        summary = (
+            join_sections(fitting if any(fitting) else sections, job.language)
+            if any(sections)
+            else ""
+        )
+        rules = summary
+        if not any(fitting):
+            break  # the gate says why: nothing that can be used, or one line over the budget
+    else:
+        skip = _shown_by_pins(job, pins, ends)
+        new_pins = sum(count(pin.text) + PIN_LINE for pin in pins)
+        room = max(0, job.room_for_stated - new_pins)
+        summary = filled(fitting, sources, job.language, job.budget, count, room, mark, skip)
+    share, note = coverage(job.reads, count)
+    return Draft(text=summary, method="model", pins=pins, ended=ends, coverage=share, note=note)
+
+
+def _read(answer: str, job: Job, sources: Sources) -> list[list[str]]:
+    """Return the lines of an answer under the five headings, as far as the messages bear them."""
+    sections = read_sections(without_pins(answer), job.instructions or "")
+    return checked(sections, sources, job.count)
+
+
+def _request(job: Job, summary: str, part: list[str], reason: str) -> Request:
+    words = max(60, job.budget // 2)
+    prompt = text.summary_prompt(job.language, words=words, instructions=job.instructions)
+    return [
+        SystemMessage(f"{prompt}\n{job.pin_contract}"),
+        HumanMessage(text.summary_input(summary, part, reason=reason)),
+    ]
+
+
+def split_input(job: Job, window: int, reason: str = "") -> list[list[str]]:
+    """Split what the summariser reads, one text a message, into parts that fit its window beside
+    prompt, memory and answer.
+
+    One part goes beside the memory as it is, each of several beside one that may have grown to its
+    budget. A message longer than a part alone is cut into pieces, each marked: no word of it is
+    left out.
+    """
+    count = job.call_config.counter.text
+    around = job.call_config.counter.messages(_request(job, "", [], reason))
+    free = int(window * WINDOW_SHARE) - around - job.plan.summary_budget - PIN_ROOM
+    wholes = [(number, text.render_message(number, message)) for number, message in job.reads]
+    chars = sum(len(whole) for _, whole in wholes)
+    if (
+        chars <= free * MOST_CHARS
+        and sum(count(whole) + 1 for _, whole in wholes) + count(job.previous) <= free
+    ):
+        return [[whole for _, whole in wholes]]
+    room = max(256, free - max(job.plan.summary_budget, count(job.previous)))
+    return packed(
+        (
+            (piece, count(piece) + 1)
+            for number, whole in wholes
+            for piece in _marked_pieces(whole, number, room, count)
+        ),
+        room,
+    )
+
+
+def _marked_pieces(whole: str, number: int, room: int, count: Callable[[str], int]) -> list[str]:
+    cuts = list(pieces(whole, room, count))
+    if len(cuts) > 1:
+        cuts = list(pieces(whole, room - MARK_TOKENS, count))
+    return [
+        cut if i == 0 else f"[m{number}] (part {i + 1} of {len(cuts)}) {cut}"
+        for i, cut in enumerate(cuts)
+    ]
+
+
+# -- corrected figures -----------------------------------------------------------------------------
+
+# At least three digits, and no year: others stand in many lines that are about something else.
+_FIGURE = re.compile(
+    r"(?<![\w.,])(?!(?:19|20)\d\d(?![.,]?\d))(?:\d{1,3}(?:,\d{3})+|\d{3,}|\d+(?=\.\d))(?:\.\d+)?(?![\d%]|[.,]\d)",
+    re.ASCII,
+)
+_DENIED = re.compile(
+    rf"(?:\b(?:not|instead of|rather than)|不是|而非|并非)\s*({_FIGURE.pattern})", re.I | re.A
+)
+_MISTAKE = re.compile(
+    r"\b(?:correction|corrected|typo|misread|mistake|wrong)\b|[更纠修]正|[写说看打弄]错", re.I
+)
+_SENTENCES = re.compile(r"(?<=[.!?])\s|(?<=[。！？])|\n")
+_AS_WRITTEN = r"(?<![\w.,]){}(?![\d%]|[.,]\d| \(corrected: |（更正：)"
+_MARKS = {"en": " (corrected: m{number})", "zh": "（更正：m{number}）"}
+_MARKED = re.compile(rf"({_FIGURE.pattern})(?: \(corrected: |（更正：)m(\d{{1,9}})[)）]", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Correction:
+    """A figure that the message of this number corrects, the figures it has instead, its words."""
+
+    old: str
+    new: frozenset[str]
+    number: int
+    words: frozenset[str]
+
+
+def marked(line: str, corrected: Sequence[Correction], language: str) -> str:
+    """Return a line with each corrected figure marked by the message that corrects it.
+
+    A line with the new figure needs no mark, one without a word of the correction is about
+    something else.
+    """
+    line = _MARKED.sub(r"\1", line)
+    for each in corrected:
+        figures = _FIGURE.findall(line)
+        if (
+            each.old in figures
+            and not each.new.intersection(figures)
+            and each.words & content_words(line)
+        ):
+            mark = _MARKS[language].format(number=each.number)
+            line = re.sub(
+                _AS_WRITTEN.format(re.escape(each.old)), rf"\g<0>{mark}", line, flags=re.A
+            )
+    return line
+
+
+def corrections(previous: str, messages: Sequence[text.Numbered]) -> list[Correction]:
+    """Return the figures that a user or the model corrects, and those that the memory so far has as
+    corrected. One that is given again later is true again.
+
+    "1,310, not 1,204" names the old figure. Where a user says that a figure was wrong and has only
+    the new one, the old one is that of the statement before with the most words in common.
+    """
+    result: list[Correction] = []
+    before: list[tuple[str, frozenset[str]]] = []
+    for line in previous.splitlines():
+        result += [
+            Correction(old, frozenset(), int(n), content_words(line))
+            for old, n in _MARKED.findall(line)
+        ]
+        before += _stated(line)
+    for number, message in messages:
+        if message.type not in ("human", "ai"):
+            continue
+        in_message: list[Correction] = []
+        for sentence in _SENTENCES.split(message.text):
+            olds = set(_DENIED.findall(sentence))
+            new = frozenset(_FIGURE.findall(sentence)) - olds
+            in_message += [
+                Correction(old, new, number, content_words(sentence)) for old in sorted(olds) if new
+            ]
+        result += in_message
+        before += _stated(message.text)
+        figures = frozenset(_FIGURE.findall(message.text))
+        if (
+            len(figures) == 1
+            and not in_message
+            and message.type == "human"
+            and _MISTAKE.search(message.text)
+        ):
+            words = content_words(message.text)
+            shared = [(len(words & others), old) for old, others in before]
+            (most, old), (second, _) = sorted([*shared, (0, ""), (0, "")], reverse=True)[:2]
+            if most > max(1, second):
+                result.append(Correction(old, figures, number, words))
+    newest = {figure: each.number for each in result for figure in each.new}
+    return [each for each in result if newest.get(each.old, 0) <= each.number]
+
+
+def _stated(text: str) -> list[tuple[str, frozenset[str]]]:
+    """Return the figure and the words of each sentence that has one figure, and corrects none."""
+    parts = [] if _MISTAKE.search(text) else _SENTENCES.split(text)
+    figures = [(_FIGURE.findall(part), part) for part in parts]
+    return [(values[0], content_words(part)) for values, part in figures if len(values) == 1]

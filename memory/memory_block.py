@@ -1,0 +1,148 @@
+"""The memory block: what compactions left of the earlier conversation, as a call shows it."""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Any
+
+from longtable.memory.call_config import CallConfig
+from longtable.memory.compaction.ledger import LedgerLine, fit_ledger, render_ledger
+from longtable.memory.compaction.summary_text import cited_numbers, language_of, render_memory
+from longtable.memory.counting.tokens import counter
+from longtable.memory.pins.pins import Pin, current_pins, fit_pins, render_pins
+from longtable.memory.policy import TOPICS
+from longtable.memory.thread import Compaction, Thread
+from longtable.memory.topics.topics import render_topics, visible_topics
+
+LEAST_LINE = 12
+"""Tokens that a line of the ledger has at least."""
+_RANGE = {
+    "en": "It stands for messages m1-m{count} of the transcript.",
+    "zh": "它代表会话记录中的消息 m1-m{count}。",
+}
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The block's parts. Pins and ledger are rendered by code, word for word, outside the lossy
+    text.
+    """
+
+    text: str = ""
+    pins: str = ""
+    ledger: str = ""
+    language: str = "en"
+    count: int = 0
+    """Messages of the transcript the text stands for."""
+    recalled: str = ""
+    """Originals brought back for this call, word for word."""
+
+    def render(self) -> str:
+        """Return the block, "" when nothing is remembered."""
+        parts = [part for part in (self.pins, self.text, self.ledger, self.recalled) if part]
+        if not parts:
+            return ""
+        source = [_RANGE[self.language].format(count=self.count)] if self.count else []
+        return render_memory("\n\n".join([*source, *parts]), self.language)
+
+
+def memory_of(thread: Thread, call_config: CallConfig) -> Memory:
+    """Return what a call remembers: the live compaction's text, the live pins, the ledger of all
+    that was compacted.
+    """
+    record, _ = thread.live
+    pins = current_pins(thread.pins)
+    if record is None and not pins:
+        return Memory()
+    language = record["language"] if record else language_of(thread.messages)
+    return Memory(
+        text=visible_text(record, thread, call_config) if record else "",
+        pins=pins_text(pins, call_config, language),
+        ledger=ledger_text(
+            *ledger_of(thread, call_config),
+            call_config,
+            language,
+            record.get("ledger_budget") if record else None,
+        ),
+        language=language,
+        count=record["count"] if record else 0,
+    )
+
+
+def visible_text(record: Compaction, thread: Thread, call_config: CallConfig) -> str:
+    """Return the text of the live compaction without what messages said that were excluded since it
+    was written.
+
+    A line that cites one of them goes, and one that cites nothing, for it may speak of any message
+    that the text covers.
+    """
+    hidden = {
+        number
+        for number in thread.excluded.values()
+        if number <= record["count"] and number not in record.get("excluded", ())
+    }
+    if not hidden:
+        return record["summary"]
+    if record.get("strategy") == TOPICS:
+        count = partial(_tokens, call_config.encoding)
+        return render_topics(
+            visible_topics(thread), call_config.summary_tokens, count, record["language"]
+        )
+    lines = [(line, cited_numbers(line)) for line in record["summary"].splitlines()]
+    return "\n".join(
+        line
+        for line, cited in lines
+        if line.startswith("#") or (cited and hidden.isdisjoint(cited))
+    )
+
+
+def ledger_of(thread: Thread, call_config: CallConfig) -> tuple[list[LedgerLine], int]:
+    """Return the newest queries of the compacted rounds, oldest first, as many as could fit, and
+    how many came before them.
+
+    Those of excluded messages are left out.
+    """
+    most = call_config.ledger_tokens // LEAST_LINE + 1
+    stored: list[Any] = []
+    for record in reversed(thread.chain):
+        stored = [*record.get("ledger", ()), *stored] if len(stored) < most else stored
+    earlier = sum(
+        len(record.get("ledger", ())) + record.get("earlier", 0) for record in thread.chain
+    ) - len(stored[-most:])
+    lines = [LedgerLine.from_json(line) for line in stored[-most:]]
+    # The question of a turn of which a message was excluded may be that message.
+    lines = [
+        replace(line, question="") if line.turn in thread.excluded_turns else line for line in lines
+    ]
+    return [line for line in lines if line.message_id not in thread.excluded], earlier
+
+
+def pins_that_fit(pins: list[Pin], call_config: CallConfig) -> tuple[list[Pin], int]:
+    """Return the pins that the block holds, and how many gave way."""
+    return fit_pins(pins, call_config.pin_tokens, partial(_tokens, call_config.encoding))
+
+
+def pins_text(pins: list[Pin], call_config: CallConfig, language: str) -> str:
+    """Return the pins within their budget."""
+    fitting, dropped = pins_that_fit(pins, call_config)
+    return render_pins(fitting, language, dropped) if fitting else ""
+
+
+def ledger_text(
+    lines: list[LedgerLine],
+    earlier: int,
+    call_config: CallConfig,
+    language: str,
+    budget: int | None = None,
+) -> str:
+    """Return the ledger within a budget of tokens, at most its share, newest queries first to
+    stay.
+    """
+    most = call_config.ledger_tokens if budget is None else min(budget, call_config.ledger_tokens)
+    fitting, dropped = fit_ledger(lines, most, partial(_tokens, call_config.encoding), language)
+    return render_ledger(fitting, language, earlier + dropped) if fitting else ""
+
+
+@lru_cache(maxsize=16_384)
+def _tokens(encoding: str, text: str) -> int:
+    """Count a line of the block: the same lines are fitted again before each call."""
+    return counter(encoding).text(text)

@@ -1,0 +1,1 @@
+"""Messages: their rounds, marks and metadata, the reasoning and the markers in them."""

@@ -1,0 +1,1 @@
+"""Pins: what the user laid down, quoted word for word."""

@@ -1,0 +1,294 @@
+"""Read the rules of the user out of a summary, and find each in the user's own messages.
+
+A model writes them under any heading, in any bullets and quotation marks. They are compared by
+their words; what is kept is the user's own sentence.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from langchain_core.messages import BaseMessage
+
+from longtable.memory.pins.net import LONG, asks, is_request, is_rule, sentences
+
+ALIKE = 0.75
+"""Share of words that a line without quotation marks has in common with the sentence it repeats."""
+
+# -- words -----------------------------------------------------------------------------------------
+
+_WORD = re.compile(
+    r"[\u3400-\u9fff\u3040-\u30ff]|[^\W_\u3400-\u9fff\u3040-\u30ff](?:_*[^\W_\u3400-\u9fff\u3040-\u30ff])*"
+)
+_ARTICLES = frozenset(("a", "an", "the"))
+
+
+@lru_cache(maxsize=1_024)
+def words_of(text: str) -> tuple[str, ...]:
+    """Return the words of a text without articles and case, Chinese ones as characters."""
+    return tuple(word for word, _ in _words_with_places(text))
+
+
+def _words_with_places(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
+    for match in _WORD.finditer(text):
+        word = unicodedata.normalize("NFKC", match[0]).casefold()
+        if word not in _ARTICLES:
+            yield "".join(word.split()), match.span()
+
+
+def likeness(one: str, other: str) -> float:
+    """Return the share of words that two texts have in common, 0 if their numbers differ."""
+    words = frozenset(words_of(one))
+    others = frozenset(words_of(other))
+    if not words or not others or _numbers(words) != _numbers(others):
+        return 0.0
+    return 2 * len(words & others) / (len(words) + len(others))
+
+
+def holds_words(text: str, part: str) -> bool:
+    """Return whether the words of `part` stand in a text, side by side and in their order."""
+    words = words_of(part)
+    return bool(words) and f" {' '.join(words)} " in f" {' '.join(words_of(text))} "
+
+
+def _numbers(words: frozenset[str]) -> frozenset[str]:
+    return frozenset(word for word in words if word.isdigit())
+
+
+def find_quote(quote: str, messages: Sequence[BaseMessage]) -> tuple[BaseMessage | None, str]:
+    """Return the last of these messages that holds the words of a quote, and the whole sentences it
+    stands in, as the user wrote them.
+
+    Case, punctuation, marks and articles are set aside, and no word is cut in two. Whole sentences,
+    for a quote that begins behind a "not" would say the contrary; of a very long one only the
+    quote. A single character is no quote.
+    """
+    words = words_of(quote)
+    wanted = f" {' '.join(words)} "
+    for message in reversed(messages) if len("".join(words)) > 1 else ():
+        text = str(message.text)
+        spoken = words_of(text)
+        at = f" {' '.join(spoken)} ".find(wanted)
+        if at >= 0:
+            before = len(f" {' '.join(spoken)} "[:at].split())
+            return message, _whole_sentences(text, before, before + len(words))
+    return None, ""
+
+
+def find_repeated(line: str, messages: Sequence[BaseMessage]) -> tuple[BaseMessage | None, str]:
+    """Return the last message with a sentence whose words a line repeats, nearly all, and that
+    sentence.
+    """
+    best: tuple[float, BaseMessage | None, str] = (0.0, None, "")
+    for message in reversed(messages):
+        for sentence in sentences(str(message.text)):
+            share = likeness(line, sentence) if len(sentence) <= LONG else 0.0
+            if share > best[0]:
+                best = share, message, sentence
+    share, source, sentence = best
+    return (source, sentence) if share >= ALIKE else (None, "")
+
+
+def _whole_sentences(text: str, first: int, end: int) -> str:
+    """Return the sentences of a text that hold its words from `first` up to `end`."""
+    places = [place for _, place in _words_with_places(text)]
+    start = places[first][0]
+    stop = places[end - 1][1]
+    place = 0
+    low = start
+    high = stop
+    for sentence in sentences(text):
+        at = text.index(sentence, place)
+        place = at + len(sentence)
+        if at < stop and place > start and len(sentence) <= LONG:
+            low = min(low, at)
+            high = max(high, place)
+    return text[low:high]
+
+
+# -- lines of a summary ----------------------------------------------------------------------------
+
+Kind = Literal["pins", "rules", "other", ""]
+"""What a heading announces: quotes of the user, rules, something else; "": it is not known."""
+
+_HEADS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
+    ("pins", re.compile(r"\bpin(?:s|ned)?\b|\bverbatim\b|\bquot(?:es?|ed|ations?)\b|\buser'?s?'? (?:own )?(?:words|statements)\b|原话|原文|引[用述]|固定")),
+    (
+        "rules",
+        re.compile(
+            r"\b(?:constraints?|rules?|preferences?|instructions?|restrictions?|requirements?|conventions?|style|units?|"
+            r"definitions?|filters?|limits?|policies)\b|约束|約束|规则|規則|偏好|要求|限制|约定|習慣|习惯|规定|条件"
+        ),
+    ),
+    (
+        "other",
+        re.compile(
+            r"\b(?:facts?|findings?|figures?|results?|decisions?|decided|open|questions?|todo|pending|next|data|"
+            r"summary|context|conclusions?|tasks?|requests?)\b|事实|發現|发现|结论|结果|决定|未决|待办|问题|事项|数据"
+        ),
+    ),
+)  # fmt: skip
+_MARKUP = re.compile(r"^[\s>#*_\-•·◦▪+|【<(（]*(?:\d{1,2}[.)、）]\s*)?[\s*_#【]*")
+_BULLET = re.compile(r"^\s*(?:[-*•·◦▪+]|\d{1,3}[.)、）]|[（(]\d{1,3}[)）])\s+")
+_HEAD = re.compile(r"([^:：\"“”「『«\[\]［【】]{1,48}?)[*_】>)）\s]*(?:[:：][*_\s]*|$)")
+_MARKED = re.compile(r"^\s*(?:#|\*\*|__|【|<)")
+_JSON = re.compile(r"^\s*(?:[{}]|\[\s*(?:$|[{\"])|\"\w+\"\s*:|`)")
+_CITED = re.compile(
+    r"[\[［【(（]\s*m\d[^\]］】)）]*[\]］】)）]|^m\d+\s*[:：]|\s—\s*m\d+\s*$|\bm\d+(?:-m?\d+)?\s*$"
+)
+_PAIRS = (('"“”„', '"“”'), ("„«「『", "”“»」』"), ("‘'`", "’'`"))
+_ENDS = r"ends?|ended|ending|revokes?|cancels?|lifts?|takes? back|结束|取消|终止|撤销"
+_REPLACES = r"replac\w+|instead of|supersed\w+|overrid\w+|in place of|取代|替代|代替|替换|覆盖"
+_NAMES_PIN = re.compile(
+    rf"(?:(?P<ends>{_ENDS})|{_REPLACES})[^\"“”]{{0,16}}?\b(?P<pin>p[0-9a-f]{{8}})\b", re.I
+)
+_MARK_OF_RULE = re.compile(
+    r"\b(?:rules?|constraints?|preferences?|instruct\w*|requir\w*|must|wants?|prefers?|insists?|units?|definitions?|"
+    r"filters?)\b|规则|约束|偏好|要求|规定|约定|希望",
+    re.I,
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a summary under its heading. `heading`: it is one itself, without more text."""
+
+    text: str
+    kind: Kind
+    heading: bool = False
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A sentence of the user that a summary repeats as a rule, and the pin that it ends.
+
+    `only_ends`: it takes the place of nothing.
+    """
+
+    source: BaseMessage
+    quote: str
+    pin: str = ""
+    only_ends: bool = False
+
+
+def lines_of(summary: str) -> Iterator[Line]:
+    """Yield the lines of a summary with what their headings announce; JSON is left out of it."""
+    kind: Kind = ""
+    for text in summary.splitlines():
+        if _JSON.match(text):
+            kind = ""
+            yield Line(text, "")
+            continue
+        head, rest = _head(text)
+        if head is None:
+            yield Line(text, kind)
+        elif rest and not _MARKED.match(_BULLET.sub("", text)):
+            # "The user wants: ..." says something of its own line alone.
+            yield Line(text, head or kind)
+        else:
+            kind = head
+            yield Line(text, kind, heading=not rest)
+
+
+def _head(text: str) -> tuple[Kind | None, str]:
+    """Return what a line announces as a heading, None if it is none, and the text beside it."""
+    bare = _MARKUP.sub("", text, count=1)
+    match = _HEAD.match(bare)
+    if not match or len(match[1].split()) > 6:
+        return None, text
+    rest = bare[match.end() :].strip(" *_#>】")
+    name = re.sub(r"[(（].*", "", match[1]).casefold() or match[1].casefold()
+    lowered = match[1].casefold()
+    kind: Kind | None = next((kind for kind, words in _HEADS if words.search(lowered)), None)
+    marked = bool(_MARKED.match(text)) or bare[match.end(1) :].lstrip("*_】 ")[:1] in (":", "：")
+    if text.lstrip().startswith("#"):
+        return kind or "", rest
+    alone = len(name.split()) <= 4 and not re.search(r"[.。!?！？,，;；]$", bare.strip())
+    if kind and (marked or (not rest and alone and not _BULLET.match(text))):
+        return kind, rest
+    return ("", rest) if marked and not rest else (None, text)
+
+
+def without_quotes_section(summary: str) -> str:
+    """Return a summary without its section of quotes."""
+    return "\n".join(line.text for line in lines_of(summary) if line.kind != "pins").strip()
+
+
+def rules_of(summary: str, messages: Sequence[BaseMessage]) -> Iterator[Rule]:
+    """Yield the user's sentences that a summary repeats as rules; `messages`: the user's, oldest
+    first.
+
+    Under a heading of quotes or of rules a line is one unless it asks; elsewhere only if it holds a
+    word of lasting, names a pin, or is said to be a rule. What no message holds is left out.
+    """
+    for line in lines_of(summary):
+        if line.heading or not line.text.strip():
+            continue
+        text = _BULLET.sub("", line.text)
+        spans = list(_quoted(text))
+        outside = text
+        for span in spans[:1]:
+            outside = outside.replace(span, " ")
+        named = _NAMES_PIN.search(outside)
+        for source, quote in _sources(line, text, spans, messages):
+            if named or _binds(quote, line.kind, outside, alone=bool(spans)):
+                yield Rule(
+                    source, quote, named["pin"] if named else "", bool(named and named["ends"])
+                )
+
+
+def _sources(
+    line: Line, text: str, spans: Sequence[str], messages: Sequence[BaseMessage]
+) -> list[tuple[BaseMessage, str]]:
+    """Return the messages and sentences that a line repeats: in quotation marks, else as a whole
+    line.
+    """
+    found: list[tuple[BaseMessage, str]] = []
+    for span in spans:
+        source, quote = find_quote(span, messages)
+        is_word = len(words_of(span)) == 1 < len(words_of(quote))
+        if source is not None and not is_word and all(quote not in other for _, other in found):
+            found.append((source, quote))
+    if found or line.kind not in ("pins", "rules"):
+        return found
+    bare = _CITED.sub("", _NAMES_PIN.sub("", text.strip())).strip()
+    _, colon, rest = bare.replace("：", ":").partition(":")
+    for part in [bare, *([rest] if colon else [])]:
+        source, quote = find_quote(part, messages)
+        if source is not None and 2 * len(words_of(part)) >= len(words_of(quote)):
+            return [(source, quote)]
+        source, quote = find_repeated(part, messages)
+        if source is not None:
+            return [(source, quote)]
+    return []
+
+
+def _binds(quote: str, kind: Kind, outside: str, *, alone: bool) -> bool:
+    """Return whether a sentence of the user, as a summary repeats it, is a rule."""
+    if is_rule(quote):
+        return True
+    if asks(quote):
+        return False
+    if kind in ("pins", "rules"):
+        return True
+    if is_request(quote):
+        return False
+    if _MARK_OF_RULE.search(outside):
+        return True
+    return kind == "" and alone and not words_of(_CITED.sub("", outside))
+
+
+def _quoted(text: str) -> Iterator[str]:
+    """Yield what a line has in quotation marks: from the first to the last mark, then each pair."""
+    for opening, closing in _PAIRS:
+        around = rf"(?:^|(?<=[\s\]］】)）:：*_]))[{opening}]"
+        after = rf"[{closing}](?=$|[\s\[［【(（.。,，;；*_])"
+        if whole := re.search(f"{around}(.+){after}", text):
+            yield whole[1]
+            for part in re.finditer(f"{around}(.+?){after}", text):
+                if part[1] != whole[1]:
+                    yield part[1]
+            return

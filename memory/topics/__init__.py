@@ -1,0 +1,1 @@
+"""The strategy `topics`: documents by subject whose sections cite messages."""

@@ -1,0 +1,423 @@
+"""The strategy `topics`: compacted rounds are filed into documents by subject; each section cites
+its source messages.
+"""
+
+import itertools
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+
+from longtable.memory.compaction.code_summary import numbered_rounds
+from longtable.memory.compaction.compaction import Attempts, Draft, Job
+from longtable.memory.compaction.summary_text import Numbered, coverage, packed, render_message
+from longtable.memory.pins.pins import pins_in, without_pins
+from longtable.memory.policy import TOPICS
+from longtable.memory.search import fold
+from longtable.memory.topics.artifacts import (
+    Count,
+    Section,
+    fit_artifact,
+    join,
+    merge_sections,
+    sections,
+)
+from longtable.memory.topics.drafts import (
+    ASSIGN,
+    MOST_ANSWER_CHARS,
+    Analysis,
+    Assignment,
+    SubjectDraft,
+    analyse_input,
+    analyse_prompt,
+    assign_input,
+    code_drafts,
+    complete,
+    enough_for,
+    read_answer,
+    read_drafts,
+    shown,
+    subject_of,
+    topic_line,
+)
+from longtable.memory.topics.topics import (
+    SUMMARY_CHARS,
+    Topic,
+    Words,
+    current,
+    next_number,
+    overlap,
+    rarity,
+    recently_used,
+    render_topics,
+    topics_of,
+    unfiled,
+    visible_topics,
+)
+
+REQUEST_SHARE = 0.6
+"""Share of the model's window that a request may fill; the rest is for its answer and for another
+tokenizer's count.
+"""
+TRIES = 2
+
+Result = TypeVar("Result")
+Steps = Generator[list[BaseMessage], "str | Exception | None", Result]
+"""A dialogue with the model: it yields requests, and is sent the answer's text or an error."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filing:
+    """The messages to file, the topics so far, and the bounds. Sizes in tokens by `count`; `window`
+    is None without a model.
+    """
+
+    messages: Sequence[Numbered]
+    topics: Sequence[Topic]
+    """The newest version of each."""
+    language: str
+    window: int | None
+    count: Count
+    budget: int
+    """Tokens one artifact may take."""
+    turn: int
+    time: str
+    changed: Mapping[str, Topic] = field(default_factory=dict)
+    """Topics that lost something since, by id: each gets a new version."""
+    instructions: str | None = None
+    pin_contract: str = ""
+    """What the model is told about quoting rules."""
+    first_number: int = 1
+    """The least number that a new topic may have: those of compactions that were undone are not
+    free.
+    """
+
+    @property
+    def prompt(self) -> str:
+        """Return the system prompt of the analysis."""
+        return analyse_prompt(self.language, self.instructions, self.pin_contract)
+
+    @property
+    def room(self) -> int:
+        """Return the most tokens of a request."""
+        return int((self.window or 0) * REQUEST_SHARE)
+
+
+@dataclass(frozen=True)
+class Filed:
+    """One new version of each topic that changed. `method` is "model" where a model found all of
+    them, else "fallback".
+    """
+
+    topics: list[Topic]
+    method: str
+    reasons: list[str]
+    answers: str = ""
+    """The model's answers on the messages, with the rules of the user that they quote."""
+
+
+class Filer:
+    """Files messages: knows the topics as they are now, what went wrong, and whether the model is
+    still worth asking.
+    """
+
+    def __init__(self, job: Filing) -> None:
+        self.job = job
+        self.before = {topic.id: topic.version for topic in job.topics}
+        rewritten = {
+            id: replace(topic, version=topic.version + 1, time=job.time)
+            for id, topic in job.changed.items()
+        }
+        self.topics = {topic.id: topic for topic in job.topics} | rewritten
+        self.number = max(job.first_number, next_number(job.topics))
+        self.changed: dict[str, None] = dict.fromkeys(rewritten)
+        self.reasons: list[str] = []
+        self.answers: list[str] = []
+        self.silent = job.window is None
+
+    def file(self) -> Steps[Filed]:
+        """File all messages of the job; every one of their ids stands in a returned version."""
+        by_model = bool(self.job.messages)
+        for rounds, fits in _parts(self.job):
+            if not fits:
+                self.reasons.append("a message is longer than the summariser's window")
+            drafts = (yield from self._analyse(rounds)) if fits else []
+            by_model = by_model and bool(drafts)
+            known = recently_used(self.topics.values())
+            for draft in drafts or code_drafts(rounds, self.job.language):
+                yield from self._put(draft, known)
+        return Filed(
+            [self.topics[id] for id in self.changed],
+            "model" if by_model else "fallback",
+            self.reasons,
+            "\n".join(self.answers),
+        )
+
+    def _ask(self, system: str, asked: str) -> Steps[str | None]:
+        """Return the model's text, None where there is no model, it failed before, or the request
+        would not fit.
+        """
+        if self.silent or self.job.count(system) + self.job.count(asked) > self.job.room:
+            return None
+        answer = yield [SystemMessage(system), HumanMessage(asked)]
+        if isinstance(answer, Exception):
+            self.reasons.append(f"the summariser failed: {type(answer).__name__}")
+            self.silent = True
+            return None
+        if len(answer or "") > MOST_ANSWER_CHARS:
+            self.reasons.append(f"the answer is longer than {MOST_ANSWER_CHARS:,} characters")
+            return ""
+        return answer or ""
+
+    # -- 1. which topics are in these messages?
+
+    def _analyse(self, rounds: list[list[Numbered]]) -> Steps[list[SubjectDraft]]:
+        """Return the model's topics of some rounds, asked once more with what was wrong; none where
+        code has to find them.
+        """
+        job = self.job
+        messages = [item for round_ in rounds for item in shown(round_)]
+        best: list[SubjectDraft] = []
+        faults: list[str] = []
+        if not messages:
+            return []
+        for _ in range(TRIES):
+            fault = "; ".join(faults)
+            request = analyse_input(messages, language=job.language, fault=fault)
+            answer = yield from self._ask(job.prompt, request)
+            if answer is None:
+                return complete(best, rounds, job.language) if best else []
+            self.answers.append(answer)
+            analysis = read_answer(without_pins(answer), Analysis)
+            drafts, faults = (
+                ([], [analysis]) if isinstance(analysis, str) else read_drafts(analysis, rounds)
+            )
+            best = max(best, drafts, key=_cited)
+            if not faults:
+                break
+            self.reasons += faults
+        if not best:
+            # Twice no analysis: the questions that follow would fare no better, and each costs
+            # time.
+            self.silent = True
+            return []
+        return complete(best, rounds, job.language)
+
+    # -- 2. to which of the topics there are does it belong?
+
+    def _put(self, draft: SubjectDraft, known: Sequence[Topic]) -> Steps[None]:
+        """File a draft into one of the topics known before its part of the messages, or as a new
+        one.
+        """
+        home, summary = yield from self._home(draft, [self.topics[topic.id] for topic in known])
+        if home is None:
+            id = f"t{self.number}"
+            self.number += 1
+            home = Topic(id, 0, draft.title, draft.summary, "", (), 0, self.job.time)
+            artifact = join(draft.sections)
+        else:
+            artifact = join(merge_sections([*sections(home.artifact), *draft.sections]))
+            summary = summary or _both(home.summary, draft.summary)
+        self.changed[home.id] = None
+        self.topics[home.id] = replace(
+            home,
+            version=self.before.get(home.id, 0) + 1,
+            summary=(summary or draft.summary)[:SUMMARY_CHARS],
+            artifact=fit_artifact(artifact, self.job.budget, self.job.count, self.job.language),
+            message_ids=tuple(dict.fromkeys([*home.message_ids, *draft.ids])),
+            turn=max(home.turn, draft.turn) or self.job.turn,
+            time=self.job.time,
+        )
+
+    def _home(self, draft: SubjectDraft, known: Sequence[Topic]) -> Steps[tuple[Topic | None, str]]:
+        """Return the topic that a draft belongs to, None for a new one, and one summary for both,
+        "" where the model gave none.
+        """
+        for topic in known:
+            if fold(topic.title) == fold(draft.title):
+                return topic, ""
+        known = [topic for topic in known if topic.artifact]
+        if not known:
+            return None, ""
+        ranked = _by_likeness(draft, known)
+        offered = self._fitting([topic for _, topic in ranked])
+        answer = yield from self._ask(
+            ASSIGN[self.job.language], assign_input(offered, draft.title, draft.summary)
+        )
+        if answer is not None:
+            choice = read_answer(answer, Assignment)
+            names: dict[str | None, Topic | None] = {
+                None: None,
+                **{topic.id: topic for topic in offered},
+            }
+            if isinstance(choice, Assignment) and choice.topic in names:
+                return names[choice.topic], choice.summary
+            self.reasons.append("the answer names no topic there is")
+        return next((topic for enough, topic in ranked if enough), None), ""
+
+    def _fitting(self, topics: Sequence[Topic]) -> list[Topic]:
+        """Return the topics, the likeliest first, whose lines fill at most half a request."""
+        left, offered = self.job.room // 2, []
+        for topic in topics:
+            left -= self.job.count(topic_line(topic)) + 1
+            if left < 0:
+                break
+            offered.append(topic)
+        return offered or list(topics[:1])
+
+
+def _parts(job: Filing) -> list[tuple[list[list[Numbered]], bool]]:
+    """Split the messages into parts that fit one request, by rounds; a round that is too long, by
+    messages.
+
+    Each part comes with whether it fits: a round with a message longer than the window does not.
+    """
+    rounds = numbered_rounds(job.messages)
+    if job.window is None:
+        return [(rounds, True)]
+    room = job.room - job.count(job.prompt) - 400  # tags, and the fault of a first try
+    pieces = [
+        (piece, sum(_cost(item, job) for item in shown(piece)))
+        for round_ in rounds
+        for piece in _pieces(round_, job, room)
+    ]
+    parts: list[tuple[list[list[Numbered]], bool]] = []
+    for fits, group in itertools.groupby(pieces, key=lambda piece: piece[1] <= room):
+        # What code has to file stays together, so that it is grouped as a whole.
+        parts += (
+            [(part, True) for part in packed(group, room)]
+            if fits
+            else [([piece for piece, _ in group], False)]
+        )
+    return parts
+
+
+def _pieces(round_: list[Numbered], job: Filing, room: int) -> list[list[Numbered]]:
+    costs = [_cost(item, job) for item in round_]
+    if sum(costs) <= room or max(costs) > room:
+        return [round_]
+    return packed(zip(round_, costs, strict=True), room)
+
+
+def _cost(item: Numbered, job: Filing) -> int:
+    return job.count(render_message(*item)) + 1
+
+
+def _cited(drafts: Sequence[SubjectDraft]) -> int:
+    return len({number for draft in drafts for part in draft.sections for number in part.sources})
+
+
+def _by_likeness(draft: SubjectDraft, topics: Sequence[Topic]) -> list[tuple[bool, Topic]]:
+    """Return topics, the likeliest first, each with whether its words are enough; of equals the
+    most recently used.
+    """
+    about = _subject(draft.title, draft.summary, draft.sections)
+    subjects = [_subject(topic.title, topic.summary, sections(topic.artifact)) for topic in topics]
+    telling = rarity([about, *subjects])
+    scores = [overlap(about, subject, telling) for subject in subjects]
+    ranked = sorted(zip(scores, topics, strict=True), key=lambda pair: pair[0], reverse=True)
+    return [(score >= enough_for(about), topic) for score, topic in ranked]
+
+
+def _subject(title: str, summary: str, parts: Sequence[Section]) -> Words:
+    titles, bodies = " ".join(part.title for part in parts), "\n".join(part.body for part in parts)
+    return subject_of((title, 2.0), (summary, 1.0), (titles, 1.0), sql=bodies)
+
+
+def _both(old: str, new: str) -> str:
+    """Return one line of two summaries, the old one first; where it is too long its first items
+    go.
+    """
+    items = list(
+        dict.fromkeys(
+            item.strip() for item in f"{old}; {new}".replace("；", ";").split(";") if item.strip()
+        )
+    )
+    while len(items) > 1 and len("; ".join(items)) > SUMMARY_CHARS:
+        items.pop(0)
+    return "; ".join(items)
+
+
+ARTIFACT_SHARE = 0.5
+"""Most that one artifact may take of the tokens for all."""
+
+
+@dataclass(frozen=True)
+class Topics:
+    """Files with the summariser where there is one; without a model, or where it fails, by words
+    and SQL.
+
+    Topics are never made anew: what was not filed before is filed, and what was excluded since is
+    taken out.
+    """
+
+    name: str = TOPICS
+
+    def attempts(self, job: Job) -> Attempts:
+        """See `longtable.memory.compaction.compaction.Strategy`."""
+        call_config, count, before = (
+            job.call_config,
+            job.call_config.counter.text,
+            topics_of(job.thread),
+        )
+        newest, visible = current(before), visible_topics(job.thread)
+        filed_before, again = unfiled(job.thread)
+        reads = [
+            (number, message)
+            for number, message in job.reads
+            if number > filed_before or number in again
+        ]
+        for window in [call_config.window, None] if call_config.window is not None else [None]:
+            filed = yield from Filer(
+                Filing(
+                    messages=reads,
+                    topics=newest,
+                    language=job.language,
+                    window=window,
+                    count=count,
+                    budget=int(call_config.summary_tokens * ARTIFACT_SHARE),
+                    turn=job.turn,
+                    time=job.time,
+                    changed={
+                        topic.id: topic
+                        for topic, old in zip(visible, newest, strict=True)
+                        if topic != old
+                    },
+                    instructions=job.instructions,
+                    pin_contract=job.pin_contract,
+                    first_number=next_number(
+                        Topic.from_json(topic)
+                        for each in job.thread.compactions
+                        for topic in (each.get("kept") or {}).get("topics", ())
+                    ),
+                )
+            ).file()
+            text = render_topics([*newest, *filed.topics], job.budget, count, job.language)
+            share, unseen = coverage(reads, count)
+            pins, ended = pins_in(filed.answers, [message for _, message in reads], job.thread.pins)
+            yield Draft(
+                text=text,
+                method="model" if filed.method == "model" else "fallback",
+                pins=pins,
+                ended=ended,
+                coverage=share,
+                note="; ".join(filter(None, [unseen, *filed.reasons])),
+                kept={"topics": _changes(filed.topics, before)},
+            )
+
+
+def _changes(filed: Sequence[Topic], before: Sequence[Topic]) -> list[dict[str, Any]]:
+    """Return new versions as a record keeps them: with the ids of newly filed messages only, for
+    records to stay small.
+    """
+    changes = []
+    filed_before = {topic.id: set(topic.message_ids) for topic in before}
+    for topic in filed:
+        known = filed_before.get(topic.id, set())
+        changes.append(
+            replace(
+                topic, message_ids=tuple(id_ for id_ in topic.message_ids if id_ not in known)
+            ).as_json()
+        )
+    return changes

@@ -1,0 +1,380 @@
+"""Topics: what a wandering conversation was about, as versioned Markdown artifacts; find a section,
+render for the view.
+"""
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from operator import getitem
+from typing import Any
+
+from longtable.memory.counting.tokens import levels_that_fit
+from longtable.memory.search import fold, stem, tokens_of
+from longtable.memory.thread import Thread
+from longtable.memory.topics.artifacts import Count, Section, join, sections, sources_of
+
+SUMMARY_CHARS = 240
+ENOUGH_WORDS = 0.5
+"""Share of a keyword's words that a section must have where none has the keyword itself."""
+
+_MORE = {"en": "{n} more topics: {titles}", "zh": "另有 {n} 个主题：{titles}"}
+
+
+@dataclass(frozen=True)
+class Topic:
+    """One version of a topic.
+
+    `artifact` cites messages by their place in the transcript; `message_ids` are those of all
+    messages filed into the topic, over all versions; `turn` is the newest turn filed into it, which
+    is what "recently used" goes by.
+    """
+
+    id: str
+    version: int
+    title: str
+    summary: str
+    artifact: str
+    message_ids: tuple[str, ...]
+    turn: int
+    time: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the topic as plain JSON, for state."""
+        return {**asdict(self), "message_ids": list(self.message_ids)}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Topic":
+        """Return the topic that `as_json` wrote; keys of later versions of this package are passed
+        over.
+        """
+        return cls(
+            id=str(value["id"]),
+            version=int(value["version"]),
+            title=str(value["title"]),
+            summary=str(value["summary"]),
+            artifact=str(value["artifact"]),
+            message_ids=tuple(map(str, value["message_ids"])),
+            turn=int(value["turn"]),
+            time=str(value["time"]),
+        )
+
+
+@dataclass(frozen=True)
+class SectionHit:
+    """A section that answers a keyword, with its topic; the section's sources are what recall
+    loads.
+    """
+
+    topic: Topic
+    section: Section
+
+
+def topics_of(thread: Thread) -> list[Topic]:
+    """Return every version of a thread's topics, oldest first."""
+    return [topic for topic, _ in _written_topics(thread)]
+
+
+def visible_topics(thread: Thread) -> list[Topic]:
+    """Return the newest version of each topic, without what messages said that were excluded since
+    it was written.
+    """
+    written = _written_topics(thread)
+    before = {(topic.id, topic.version): excluded for topic, excluded in written}
+    return [
+        _without(topic, _excluded_since(thread, before[topic.id, topic.version]))
+        for topic in current([topic for topic, _ in written])
+    ]
+
+
+def visible_versions(thread: Thread) -> list[Topic]:
+    """Return every version of a thread's topics, oldest first, without what messages said that were
+    excluded since it was written; a topic that has nothing left bears its id as its title.
+    """
+    topics: list[Topic] = []
+    for whole, excluded in _written_topics(thread):
+        topic = _without(whole, _excluded_since(thread, excluded))
+        is_empty = not topic.artifact and not thread.excluded.keys().isdisjoint(topic.message_ids)
+        topics.append(replace(topic, title=topic.id) if is_empty else topic)
+    return topics
+
+
+def _written_topics(thread: Thread) -> list[tuple[Topic, Collection[int]]]:
+    """Return every version of a thread's topics, oldest first, each with the numbers of the
+    messages that were excluded when it was written.
+    """
+    topics: list[tuple[Topic, Collection[int]]] = []
+    known: dict[str, tuple[str, ...]] = {}
+    for record in thread.chain:
+        if record.get("rebuilt"):  # by an earlier version of this package, which made topics anew
+            topics = []
+            known = {}
+        for change in (record.get("kept") or {}).get("topics", ()):
+            topic = Topic.from_json(change)
+            known[topic.id] = tuple(dict.fromkeys((*known.get(topic.id, ()), *topic.message_ids)))
+            whole = replace(topic, message_ids=known[topic.id])
+            topics.append((whole, record.get("excluded", ())))
+    return topics
+
+
+def _excluded_since(thread: Thread, before: Collection[int]) -> dict[str, int]:
+    return {id_: number for id_, number in thread.excluded.items() if number not in before}
+
+
+def _without(topic: Topic, excluded: Mapping[str, int]) -> Topic:
+    """Return a topic without the sections that cite these messages.
+
+    The summary cites nothing and goes too. The title stays if the sections that are left hold its
+    words, or if there are none: then no call shows it, and the topic is found by it again.
+    """
+    if not excluded:
+        return topic
+    numbers = set(excluded.values())
+    if numbers.isdisjoint(sources_of(topic.artifact)) and excluded.keys().isdisjoint(
+        topic.message_ids
+    ):
+        return topic
+    parts = [part for part in sections(topic.artifact) if numbers.isdisjoint(part.sources)]
+    titles = [part.title for part in parts]
+    keeps_title = not parts or set(tokens_of(topic.title)) <= set(tokens_of(join(parts)))
+    title = topic.title if keeps_title else titles[0]
+    return replace(
+        topic, title=title, summary="; ".join(titles)[:SUMMARY_CHARS], artifact=join(parts)
+    )
+
+
+def unfiled(thread: Thread) -> tuple[int, frozenset[int]]:
+    """Return how many messages the topics were made of, and the numbers of those among them that
+    are to be filed again.
+
+    They were excluded and no longer are, or stand in one section with a message that was excluded
+    since.
+    """
+    record = next(
+        (record for record in reversed(thread.chain) if "topics" in (record.get("kept") or {})),
+        None,
+    )
+    count, again = (record["count"], set(record.get("excluded", ()))) if record else (0, set())
+    for whole, left in zip(current(topics_of(thread)), visible_topics(thread), strict=True):
+        again |= sources_of(whole.artifact) - sources_of(left.artifact)
+    return count, frozenset(again) - set(thread.excluded.values())
+
+
+def current(topics: Sequence[Topic]) -> list[Topic]:
+    """Return the latest version of each topic of an append-only list, in the order the topics came
+    up.
+    """
+    latest: dict[str, Topic] = {}
+    for topic in topics:
+        if topic.id not in latest or topic.version >= latest[topic.id].version:
+            latest[topic.id] = topic
+    return list(latest.values())
+
+
+def versions(topics: Sequence[Topic], id: str) -> list[Topic]:
+    """Return all versions of one topic, oldest first."""
+    return sorted((topic for topic in topics if topic.id == id), key=lambda topic: topic.version)
+
+
+def recently_used(topics: Iterable[Topic]) -> list[Topic]:
+    """Return topics, the most recently used first."""
+    return sorted(
+        topics,
+        key=lambda topic: (
+            topic.turn,
+            max(sources_of(topic.artifact), default=0),
+            _number(topic.id),
+        ),
+        reverse=True,
+    )
+
+
+def next_number(topics: Iterable[Topic]) -> int:
+    """Return the number of the next new topic."""
+    return max((_number(topic.id) for topic in topics), default=0) + 1
+
+
+def _number(id: str) -> int:
+    digits = id.removeprefix("t")
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else 0
+
+
+# -- find ------------------------------------------------------------------------------------------
+
+
+def find_section(topics: Sequence[Topic], keyword: str) -> SectionHit | None:
+    """Find the section for a keyword: by its title, by its topic's title, by its text; at each step
+    the exact match first.
+
+    Where no text holds the keyword, the one with most of its words does, if it has half of them.
+    Case, full width and white space do not matter. Of equals the most recently used topic's newest
+    section is returned.
+    """
+    folded = fold(keyword)
+    if not folded:
+        return None
+    hits = [
+        SectionHit(topic, section)
+        for topic in recently_used(current(topics))
+        for section in _newest_first(topic)
+    ]
+    tests: tuple[Callable[[SectionHit], bool], ...] = (
+        lambda hit: fold(hit.section.title) == folded,
+        lambda hit: fold(hit.topic.title) == folded and folded in fold(hit.section.body),
+        lambda hit: fold(hit.topic.title) == folded,
+        lambda hit: folded in fold(hit.section.title),
+        lambda hit: folded in fold(hit.topic.title) and folded in fold(hit.section.body),
+        lambda hit: folded in fold(hit.topic.title),
+        lambda hit: folded in fold(hit.section.body),
+        lambda hit: folded in fold(hit.topic.summary),
+    )
+    for test in tests:
+        for hit in hits:
+            if test(hit):
+                return hit
+    return _by_words(hits, set(terms(keyword)))
+
+
+def _by_words(hits: Sequence[SectionHit], words: set[str]) -> SectionHit | None:
+    def score(hit: SectionHit) -> float:
+        titles = set(terms(f"{hit.section.title} {hit.topic.title}"))
+        # A word of a title tells more than one of the text, but never outweighs one word more.
+        return (
+            len(words & (set(terms(hit.section.body)) | titles))
+            + len(words & titles) / (len(words) + 1)
+        ) / len(words)
+
+    best = max(hits, key=score, default=None) if words else None
+    return best if best and score(best) >= ENOUGH_WORDS else None
+
+
+def _newest_first(topic: Topic) -> list[Section]:
+    return sorted(
+        sections(topic.artifact), key=lambda section: max(section.sources, default=0), reverse=True
+    )
+
+
+# -- render ----------------------------------------------------------------------------------------
+
+
+def render_topics(topics: Sequence[Topic], budget: int, count: Count, language: str) -> str:
+    """Return the text of all topics within `budget` tokens by `count`.
+
+    The least recently used give way first: to title and summary, then to their titles in one last
+    line. The order of those shown is that in which they came up, so that a new version leaves the
+    text before it as it was.
+    """
+    listed = [topic for topic in current(topics) if topic.artifact]
+    used = recently_used(listed)[::-1]
+    # Whole, short, in the last line.
+    forms = [(f"{_short(topic)}\n\n{topic.artifact}", _short(topic), "") for topic in used]
+    costs = [[count(text) + 2 if text else 0 for text in texts] for texts in forms]
+
+    def last_line(levels: Sequence[int]) -> str:
+        return _more(
+            [topic for topic, level in zip(used, levels, strict=True) if level == 2][::-1],
+            budget,
+            count,
+            language,
+        )
+
+    def fits(levels: Sequence[int]) -> bool:
+        return sum(map(getitem, costs, levels)) + count(last_line(levels)) <= budget
+
+    if (levels := levels_that_fit(len(used), 2, fits)) is None:
+        return ""
+    texts = {topic.id: each[level] for topic, each, level in zip(used, forms, levels, strict=True)}
+    return "\n\n".join(filter(None, [*(texts[topic.id] for topic in listed), last_line(levels)]))
+
+
+def _short(topic: Topic) -> str:
+    return f"# {topic.title} ({topic.id})\n{topic.summary}".rstrip()
+
+
+def _more(topics: Sequence[Topic], budget: int, count: Count, language: str) -> str:
+    """Return the line for topics not shown, the most recently used first, with as many of their
+    titles as fit a tenth of the budget.
+    """
+    if not topics:
+        return ""
+    titles = [topic.title for topic in topics]
+    while titles and count("; ".join(titles)) > max(budget // 10, 12):
+        titles = titles[: len(titles) * 2 // 3]
+    names = "; ".join([*titles, *(["…"] if len(titles) < len(topics) else [])])
+    return _MORE[language].format(n=len(topics), titles=names)
+
+
+# -- compare texts by their words ------------------------------------------------------------------
+
+Words = Mapping[str, float]
+"""What a text is about: each term with its weight."""
+
+_COMMON = """
+a about all also an and any are as at be been by can could did do does each every for from get give
+had has have how i if in into is it its just let list look many me more most much my no not now
+number of on one only or our out per please same select show so some tell than that the their them
+then there these they this those to total top up us was we were what when where which while who why
+will with would you your order group join limit count sum avg min max null true false word words
+question questions answer 多少 哪些 哪个 什么 怎么 怎样 如何 请问 列出 显示 告诉 一下 我们 你们 它们 这个 那个 这些 那些 可以 是否 有没 没有 每个 各个
+所有 分别 一共 总共 几个 数量 的是 是多 少个 有多 有哪 的数 是什 时候 为什 给我 帮我 看看 最多 最少 个数
+"""
+_STOP = frozenset(stem(word) for word in _COMMON.split())
+_PARTICLES = frozenset("的了吗呢")
+
+
+def terms(text: str) -> list[str]:
+    """Return a text's content words: English ones stemmed lightly, identifiers whole and in parts,
+    Chinese as bigrams.
+    """
+    # The digits of an identifier (q46) are no word beside it.
+    all_terms = (
+        term
+        for before, term in itertools.pairwise(["", *tokens_of(text)])
+        if not (term.isdigit() and before.endswith(term))
+    )
+    return [
+        term
+        for term in all_terms
+        if len(term) > 1 and term not in _STOP and not _PARTICLES.intersection(term)
+    ]
+
+
+def keywords(texts: Iterable[str], most: int) -> list[str]:
+    """Return the words that name what the texts are about, the most frequent first.
+
+    A pair of Chinese characters must come up twice: of the pairs in a run half are no words.
+    """
+    counts = Counter(term for text in texts for term in terms(text) if not term.isdigit())
+    return [term for term, n in counts.most_common() if n > 1 or term.isascii()][:most]
+
+
+def words(*weighted: tuple[str, float]) -> Words:
+    """Return the terms of some texts, each with the weight of the weightiest text it stands in."""
+    weights: dict[str, float] = {}
+    for text, weight in weighted:
+        for term in terms(text):
+            weights[term] = max(weights.get(term, 0.0), weight)
+    return weights
+
+
+def rarity(texts: Iterable[Words]) -> dict[str, float]:
+    """Return how telling each term is among these texts: one that stands in all of them tells
+    little.
+    """
+    of = list(texts)
+    counts = Counter(term for text in of for term in text)
+    return {term: math.log(1 + len(of) / n) for term, n in counts.items()}
+
+
+def overlap(part: Words, whole: Words, telling: Mapping[str, float]) -> float:
+    """Return how much of `part` stands in `whole`, 0 to 1; a text of one word proves little and
+    scores below 0.5.
+    """
+    size = sum(weight * telling.get(term, 1.0) for term, weight in part.items())
+    shared = sum(
+        min(weight, whole[term]) * telling.get(term, 1.0)
+        for term, weight in part.items()
+        if term in whole
+    )
+    return shared / (size + 1.0) if size else 0.0

@@ -1,0 +1,1 @@
+"""What arrives: messages of a caller, the inbox, and the limits on both."""

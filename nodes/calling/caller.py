@@ -1,0 +1,381 @@
+"""One call of a model: with the run's settings, tried again where that may help, then by the next
+model in line.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import Sequence, Set
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import Runnable, RunnableBinding, RunnableConfig
+from langchain_core.runnables.config import ensure_config, merge_configs
+from langgraph.types import StreamWriter
+
+from longtable.base.concurrency import Execution
+from longtable.base.context import Context
+from longtable.base.errors import (
+    ConfigError,
+    ModelContextOverflowError,
+    ProviderAuthError,
+    ProviderError,
+    ProviderQuotaError,
+    ProviderRateLimitedError,
+    ProviderUnavailableError,
+)
+from longtable.base.events import ModelFallback, ModelRetry
+from longtable.memory.answers import reasoning_sent, split_reasoning, without_reasoning
+from longtable.nodes.calling.provider_errors import provider_error
+from longtable.nodes.telemetry import span, usage_fields
+
+FIRST_WAIT, MOST_WAIT = 0.5, 30.0
+"""Seconds before the first further try, doubled each time; and the longest that a provider's
+retry-after is waited for while another model could answer.
+"""
+LAST_WAIT = 90.0
+"""Longest that the last model in line is waited for."""
+
+
+@dataclass(frozen=True)
+class Answerer:
+    """One model that may answer. `model`: with its tools bound; `base`: as it was given;
+    `with_pins`: with `remember` and `forget`, too.
+    """
+
+    name: str
+    model: Runnable[Any, BaseMessage]
+    base: BaseChatModel
+    with_pins: Runnable[Any, BaseMessage] | None = None
+    retries: int = 0
+    """Further tries that its client would have made by itself, in silence."""
+
+
+def asked_once(model: BaseChatModel) -> tuple[BaseChatModel, int]:
+    """Return the model with a client that asks once, and how often that client would have asked
+    again: its waits are ours, so that they are told.
+
+    Of the clients of OpenAI and Anthropic; another model comes back as it is.
+    """
+    modules = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
+    client: Any = model
+    if "langchain_anthropic" in modules and client.max_retries:
+        once = model.model_copy(update={"max_retries": 0})
+        for cached in ("_client", "_async_client", "_client_params"):
+            vars(once).pop(cached, None)
+        return once, int(client.max_retries)
+    root = getattr(model, "root_client", None)
+    root_async = getattr(model, "root_async_client", None)
+    if "langchain_openai" not in modules or not root or not root_async or not root.max_retries:
+        return model, 0
+    one_try = root.with_options(max_retries=0)
+    one_try_async = root_async.with_options(max_retries=0)
+    clients = {
+        "root_client": one_try,
+        "root_async_client": one_try_async,
+        "client": one_try.chat.completions,
+        "async_client": one_try_async.chat.completions,
+    }
+    return model.model_copy(update={"max_retries": 0, **clients}), int(root.max_retries)
+
+
+def without_tools(model: Runnable[Any, BaseMessage], names: Set[str]) -> Runnable[Any, BaseMessage]:
+    """Return a model without some of its bound tools: they are named as OpenAI's or Anthropic's
+    clients bind them, others stay.
+    """
+    if not names or not isinstance(model, RunnableBinding):
+        return model
+    bound = model.kwargs.get("tools", ())
+    left = [
+        tool
+        for tool in bound
+        if not (isinstance(tool, dict) and tool.get("function", tool).get("name") in names)
+    ]
+    return model.model_copy(update={"kwargs": {**model.kwargs, "tools": left}}) if left else model
+
+
+class _TokenWatcher(BaseCallbackHandler):
+    """Notes whether a part of an answer has come: clients raise the same errors before a stream
+    begins and within it.
+    """
+
+    run_inline = True
+
+    def __init__(self) -> None:
+        self.any = False
+
+    def on_chat_model_start(self, *_: Any, **__: Any) -> None:
+        """Do nothing: without this LangChain makes one text of all messages to call `on_llm_start`
+        with.
+        """
+
+    def on_llm_new_token(self, token: Any, **_: Any) -> None:
+        self.any = self.any or bool(token)
+
+
+@dataclass
+class Caller:
+    """The calls of one answer. `answered`: the place in line of the model that gave the newest one,
+    0 the first.
+    """
+
+    line: Sequence[Answerer]
+    context: Context
+    emit: StreamWriter
+    about: dict[str, Any] = field(default_factory=dict)
+    """Fields of the run for its spans."""
+    voice: str = ""
+    """The persona that is asked; a stream's metadata has it."""
+    answered: int = 0
+    _tries: int = field(default=0, init=False)
+    _tokens: _TokenWatcher = field(default_factory=_TokenWatcher, init=False)
+
+    @property
+    def name(self) -> str:
+        """Return the name of the model that answered, or failed last."""
+        return self.line[self.answered].name
+
+    @property
+    def answering(self) -> bool:
+        """Return whether a part of the newest answer has come."""
+        return self._tokens.any
+
+    async def call(self, messages: Sequence[BaseMessage], how: Execution) -> BaseMessage:
+        """Return an answer. Raises what the last model in line raised."""
+        self._tries = 0
+        while True:
+            # Who answered once in this answer goes on: a first model that is down is not asked
+            # again for each part.
+            answerer = self.line[self.answered]
+            settings = call_settings(self.context, answerer.base)
+            sent, config = _messages_for(answerer, messages), self._config()
+            try:
+                with span(
+                    "model",
+                    answerer.name or "model",
+                    {**self.about, "gen_ai.request.model": answerer.name},
+                ) as fields:
+                    answer = await how.call(
+                        partial(answerer.model.invoke, sent, config, **settings),
+                        partial(answerer.model.ainvoke, sent, config, **settings),
+                    )
+                    fields |= usage_fields(answer)
+                return split_reasoning(answer, answerer.name)
+            except Exception as error:
+                seconds = self._wait(error)
+            await how.call(partial(time.sleep, seconds), partial(asyncio.sleep, seconds))
+
+    def _config(self) -> RunnableConfig:
+        """Return the run's own config with the token watcher."""
+        self._tokens.any = False
+        metadata = {"voice": self.voice} if self.voice else {}
+        return merge_configs(
+            ensure_config(), RunnableConfig(callbacks=[self._tokens], metadata=metadata)
+        )
+
+    def _wait(self, error: Exception) -> float:
+        """Return the seconds until the next try, by the same model or the next in line; raise where
+        there is none.
+
+        Only where no part of an answer has come: the person has seen it, and a second one would
+        follow it.
+        """
+        known = provider_error(error, answering=self.answering)
+        if known is None or isinstance(known, ModelContextOverflowError) or self.answering:
+            raise error
+        is_last = self.answered + 1 >= len(self.line)
+        tries = self.context.max_retries + self.line[self.answered].retries
+        longest = LAST_WAIT if is_last else MOST_WAIT
+        wait = _pause(known, self._tries, longest) if self._tries < tries else None
+        if wait is not None:
+            self._tries += 1
+            self.emit(
+                ModelRetry(
+                    type="model_retry",
+                    model=self.name,
+                    attempt=self._tries,
+                    wait_s=wait,
+                    code=known.code,
+                )
+            )
+            return wait
+        if is_last:
+            raise error
+        following = self.line[self.answered + 1].name
+        self.emit(
+            ModelFallback(
+                type="model_fallback", model=self.name, fallback=following, code=known.code
+            )
+        )
+        self.answered, self._tries = self.answered + 1, 0
+        return 0.0
+
+
+def _messages_for(answerer: Answerer, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return the messages without reasoning that was put in for the first model, where this one
+    does not want it.
+    """
+    wants = reasoning_sent(answerer.name) != "never"
+    return list(messages) if wants else [without_reasoning(message) for message in messages]
+
+
+def _pause(error: ProviderError, tries: int, longest: float) -> float | None:
+    """Return the seconds to wait before asking again, None where that cannot help, or takes too
+    long.
+    """
+    if not isinstance(error, ProviderRateLimitedError | ProviderUnavailableError):
+        return None
+    if error.retry_after is not None:
+        return error.retry_after if error.retry_after <= longest else None
+    return min(MOST_WAIT, float(FIRST_WAIT * 2**tries))
+
+
+Settings = dict[str, Any]
+DEFAULT_BUDGET = 4_096
+"""Tokens of thinking where Anthropic's models are to think and no budget is named; they insist on
+one.
+"""
+
+_THINKING_TYPE = re.compile(r"deepseek|glm-|kimi-k2\.[5-9]|kimi-k[3-9]", re.IGNORECASE)
+"""Models whose own servers take `thinking: {"type": ...}`."""
+_OWN_HOSTS = re.compile(r"(?:^|\.)(?:deepseek\.com|bigmodel\.cn|z\.ai|moonshot\.(?:cn|ai))$")
+_DASHSCOPE = re.compile(r"(?:^|\.)aliyuncs\.com$")
+_OPENAI_NAMES = re.compile(r"^(?:gpt-|o\d)", re.IGNORECASE)
+
+
+def call_settings(context: Context, model: BaseChatModel) -> Settings:
+    """Return what goes with each call of a model. Raises `ConfigError` for a setting the model has
+    no way to take.
+    """
+    settings: Settings = {} if context.temperature is None else {"temperature": context.temperature}
+    names = [
+        name
+        for name in ("reasoning_effort", "thinking", "request_timeout")
+        if getattr(context, name) is not None
+    ]
+    if not names:
+        return settings
+    # Whose client it is, by the modules of its classes: no provider's package is imported.
+    modules = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
+    if context.request_timeout is not None:
+        settings["timeout"] = context.request_timeout
+    if "langchain_openai" in modules:
+        return {**settings, **_for_openai(context, model)}
+    if "langchain_anthropic" in modules:
+        return {**settings, **_for_anthropic(context)}
+    raise ConfigError(
+        f"Context.{names[0]} cannot be set for a run of {type(model).__name__}: set it where the"
+        " model is made, or leave it at None",
+        name=names[0],
+        says="model_setting",
+    )
+
+
+def _for_openai(context: Context, model: BaseChatModel) -> Settings:
+    """Return the settings of OpenAI's protocol; what is not part of it goes as the servers of each
+    model take it.
+    """
+    effort = context.reasoning_effort
+    body = {} if context.thinking is None else _thinking_body(context.thinking, model)
+    if context.thinking is False and not body and effort is None:
+        effort = "none"
+    extra = {"extra_body": {**(getattr(model, "extra_body", None) or {}), **body}} if body else {}
+    return extra if effort is None else {**extra, "reasoning_effort": effort}
+
+
+def _thinking_body(thinking: bool | int, model: BaseChatModel) -> Settings:
+    name, url = str(getattr(model, "model_name", "")), getattr(model, "openai_api_base", None)
+    host = ""
+    with suppress(ValueError):  # no URL: the client says so
+        host = (urlsplit(url).hostname or "") if isinstance(url, str) else ""
+    on = thinking is not False
+    by_type = bool(_OWN_HOSTS.search(host) and _THINKING_TYPE.search(name))
+    budget = {} if isinstance(thinking, bool) else {"thinking_budget": thinking}
+    if budget and (by_type or _OPENAI_NAMES.match(name)):
+        raise ConfigError(
+            f"Context.thinking: {name} takes no number of tokens, set True, False or"
+            " Context.reasoning_effort",
+            name="thinking",
+            says="model_setting",
+        )
+    if _OPENAI_NAMES.match(name):
+        return {}
+    if _DASHSCOPE.search(host):
+        return {"enable_thinking": on, **budget}
+    if by_type:
+        return {"thinking": {"type": "enabled" if on else "disabled"}}
+    # vLLM, SGLang and llama.cpp hand it to the model's chat template; Qwen's, DeepSeek's and GLM's
+    # read one of these two.
+    return {"chat_template_kwargs": {"enable_thinking": on, "thinking": on}, **budget}
+
+
+def _for_anthropic(context: Context) -> Settings:
+    if context.reasoning_effort is not None:
+        raise ConfigError(
+            "Context.reasoning_effort: Anthropic's models take a number of tokens, set"
+            " Context.thinking",
+            name="reasoning_effort",
+            says="model_setting",
+        )
+    if context.thinking is None:
+        return {}
+    tokens = DEFAULT_BUDGET if context.thinking is True else context.thinking
+    return {
+        "thinking": {"type": "enabled", "budget_tokens": tokens} if tokens else {"type": "disabled"}
+    }
+
+
+THINKS = re.compile(
+    r"^(?:.*/)?(?:o\d|gpt-5(?!.*chat))|r1\b|reason|think|qwq|qwen-?3|glm-(?:4\.[5-9]|[5-9])|magistral|gpt-oss"
+    r"|gemini-(?:2\.5|[3-9])",
+    re.IGNORECASE,
+)
+"""Names of models that may think before they answer, and whose thinking counts among the tokens of
+the answer.
+"""
+ROOM_TO_THINK = 4_096
+
+
+ANSWER_TOKENS = ("max_tokens", "max_output_tokens", "num_predict")
+"""What clients call the most tokens of an answer: most of them, Google's, Ollama's."""
+
+
+def bounded(model: BaseChatModel, tokens: int) -> BaseChatModel:
+    """Return a copy of a model whose answers have at most `tokens` of text; the model itself where
+    its class has no such field.
+
+    A field and no argument of the call: Ollama's client takes none.
+    """
+    field_name = next((name for name in ANSWER_TOKENS if name in type(model).model_fields), None)
+    most = tokens + (ROOM_TO_THINK if THINKS.search(_model_name(model)) else 0)
+    return model.model_copy(update={field_name: most}) if field_name else model
+
+
+def summary_settings(context: Context, model: BaseChatModel) -> Settings:
+    """Return what goes with a call that writes a summary: little or no thinking.
+
+    Only to clients whose settings are known, and no switch for thinking to servers that may not
+    know one: what a server refuses costs the summary.
+    """
+    modules = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
+    name = _model_name(model)
+    if "langchain_openai" in modules:
+        if _OPENAI_NAMES.match(name):
+            return {"reasoning_effort": "low"} if THINKS.search(name) else {}
+        return {} if context.thinking is None else _for_openai(Context(thinking=False), model)
+    thinks = context.thinking is not None or getattr(model, "thinking", None) is not None
+    return {"thinking": {"type": "disabled"}} if thinks and "langchain_anthropic" in modules else {}
+
+
+def _model_name(model: BaseChatModel) -> str:
+    return str(getattr(model, "model_name", getattr(model, "model", "")))
+
+
+LOCKED_OUT = (ProviderAuthError, ProviderQuotaError)
+"""What a provider says of a key or an account: the next call would be refused as well."""

@@ -1,0 +1,242 @@
+"""Ask a graph's context providers for material; an event names those that failed or were too
+slow.
+"""
+
+import asyncio
+import contextvars
+import inspect
+import threading
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+from langgraph.runtime import Runtime
+
+from longtable.base.concurrency import BoundedCache, Execution
+from longtable.base.context import Context
+from longtable.base.errors import ConfigError, Reason
+from longtable.base.events import ContextPassed, PassedMaterial
+from longtable.memory.messages.rounds import is_users
+from longtable.memory.view import Material, MaterialPart
+from longtable.nodes.state import State, thread_of, turn_of
+from longtable.store.records.thread_index import thread_id_of
+
+CACHED_TURNS = 64
+"""Turns whose material a process keeps, so that a turn of several calls asks each provider once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextRequest:
+    """What a provider is asked. `messages`: the thread's live transcript without what was excluded,
+    not to be changed.
+    """
+
+    question: str
+    thread_id: str | None
+    turn: int
+    owner: str | None
+    messages: Sequence[BaseMessage] = field(repr=False)
+
+
+Provide = Callable[[ContextRequest], str | Awaitable[str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextProvider:
+    """A function that returns material for the calls of one turn, "" for none; sync or async.
+
+    `name` stands in events and metadata; a call waits `seconds` for it and gives it `max_tokens`.
+    """
+
+    name: str
+    provide: Provide
+    seconds: float = 5.0
+    max_tokens: int = 2_000
+
+    def __post_init__(self) -> None:
+        if not self.name.strip() or len(self.name) > 100 or not self.name.isprintable():
+            raise ConfigError(
+                "a context provider needs a name of 1 to 100 printable characters, found"
+                f" {self.name[:80]!r}"
+            )
+        if not 0 < self.seconds <= 600 or self.max_tokens < 1:
+            raise ConfigError(
+                f"context provider {self.name!r}: seconds must be over 0 and at most 600,"
+                f" max_tokens at least 1, found {self.seconds!r} and {self.max_tokens!r}"
+            )
+
+
+@dataclass(frozen=True)
+class ProvidedContext:
+    """The material of one turn, and why some is missing."""
+
+    materials: Sequence[Material] = ()
+    failures: Sequence[Reason] = ()
+
+
+@dataclass(frozen=True)
+class ContextProviders:
+    """Asks the providers of a graph, all at once, once a turn in one process."""
+
+    providers: Sequence[ContextProvider] = ()
+    turns: BoundedCache[str, ProvidedContext] = field(
+        default_factory=lambda: BoundedCache(CACHED_TURNS), compare=False
+    )
+
+    async def collect(
+        self, state: State, runtime: Runtime[Context], how: Execution
+    ) -> ProvidedContext:
+        """Return the material of this turn; waits at most as long as the slowest provider may
+        take.
+        """
+        if not self.providers:
+            return ProvidedContext()
+        thread_id, turn = thread_id_of(runtime), turn_of(state)
+        number = turn.get("number", 0)
+        # A turn is known by the run that opened it.
+        key = f"{thread_id}/{turn['run']}/{number}" if thread_id and turn.get("run") else ""
+        if key and (cached := self.turns.get(key)):
+            return cached
+        thread, owner = thread_of(state), (runtime.context or Context()).owner
+        messages = [message for message in thread.messages if message.id not in thread.excluded]
+        question = next(
+            (str(message.text) for message in reversed(messages) if is_users(message)), ""
+        )
+        request = ContextRequest(
+            question=question, thread_id=thread_id, turn=number, owner=owner, messages=messages
+        )
+        answers = await how.call(
+            partial(_ask_in_threads, self.providers, request),
+            lambda: asyncio.gather(*(_ask(provider, request) for provider in self.providers)),
+        )
+        provided = ProvidedContext(
+            [
+                Material(provider.name, answer.text, answer.ms, provider.max_tokens)
+                for provider, answer in zip(self.providers, answers, strict=True)
+                if answer.text.strip()
+            ],
+            [
+                Reason(code=answer.failure, message=f"{provider.name}: {answer.detail}")
+                for provider, answer in zip(self.providers, answers, strict=True)
+                if answer.failure
+            ],
+        )
+        return self.turns.put(key, provided) if key else provided
+
+
+def context_passed_event(
+    call: int, parts: Sequence[MaterialPart], failures: Sequence[Reason]
+) -> ContextPassed:
+    """Return the event that lists what goes with a call, and what was left out."""
+    materials = [
+        PassedMaterial(source=part.source, tokens=part.tokens, ms=part.ms, shortened=part.shortened)
+        for part in parts
+        if part.tokens
+    ]
+    no_room = [
+        Reason(code="no_room", message=f"{part.source}: the call has no room for it")
+        for part in parts
+        if not part.tokens
+    ]
+    return ContextPassed(
+        type="context_passed", call=call, passed=materials, left_out=[*failures, *no_room]
+    )
+
+
+# -- one provider ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ProviderAnswer:
+    """The answer of one provider; `failure` is a code, "" where it gave its text."""
+
+    text: str = ""
+    ms: int = 0
+    failure: str = ""
+    detail: str = ""
+
+
+SLOW = ProviderAnswer(failure="provider_slow", detail="it did not answer in time")
+
+
+def _ask_in_threads(
+    providers: Sequence[ContextProvider], request: ContextRequest
+) -> list[ProviderAnswer]:
+    started = time.monotonic()
+    waiting = [
+        (_in_thread(provider, request), started + provider.seconds) for provider in providers
+    ]
+    answers: list[ProviderAnswer] = []
+    for answer, until in waiting:
+        try:
+            answers.append(answer.result(timeout=max(0.0, until - time.monotonic())))
+        except TimeoutError:
+            answers.append(SLOW)
+    return answers
+
+
+async def _ask(provider: ContextProvider, request: ContextRequest) -> ProviderAnswer:
+    if inspect.iscoroutinefunction(provider.provide):
+        work: asyncio.Future[ProviderAnswer] = asyncio.ensure_future(
+            _awaited(provider.provide(request))
+        )
+    else:
+        work = asyncio.wrap_future(_in_thread(provider, request))
+    # Not `wait_for`: it waits for the end of what it cancels, and a provider may go on for ever.
+    try:
+        done, _ = await asyncio.wait([work], timeout=provider.seconds)
+    finally:
+        work.cancel()
+    return work.result() if done else SLOW
+
+
+def _in_thread(provider: ContextProvider, request: ContextRequest) -> "Future[ProviderAnswer]":
+    answer: Future[ProviderAnswer] = Future()
+    answer.set_running_or_notify_cancel()  # whoever waits may give up; the thread cannot be stopped
+
+    def work() -> None:
+        started = time.monotonic()
+        try:
+            text: Any = provider.provide(request)
+            answer.set_result(
+                asyncio.run(_awaited(text))
+                if inspect.isawaitable(text)
+                else _checked(text, started)
+            )
+        except Exception as error:  # whatever a provider raises leaves it out
+            answer.set_result(_failure(error))
+
+    # A daemon: one that hangs for ever holds up neither the turn nor the end of the process.
+    threading.Thread(
+        target=contextvars.copy_context().run,
+        args=(work,),
+        daemon=True,
+        name=f"context-{provider.name}",
+    ).start()
+    return answer
+
+
+async def _awaited(text: Awaitable[str]) -> ProviderAnswer:
+    started = time.monotonic()
+    try:
+        return _checked(await text, started)
+    except (Exception, asyncio.CancelledError) as error:  # as above; it may cancel itself
+        return _failure(error)
+
+
+def _checked(text: Any, started: float) -> ProviderAnswer:
+    if text is not None and not isinstance(text, str):
+        return ProviderAnswer(
+            failure="provider_failed", detail=f"it gave {type(text).__name__}, no text"
+        )
+    storable = (text or "").encode("utf-8", "replace").decode()
+    return ProviderAnswer(storable, round((time.monotonic() - started) * 1000))
+
+
+def _failure(error: BaseException) -> ProviderAnswer:
+    # Its class only: the words of somebody else's client may hold a key or a URL.
+    return ProviderAnswer(failure="provider_failed", detail=f"it failed ({type(error).__name__})")

@@ -1,0 +1,1 @@
+"""How a turn ends: failures, notices, flagged figures."""

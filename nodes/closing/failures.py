@@ -1,0 +1,222 @@
+"""Report a failed run to the person in one sentence, and close a turn whose request the provider
+refused for its content.
+
+The developer's text goes to the log, never to a server's clients.
+"""
+
+import sys
+import uuid
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from typing import Literal
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langgraph.errors import GraphBubbleUp
+from langgraph.runtime import Runtime
+
+from longtable.base.context import Context
+from longtable.base.errors import LongtableError, ProviderRefusedError, RunFailedError, client_error
+from longtable.base.events import Event, Failed
+from longtable.memory.compaction.summary_text import language_of
+from longtable.memory.messages.marks import GIVEN, marks_of, turn_number
+from longtable.memory.messages.rounds import all_calls
+from longtable.memory.thread import REFUSED, Edit, Thread
+from longtable.nodes.state import (
+    Failure,
+    State,
+    Turn,
+    Update,
+    newest_language,
+    thread_of,
+    turn_of,
+    without_key,
+)
+from longtable.nodes.telemetry import log_failure
+
+_REPORTED = "_reported"
+"""Attribute of an error for which the event `failed` was sent."""
+
+
+@contextmanager
+def reporting(state: State, runtime: Runtime[Context]) -> Iterator[None]:
+    """Send the event `failed` where a node fails. On a server, raise an error that holds only what
+    a client may read.
+    """
+    try:
+        yield
+    except (GraphBubbleUp, RunFailedError):
+        # An interrupt; a failure that a graph within this one reported.
+        raise
+    except Exception as error:
+        if _is_retried(error):
+            raise
+        turn = turn_of(state)
+        refused = turn["refusal"]["language"] if turn.get("status") == "refused" else ""
+        event = failed_event(
+            error, runtime.context.language or refused or newest_language(thread_of(state).messages)
+        )
+        runtime.stream_writer(event)
+        if runtime.server_info is None:
+            error.__dict__[_REPORTED] = True
+            raise
+        log_failure(event["code"], error)
+        # A server shows and logs causes, keys and all.
+        raise client_error(error, event["text"], event["code"]) from None
+
+
+def failed_event(error: Exception, language: str) -> Failed:
+    """Return the event of a failure."""
+    known = error if isinstance(error, LongtableError) else LongtableError()
+    wait = getattr(error, "retry_after", getattr(error, "wait_s", None)) if known is error else None
+    return Failed(type="failed", code=known.code, text=known.user_text(language), retry_after=wait)
+
+
+async def ending_with_failed(
+    events: AsyncGenerator[Event, None], context: Context, text: str | None
+) -> AsyncGenerator[Event, None]:
+    """Yield a turn's events; a failure outside the nodes, such as in the store, is the last event,
+    too.
+
+    `text`: what the user wrote; a failure is told in its language.
+    """
+    try:
+        async with aclosing(events):
+            async for event in events:
+                yield event
+    except Exception as error:
+        if not _is_reported(error):
+            yield failed_event(error, context.language or language_of([HumanMessage(text or "")]))
+        raise
+
+
+def _is_reported(error: BaseException | None) -> bool:
+    """Return whether a node sent an event for this error or for its cause."""
+    return error is not None and (_REPORTED in vars(error) or _is_reported(error.__cause__))
+
+
+def _is_retried(error: Exception) -> bool:
+    """Return whether Agent Server runs the turn again after an error of this class."""
+    worker = sys.modules.get("langgraph_api.worker_runtime")
+    return isinstance(error, getattr(worker, "ALL_RETRIABLE_EXCEPTIONS", ()))
+
+
+# -- a request that the provider refused for its content -------------------------------------------
+#
+# The turn's messages leave the view, so that no later call meets them again. If earlier refused
+# messages are already out of the view and the call is still refused, nothing more is removed: the
+# cause is elsewhere. Unanswered messages right before the turn may be the cause: the call is
+# repeated without them, and they stay out if that helps. What is left out follows from the
+# transcript and the edits alone; the turn's record holds only what the next step has to know.
+
+ASK_AGAIN: Literal["again"] = "again"
+"""Status of a turn that asks once more without messages before it."""
+FAILED: Literal["failed"] = "failed"
+"""Status of a turn that the provider's refusal closed; `failure` in its record says how, until it
+is tried again.
+"""
+_NEXT = {
+    True: (
+        "its messages stay in the transcript and leave the view: resume() or /retry runs the turn"
+        " again"
+    ),
+    False: (
+        "a call without those refused before was refused, too: exclude() or /exclude an earlier"
+        " message, or use another model"
+    ),
+}
+
+
+def close_refused(state: State, error: ProviderRefusedError) -> Update:
+    """Return the update after a refusal: ask once more without unanswered messages, or close the
+    turn as failed.
+    """
+    thread, turn = thread_of(state), without_key(turn_of(state), "without")
+    number, tried = turn.get("number", 0), turn_of(state).get("without")
+    earlier = _unanswered_before(thread, number)
+    suspects = [message for message in earlier if message.id not in thread.excluded]
+    if suspects and tried is None:
+        ids = [message.id for message in suspects]
+        return {
+            "edits": exclusions(thread, suspects, why=REFUSED),
+            "turn": {**turn, "status": ASK_AGAIN, "without": ids},
+        }
+    tried = tried or []
+    elsewhere = any(message.id in thread.refused and message.id not in tried for message in earlier)
+    request = [] if elsewhere else request_in(thread, number)
+    failure: Failure = {"message": f"{error}; {_NEXT[bool(request)]}", "left_out": bool(request)}
+    return {
+        "edits": [*inclusions(tried), *exclusions(thread, request, why=REFUSED)],
+        "turn": {**turn, "status": FAILED, "failure": failure},
+    }
+
+
+def failure_of(turn: Turn) -> ProviderRefusedError:
+    """Return the error of a turn that was closed as failed."""
+    failure = turn.get("failure", Failure(message="", left_out=False))
+    return ProviderRefusedError(failure["message"], content=True, left_out=failure["left_out"])
+
+
+def retry_update(state: State) -> Update:
+    """Return the update that runs a failed turn again: its messages come back, and the model is
+    asked where it was refused.
+    """
+    thread, turn = thread_of(state), turn_of(state)
+    back = inclusions(
+        message.id
+        for message in request_in(thread, turn.get("number", 0))
+        if message.id in thread.refused
+    )
+    return {
+        "edits": back,
+        "turn": {**without_key(turn, "failure"), "status": "running", "calls": 0, "overflows": 0},
+    }
+
+
+def request_in(thread: Thread, number: int) -> list[BaseMessage]:
+    """Return what a turn was asked and all after it; not an earlier talk that a caller handed in
+    with it.
+    """
+    own = [message for message in thread.messages if turn_number(message) == number]
+    handed_in = [place for place, message in enumerate(own) if marks_of(message).get(GIVEN) is True]
+    return own[handed_in[-1] + 1 :] if handed_in else own
+
+
+def exclusions(thread: Thread, messages: Sequence[BaseMessage], *, why: str = "") -> list[Edit]:
+    """Return the edits that exclude live messages."""
+    ids = {message.id for message in messages}
+    edits: list[Edit] = []
+    for number, message in enumerate(thread.messages, thread.archived + 1):
+        if message.id in ids:
+            turn = turn_number(message)
+            edits.append(
+                {
+                    "id": uuid.uuid4().hex,
+                    "op": "exclude",
+                    "message": message.id,
+                    "number": number,
+                    "turn": turn,
+                }
+            )
+            if why:
+                edits[-1]["why"] = why
+    return edits
+
+
+def inclusions(ids: Iterable[str | None]) -> list[Edit]:
+    """Return the edits that take excluded messages in again."""
+    return [{"id": uuid.uuid4().hex, "op": "include", "message": id_} for id_ in ids]
+
+
+def _unanswered_before(thread: Thread, number: int) -> list[BaseMessage]:
+    """Return the messages of the turns right before one that were never answered, oldest first."""
+    before = [message for message in thread.messages if turn_number(message) < number]
+    start = len(before)
+    while start and not _is_answer(before[start - 1]):
+        turn = turn_number(before[start - 1])
+        while start and turn_number(before[start - 1]) == turn:
+            start -= 1
+    return before[start:]
+
+
+def _is_answer(message: BaseMessage) -> bool:
+    return isinstance(message, AIMessage) and not all_calls(message)

@@ -1,0 +1,159 @@
+"""Hold the figures of an answer against the results of its turn, and against what the thread said
+before.
+"""
+
+import json
+import re
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import blake2b
+from importlib import import_module
+from itertools import takewhile
+from typing import Any, Protocol
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+from longtable.base.concurrency import BoundedCache
+from longtable.memory.counting.figures import Figure, Source, bare_numbers, figures
+from longtable.memory.messages.marks import turn_number
+from longtable.memory.thread import Thread
+from longtable.nodes.tooling.tool_jobs import NO_TRY
+from longtable.tools.cells import json_value
+from longtable.tools.database import QueryResult
+
+MOST_CELLS = 300_000
+"""Cells of a turn's results past which nothing is checked, and nothing flagged: so many take 3
+s.
+"""
+MOST_FLAGGED = 20
+EARLIER_MESSAGES = 100
+"""Messages before the turn whose numbers may be repeated: with more, a turn's check grows with its
+thread.
+"""
+
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+"""What moves a terminal's cursor or colours its text claims no figure."""
+
+NUMBER_CHECK = "longtable.checks.number_check"
+"""The guest that judges the figures, found by its name so that no room depends on it."""
+
+
+class Unsupported(Protocol):
+    """The function of that guest."""
+
+    def __call__(
+        self,
+        answer: str,
+        sources: Sequence[Source],
+        question: str,
+        said: Iterable[float],
+        earlier: Iterable[float],
+    ) -> list[Figure]:
+        """Return the figures of an answer that the results do not give."""
+        ...
+
+
+Whole = Callable[[str], QueryResult | None]
+"""Returns the result behind a handle, None where it is not stored."""
+
+NumberCache = BoundedCache[bytes, "array[float]"]
+"""The numbers of messages, by their content: those of an earlier message never change."""
+KEPT_MESSAGES = 4_096
+"""Messages whose numbers a process keeps: reading 200 tool results anew took half of a turn's own
+time.
+"""
+
+
+def unsupported_in(thread: Thread, turn: int, whole: Whole, cache: NumberCache) -> list[str]:
+    """Return the figures of the turn's answer, as written, that no result of the turn gives,
+    directly or by one step.
+
+    What an earlier answer or the memory says may be repeated. A turn without a query is not
+    checked, nor one whose rows are not all here: nothing is flagged by guess.
+    """
+    messages = [
+        *takewhile(lambda message: turn_number(message) == turn, reversed(thread.messages))
+    ][::-1]
+    earlier = thread.messages[: len(thread.messages) - len(messages)][-EARLIER_MESSAGES:]
+    answer = (
+        _ESCAPES.sub("", str(messages[-1].text))
+        if messages and isinstance(messages[-1], AIMessage)
+        else ""
+    )
+    tools = [(message, _json(message)) for message in messages if isinstance(message, ToolMessage)]
+    results = [content for _, content in tools if "columns" in content and "rows" in content]
+    sources = [source for result in results if (source := _source(result, whole)) is not None]
+    # After a query that failed every figure is made up, but those of the error.
+    errors = [
+        content["error"]
+        for message, content in tools
+        if message.status == "error" and isinstance(content.get("error"), dict)
+    ]
+    queried = bool(results) or any(
+        "problem" in error or error.get("class") in NO_TRY for error in errors
+    )
+    if (
+        not queried
+        or len(sources) < len(results)
+        or sum(len(source.rows) * len(source.columns) for source in sources) > MOST_CELLS
+    ):
+        return []
+    # The summary is of columns that are not shown, "empty" says why there are no rows.
+    stated_numbers = [
+        n
+        for result in results
+        for n in bare_numbers(f"{result.get('summary')} {result.get('empty')}")
+    ]
+    stated_numbers += [
+        n
+        for message, content in tools
+        if content not in results
+        for n in bare_numbers(str(message.text))
+    ]
+    texts = [(isinstance(message, ToolMessage), str(message.text)) for message in earlier]
+    texts += [(False, f"{dict(compaction)}") for compaction in thread.compactions[-1:]]
+    tool_numbers, user_numbers = (
+        [n for is_tool, text in texts if is_tool == tool for n in _numbers_of(text, tool, cache)]
+        for tool in (True, False)
+    )
+    question = "\n".join(str(message.text) for message in messages if message.type == "human")
+    unsupported: Unsupported = import_module(NUMBER_CHECK).unsupported
+    left = unsupported(answer, sources, question, [*stated_numbers, *user_numbers], tool_numbers)
+    return list(dict.fromkeys(figure.text for figure in left))[:MOST_FLAGGED]
+
+
+def _json(message: BaseMessage) -> dict[str, Any]:
+    try:
+        content = json.loads(str(message.text))
+    except (ValueError, RecursionError):
+        content = None
+    return content if isinstance(content, dict) else {}
+
+
+def _source(content: dict[str, Any], whole: Whole) -> Source | None:
+    """Return all rows of a result, None where some are neither shown nor stored."""
+    rows = [row for row in content["rows"] if isinstance(row, list)]
+    count = content.get("row_count", content.get("total"))
+    count = count if isinstance(count, int) else len(rows)
+    if count <= len(rows) and not content.get("shown_columns"):
+        return Source(content["columns"], rows, count, str(content.get("sql", "")))
+    # Too large a result is not even loaded: millions of rows take seconds.
+    handle = content.get("handle") if count * len(content["columns"]) <= MOST_CELLS else None
+    result = whole(handle) if isinstance(handle, str) else None
+    cells = (
+        [[json_value(cell) for cell in row] for row in result.shown(result.rows)] if result else []
+    )
+    return Source(result.columns, cells, result.row_count, result.sql) if result else None
+
+
+def _numbers_of(text: str, is_tool: bool, cache: NumberCache) -> "array[float]":
+    """Return the numbers that a message holds."""
+    key = blake2b(f"{is_tool} {text}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    known = cache.get(key)
+    return (
+        known
+        if known is not None
+        else cache.put(
+            key, array("d", bare_numbers(text) if is_tool else [f.value for f in figures(text)])
+        )
+    )

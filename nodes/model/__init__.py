@@ -1,1 +1,0 @@
-"""The model's call: its plan, its settings, its errors."""

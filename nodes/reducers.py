@@ -1,0 +1,158 @@
+"""The reducers of the state: how messages and records of many writes become one list."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    BaseMessageChunk,
+    HumanMessage,
+    HumanMessageChunk,
+    RemoveMessage,
+    SystemMessage,
+    SystemMessageChunk,
+    ToolMessage,
+    ToolMessageChunk,
+    convert_to_messages,
+    message_chunk_to_message,
+)
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from pydantic import ValidationError
+
+from longtable.memory.counting.tokens import fingerprint
+from longtable.memory.messages.marks import is_copy, marks_of
+from longtable.memory.messages.marks import merged as merged_fields
+
+ROLES = {"user", "human", "assistant", "ai", "system", "tool"}
+_MESSAGES: tuple[type[BaseMessage], ...] = (
+    HumanMessage,
+    AIMessage,
+    SystemMessage,
+    ToolMessage,
+    RemoveMessage,
+)
+_CHUNKS: tuple[type[BaseMessage], ...] = (
+    HumanMessageChunk,
+    AIMessageChunk,
+    SystemMessageChunk,
+    ToolMessageChunk,
+)
+_CLASSES = {kind.model_fields["type"].default: kind for kind in (*_MESSAGES, *_CHUNKS)}
+"""Message classes by the `type` that their dicts hold."""
+
+
+def merge_messages(state: list[BaseMessage], writes: Sequence[Any]) -> list[BaseMessage]:
+    """Upsert messages by id, in order; the reducer of `messages`.
+
+    Deterministic and batching-invariant, as a delta channel replays its writes:
+    `merge(merge(s, a), b) == merge(s, a + b)`. LangGraph adds ids to the messages it gets; one that
+    still has none (a bare string or tuple) gets an id made from its place and content. An accepted
+    message is not overwritten by input that repeats its id: a resent message is a duplicate; a
+    deliberate edit carries the stamp of the message it was copied from, and its metadata merges
+    field by field. `RemoveMessage` takes a message out, with `REMOVE_ALL_MESSAGES` all before it;
+    an unknown id is no error, for the removal may be replayed.
+    """
+    try:
+        merged = {message.id: message for message in state}
+    except AttributeError:  # a server restores dicts
+        merged = {message.id: message for message in map(_message, state)}
+    for message in (message for write in writes for message in read_messages(write)):
+        if isinstance(message, RemoveMessage):
+            merged = {} if message.id == REMOVE_ALL_MESSAGES else merged
+            merged.pop(message.id, None)
+            continue
+        if not message.id:
+            message = message.model_copy(update={"id": _made_id(message, merged)})
+        known = merged.get(message.id)
+        if known is None or not marks_of(known):
+            merged[message.id] = message
+        elif is_copy(message, known):
+            merged[message.id] = merged_fields(known, message)
+    return list(merged.values())
+
+
+def read_messages(write: Any) -> list[BaseMessage]:
+    """Return the messages of one write, in whatever form LangGraph takes them."""
+    messages = map(_message, _items(write))
+    return [
+        message_chunk_to_message(each) if isinstance(each, BaseMessageChunk) else each
+        for each in messages
+    ]
+
+
+def _message(item: Any) -> BaseMessage:
+    """Return a message, also from its dict: a server stores its messages as dicts.
+
+    `convert_to_messages` knows some fields only and puts the others (`usage_metadata`,
+    `invalid_tool_calls`) into `additional_kwargs`. Here only keys that are no field go there: what
+    stands there counts towards a request's size.
+    """
+    if isinstance(item, BaseMessage):
+        return item
+    kind = (
+        _CLASSES.get(str(item.get("type")))
+        if isinstance(item, dict) and "content" in item and "role" not in item
+        else None
+    )
+    if kind is None:
+        if not isinstance(item, dict | str | list | tuple):  # a damaged row
+            raise ValueError(
+                "a message must be a message, a dict, a text or a pair, found"
+                f" {type(item).__name__}"
+            )
+        return convert_to_messages([item])[0]
+    fields = {name: value for name, value in item.items() if name in kind.model_fields}
+    others = {name: value for name, value in item.items() if name not in fields}
+    try:
+        extra = {**others, **(item.get("additional_kwargs") or {})}
+        return kind(
+            **{
+                **fields,
+                "content": "" if item["content"] is None else item["content"],
+                "additional_kwargs": extra,
+            }
+        )
+    except (ValidationError, TypeError):
+        # A client's, in another shape: tool calls as OpenAI has them.
+        return convert_to_messages([item])[0]
+
+
+def _made_id(message: BaseMessage, known: Mapping[str | None, BaseMessage]) -> str:
+    place = len(known)
+    while (new_id := f"at-{place}-{fingerprint(message).hex()[:12]}") in known:
+        place += 1  # a removal made the count repeat: never overwrite what is there
+    return new_id
+
+
+def _items(write: Any) -> Sequence[Any]:
+    # A bare ("user", "hi") comes back from a checkpoint as ["user", "hi"]: both are one message.
+    if isinstance(write, list | tuple):
+        pair = (
+            len(write) == 2 and all(isinstance(part, str) for part in write) and write[0] in ROLES
+        )
+        return [tuple(write)] if pair else list(write)
+    return [write]
+
+
+def append_records(state: list[Any], writes: Sequence[Any]) -> list[Any]:
+    """Append records by id, each once; the reducer of `compactions` and `edits`. One that
+    `replaces` others takes their place.
+    """
+    merged: dict[str, Any] = {record["id"]: record for record in state}
+    for record in (record for write in writes for record in _items(write)):
+        if replaced := set(record.get("replaces", ())):
+            before = next((i for i, id_ in enumerate(merged) if id_ in replaced), len(merged))
+            rest = [other for id_, other in merged.items() if id_ not in replaced]
+            merged = {each["id"]: each for each in [*rest[:before], record, *rest[before:]]}
+        else:
+            merged.setdefault(record["id"], record)
+    return list(merged.values())
+
+
+def keep_latest(state: dict[str, Any], writes: Sequence[Any]) -> dict[str, Any]:
+    """Return the newest value; the reducer of what seldom changes, on a delta channel so that it is
+    written only when it does.
+    """
+    return writes[-1] if writes else state

@@ -1,0 +1,1 @@
+"""What running tools needs: jobs, the audit, recall."""

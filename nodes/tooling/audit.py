@@ -1,0 +1,352 @@
+"""Write down every query of a model beside its thread: what was asked, what ran, what it read, how
+it ended.
+
+One entry a call, under a key made of its message and place: a turn that is resumed or replayed
+writes the entry of its call anew and counts the runs. It is opened before the query runs, so that
+one whose process is killed is not without a trace.
+"""
+
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from langchain_core.messages import AIMessage, ToolCall, ToolMessage
+from langchain_core.tools import BaseTool
+from langgraph.errors import GraphBubbleUp
+from langgraph.runtime import Runtime
+from langgraph.store.base import GetOp, Item, Op, PutOp
+
+from longtable.base.concurrency import Execution, in_thread
+from longtable.base.context import Context
+from longtable.base.errors import (
+    LongtableError,
+    QueryCancelledError,
+    QueryRefusedError,
+    QueryTimeoutError,
+    WorkerLostError,
+)
+from longtable.base.events import AuditFailed
+from longtable.base.stored import thread_namespace
+from longtable.memory.messages.marks import mark_of
+from longtable.memory.messages.rounds import all_calls
+from longtable.memory.voices import VOICE
+from longtable.nodes.arriving.input_checks import storable
+from longtable.nodes.state import State, thread_of, turn_of
+from longtable.nodes.tooling.tool_jobs import (
+    Job,
+    QueryRejectedError,
+    RepairsUsedUpError,
+    answer_json,
+)
+from longtable.store.records.retired import DAMAGED
+from longtable.store.records.thread_index import thread_id_of
+from longtable.tools.database import QueryResult
+from longtable.tools.toolset import CHECK, KIND
+
+if TYPE_CHECKING:
+    from longtable.tools.sql.verdict import Verdict as Checked
+
+MOST_SQL = 50_000
+"""Characters of SQL that are kept; the wall refuses longer texts."""
+MOST_COLUMNS = 500
+
+Verdict = Literal["running", "run", "refused", "failed", "cancelled", "waiting", "rejected"]
+Checking = Callable[[str], "Checked"]
+"""Returns what the wall says of a query, with what it reads: `Database.check`."""
+
+_log = logging.getLogger("longtable.audit")
+
+
+@dataclass(frozen=True)
+class AuditEntry:
+    """One query of a model. `asked` is its text, `ran` what the engine was sent, "" where that was
+    nothing; `edited` is the text that a person put in its place.
+
+    `verdict`: "run", "refused" (`rule` names the wall's rule), "failed" (`rule` is the error's
+    code), "cancelled", "waiting" for a person's decision, "rejected" by it or for want of repairs
+    (`rule`), or "running": it has not ended, or its process died. `columns` are "table.column".
+    `runs` is above 1 where a resumed or replayed turn ran it again; `time` is that of the first.
+    `voice`: the id of the team's persona that asked.
+    """
+
+    key: str
+    time: str
+    turn: int
+    tool: str
+    verdict: Verdict
+    asked: str
+    ran: str = ""
+    rule: str = ""
+    tables: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    rows: int | None = None
+    ms: int | None = None
+    handle: str = ""
+    runs: int = 1
+    edited: str = ""
+    voice: str = ""
+
+    @property
+    def sent(self) -> str:
+        """Return the text that was to run."""
+        return self.edited or self.asked
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain JSON, fit for any store."""
+        plain = {**asdict(self), "tables": list(self.tables), "columns": list(self.columns)}
+        return {name: _fit(value) for name, value in plain.items()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "AuditEntry":
+        """Read what `as_json` wrote; what another version wrote besides is left out."""
+        known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
+        return cls(
+            **{
+                **known,
+                "tables": tuple(data.get("tables") or ()),
+                "columns": tuple(data.get("columns") or ()),
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Opens the audit log of a graph's queries."""
+
+    clock: Callable[[], datetime]
+    check: Checking | None = None
+
+    def log(
+        self,
+        jobs: Sequence[Job],
+        tools: Mapping[str, BaseTool],
+        state: State,
+        runtime: Runtime[Context],
+    ) -> "Log":
+        """Return the log of one step's calls: use it as `async with log.around(how)`."""
+        message = next(
+            (each for each in reversed(thread_of(state).messages) if isinstance(each, AIMessage)),
+            None,
+        )
+        thread_id = thread_id_of(runtime)
+        entries: dict[int, AuditEntry] = {}
+        if runtime.store is not None and thread_id and message is not None:
+            now, turn = (
+                self.clock().isoformat(timespec="milliseconds"),
+                turn_of(state).get("number", 0),
+            )
+            # Its place in the message: a later step of the same answer may see fewer of its calls.
+            places = {
+                call["id"]: place for place, call in reversed([*enumerate(all_calls(message))])
+            }
+            for job in jobs:
+                if (sql := _sql(job.call, tools)) is not None:
+                    key, edited = (
+                        f"{message.id}:{places.get(job.call['id'], 0)}",
+                        (job.edited or "")[:MOST_SQL],
+                    )
+                    voice = str(mark_of(message, VOICE) or "")
+                    entries[id(job.call)] = AuditEntry(
+                        key,
+                        now,
+                        turn,
+                        job.call["name"],
+                        "running",
+                        sql[:MOST_SQL],
+                        edited=edited,
+                        voice=voice,
+                    )
+        return Log(entries, thread_namespace("audit", thread_id or ""), self.check, runtime)
+
+
+@dataclass
+class Log:
+    """The entries of one step's calls. A store that fails costs the entry and no answer: an event
+    and the log say so.
+    """
+
+    entries: dict[int, AuditEntry]
+    """By the `id()` of their calls."""
+    namespace: tuple[str, ...]
+    check: Checking | None
+    runtime: Runtime[Context]
+    answers: dict[int, tuple[ToolMessage, int]] = field(default_factory=dict)
+    """With the ms each took."""
+    started: float = field(default_factory=time.perf_counter)
+    failed: bool = False
+
+    @asynccontextmanager
+    async def around(self, how: Execution) -> AsyncIterator[None]:
+        """Open the entries and close them, however the block ends; one that is cancelled waits for
+        the store, too.
+        """
+        await how.call(self._begin, partial(in_thread, self._begin))
+        end = self._end
+        try:
+            yield
+        except BaseException as error:
+            end = partial(self._end, error)
+            raise
+        finally:
+            await how.call(end, partial(in_thread, end))
+
+    def answer(self, call: ToolCall, message: ToolMessage) -> ToolMessage:
+        """Note how a call ended, and return its answer: its artifact is the result, or the error of
+        the tool.
+        """
+        self.answers[id(call)] = message, self._ms()
+        return message
+
+    def wait(self) -> None:
+        """Write that the calls wait for a person's decision."""
+        self.entries = {
+            call: replace(entry, verdict="waiting") for call, entry in self.entries.items()
+        }
+        self._write()
+
+    def _begin(self) -> None:
+        items = self._batch([GetOp(self.namespace, entry.key) for entry in self.entries.values()])
+        for call, item in zip(self.entries, items, strict=False):
+            if isinstance(item, Item) and DAMAGED not in item.value:
+                before = AuditEntry.from_json(item.value)
+                runs = before.runs + (before.verdict not in ("waiting", "refused"))
+                self.entries[call] = replace(self.entries[call], time=before.time, runs=runs)
+        self._write()
+
+    def _end(self, error: BaseException | None = None) -> None:
+        for call, entry in list(self.entries.items()):
+            if call in self.answers:
+                self.entries[call] = _closed(entry, *self.answers[call], self.check)
+                more = enumerate(getattr(self.answers[call][0].artifact, "queries", [])[1:], 1)
+                self.entries |= {
+                    id(each): _checking(self.entries[call], each, place) for place, each in more
+                }
+            elif error is None or isinstance(error, GraphBubbleUp):
+                # It runs in a later step, or after an answer.
+                self.entries[call] = replace(entry, verdict="waiting")
+            else:
+                self.entries[call] = _with_reads(
+                    replace(entry, verdict="cancelled", ms=self._ms()), entry.sent, self.check
+                )
+        self._write()
+
+    def _ms(self) -> int:
+        return round((time.perf_counter() - self.started) * 1000)
+
+    def _write(self) -> None:
+        self._batch(
+            [
+                PutOp(self.namespace, entry.key, entry.as_json(), False)
+                for entry in self.entries.values()
+            ]
+        )
+
+    def _batch(self, ops: list[Op]) -> Sequence[Any]:
+        try:
+            return self.runtime.store.batch(ops) if ops and self.runtime.store is not None else ()
+        except Exception as error:  # whatever a store raises: the person's turn goes on
+            _log.error("the audit of thread %s was not written: %s", self.namespace[-1], error)
+            if not self.failed:
+                self.failed = True
+                self.runtime.stream_writer(
+                    AuditFailed(
+                        type="audit_failed", calls=len(self.entries), failure=type(error).__name__
+                    )
+                )
+            return ()
+
+
+def _sql(call: ToolCall, tools: Mapping[str, BaseTool]) -> str | None:
+    """Return the SQL that a call asks for, None for a call that asks for none."""
+    tool, sql = tools.get(call["name"]), call["args"].get("sql")
+    kind = (tool.metadata or {}).get("kind") if tool else None
+    if kind in ("query", CHECK):  # a check may have the handle of a result instead
+        return (
+            sql
+            if isinstance(sql, str) and (sql or kind != CHECK)
+            else str(call["args"].get("result", ""))
+        )
+    return sql if kind == KIND and isinstance(sql, str) and sql.strip() else None
+
+
+def _closed(entry: AuditEntry, answer: ToolMessage, ms: int, check: Checking | None) -> AuditEntry:
+    # The first of a check's.
+    error, result = (
+        answer.artifact,
+        next(iter(getattr(answer.artifact, "queries", [])), answer.artifact),
+    )
+    if isinstance(error, QueryRefusedError):
+        return replace(entry, verdict="refused", rule=error.rule, ms=ms)
+    if isinstance(error, QueryRejectedError | RepairsUsedUpError):
+        return replace(entry, verdict="rejected", rule=error.code, ms=ms)
+    if answer.status == "error":
+        verdict: Verdict = "cancelled" if isinstance(error, QueryCancelledError) else "failed"
+        rule = error.code if isinstance(error, LongtableError) else type(error).__name__
+        # A text that cost a worker is not parsed again: it may cost the next one, too.
+        if isinstance(error, WorkerLostError) or (
+            isinstance(error, QueryTimeoutError) and error.killed
+        ):
+            check = None
+        return _with_reads(replace(entry, verdict=verdict, rule=rule, ms=ms), entry.sent, check)
+    fields = answer_json(answer)
+    ran, total = (
+        str(fields.get("sql") or "")[:MOST_SQL],
+        fields.get("total", fields.get("row_count")),
+    )
+    rows = total if isinstance(total, int) else None
+    entry = replace(
+        entry, verdict="run", ms=ms, handle=str(fields.get("handle") or ""), ran=ran, rows=rows
+    )
+    if isinstance(result, QueryResult):
+        return _reading(entry, result.tables, result.reads[len(result.tables) :])
+    return replace(entry, tables=tuple(map(str, fields.get("handles") or ())))
+
+
+def _checking(entry: AuditEntry, ran: QueryResult, place: int) -> AuditEntry:
+    """Return the entry of a query that a check asked, beside that of its call."""
+    fields: dict[str, Any] = {
+        "key": f"{entry.key}.{place}",
+        "asked": ran.sql,
+        "ran": ran.sql,
+        "edited": "",
+        "rows": ran.row_count,
+        "ms": ran.ms,
+    }
+    return _reading(replace(entry, **fields), ran.tables, ran.reads[len(ran.tables) :])
+
+
+def _with_reads(entry: AuditEntry, sql: str, check: Checking | None) -> AuditEntry:
+    """Return the entry with what a query that failed would have read."""
+    if check is None or entry.tool != "run_sql":
+        return entry
+    try:
+        verdict = check(sql)
+    except Exception as error:
+        # A database that is gone has no catalogue: the entry stands without it.
+        _log.warning("what a query read is unknown: %s", error)
+        return entry
+    return (
+        _reading(replace(entry, ran=verdict.shown_sql[:MOST_SQL]), verdict.tables, verdict.columns)
+        if verdict.allowed
+        else entry
+    )
+
+
+def _reading(entry: AuditEntry, tables: tuple[str, ...], columns: tuple[str, ...]) -> AuditEntry:
+    return replace(
+        entry,
+        tables=tables,
+        columns=columns if len(columns) <= MOST_COLUMNS else (*columns[:MOST_COLUMNS], "…"),
+    )
+
+
+def _fit(value: Any) -> Any:
+    """Return a value as each store takes it: PostgreSQL's JSON has no NUL."""
+    if isinstance(value, str):
+        return str(storable(value)).replace("\x00", "\ufffd")
+    return [_fit(item) for item in value] if isinstance(value, list) else value

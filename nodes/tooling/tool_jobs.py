@@ -1,0 +1,323 @@
+"""The calls of one answer as jobs: what a person decided on each, how often a failing query is
+tried, and keeping results.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
+
+from longtable.base.errors import DatabaseUnavailableError, LongtableError, QueryCancelledError
+from longtable.base.redaction import redacted
+from longtable.memory.counting.tokens import compact_json
+from longtable.memory.messages.marks import turn_number
+from longtable.memory.messages.rounds import all_calls
+from longtable.nodes.route import unanswered
+from longtable.nodes.state import Approval, Decision, State, thread_of, turn_of
+from longtable.tools.database import QueryResult
+from longtable.tools.toolset import ThreadResults, with_note
+
+
+def answer_json(answer: ToolMessage) -> dict[str, Any]:
+    """Return the JSON object of a tool's answer, empty where it is something else."""
+    try:
+        data = json.loads(answer.text)
+    except (ValueError, RecursionError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+FINAL = (
+    "No further try is allowed in this turn. Do not call this tool again; tell the user that the"
+    " query could not be made to run, with this last error, and do not guess what it would have"
+    " returned."
+)
+
+
+class RepairsUsedUpError(LongtableError):
+    """The turn has no repair left; the query was not run."""
+
+    def __init__(self, *, repairs: int, last: str) -> None:
+        tries = f"{repairs} repair{'' if repairs == 1 else 's'}"
+        super().__init__(
+            f"not run: the query failed, and so did {tries} of it. The last error was: {last}"
+            f" {FINAL}"
+        )
+        self.repairs, self.last = repairs, last
+
+
+class CallRefusedError(LongtableError):
+    """The team's mode refused the call; it did not run. The message is the mode's."""
+
+
+class QueryRejectedError(LongtableError):
+    """A person did not approve the query; it was not run."""
+
+    def __init__(self, reason: str) -> None:
+        why = f"their reason: {reason}" if reason else "they gave no reason"
+        super().__init__(
+            f"not run: the user did not approve this query; {why}. Do not send it again unless the"
+            " user asks for it"
+        )
+        self.reason = reason
+
+
+NO_TRY = {
+    RepairsUsedUpError.code,
+    QueryRejectedError.code,
+    DatabaseUnavailableError.code,
+    QueryCancelledError.code,
+}
+"""Classes of errors that say nothing against the query."""
+
+
+def failed_tries(
+    messages: Sequence[BaseMessage], turn: int, queries: Collection[str]
+) -> tuple[int, str]:
+    """Return how many tries of these tools failed in a turn, which the newest messages are, and the
+    newest error.
+
+    What failed at first counts once, however many calls were made at the same time; then each.
+    """
+    newest = list(
+        takewhile(
+            lambda each: each.type != "human" and (turn_number(each) or turn) == turn,
+            reversed(messages),
+        )
+    )
+    asked_by: dict[str, int] = {}
+    failed: Counter[int] = Counter()
+    last = ""
+    for place, message in enumerate(reversed(newest)):
+        if isinstance(message, AIMessage):
+            asked_by.update({call["id"] or "": place for call in all_calls(message)})
+        elif (
+            isinstance(message, ToolMessage)
+            and message.name in queries
+            and (error := _error(message))
+        ):
+            failed[asked_by.get(message.tool_call_id, -1)] += 1
+            last = str(error.get("message", ""))
+    return (1 + failed.total() - failed[min(failed)] if failed else 0), last
+
+
+def spent_tools(messages: Sequence[BaseMessage], turn: int) -> set[str]:
+    """Return the names of the tools that are refused for the rest of a turn: an answer said that no
+    repair is left.
+    """
+    newest = takewhile(lambda each: turn_number(each) == turn, reversed(messages))
+    failed = [
+        message
+        for message in newest
+        if isinstance(message, ToolMessage) and message.status == "error"
+    ]
+    return {
+        str(each.name)
+        for each in failed
+        if isinstance(error := answer_json(each).get("error"), dict)
+        and error.get("repairs_left") == 0
+    }
+
+
+def _error(message: ToolMessage) -> Mapping[str, Any] | None:
+    """Return the error of a failed query's answer, None for any other."""
+    error = answer_json(message).get("error") if message.status == "error" else None
+    return error if isinstance(error, dict) and error.get("class") not in NO_TRY else None
+
+
+@dataclass(frozen=True)
+class StoredAnswer:
+    """A query's answer, the handle of its whole result, and why it has none where keeping
+    failed.
+    """
+
+    answer: ToolMessage
+    handle: str = ""
+    failure: str = ""
+
+
+def store_result(answer: ToolMessage, results: ThreadResults | None) -> StoredAnswer:
+    """Store the result of a query and add its handle to the answer. Blocking: call it from a worker
+    thread.
+    """
+    if results is None or not isinstance(answer.artifact, QueryResult):
+        return StoredAnswer(answer)
+    try:
+        handle = results.put(answer.artifact)
+        return StoredAnswer(
+            answer.model_copy(update={"content": with_note(answer.text, handle=handle)}), handle
+        )
+    except LongtableError as error:
+        return StoredAnswer(answer, failure=str(error))
+    except Exception as error:
+        # A full disk, a value that Parquet has no form for: the rows are here all the same.
+        return StoredAnswer(
+            answer,
+            failure=f"{type(error).__name__}: {redacted(' '.join(str(error).split()))[:200]}",
+        )
+
+
+EDITED = (
+    "the user changed this query before it ran: what they sent is what ran, do not send your own"
+    " again"
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One call as the model made it. `stopped`: why it does not run; `edited`: the SQL of a person
+    that runs in its place.
+    """
+
+    call: ToolCall
+    stopped: LongtableError | None = None
+    edited: str | None = None
+
+    @property
+    def to_run(self) -> ToolCall:
+        """Return the call as it is to run."""
+        return (
+            self.call
+            if self.edited is None
+            else {**self.call, "args": {**self.call["args"], "sql": self.edited}}
+        )
+
+
+@dataclass
+class Work:
+    """Hands out jobs and takes their answers, so that no more queries fail in one turn than may."""
+
+    jobs: list[Job]
+    queries: AbstractSet[str]
+    repairs: int
+    messages: Sequence[BaseMessage]
+    turn: int
+    alone: bool = False
+    """One call at a time: several tools wait for a person's answer, and each is to get its own."""
+    _todo: list[Job] = field(init=False)
+    _begun: list[Job] = field(default_factory=list)
+    _answers: dict[str, ToolMessage] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._todo = self.jobs[:1] if self.alone else list(self.jobs)
+
+    def next(self) -> list[Job]:
+        """Return the jobs to run now, at the same time; none when all have been."""
+        left, last = self._tries_left()
+        free = [
+            job
+            for job in self._todo
+            if left is None or job.stopped or job.call["name"] not in self.queries
+        ]
+        tries = [job for job in self._todo if job not in free]
+        now = tries[:left]
+        if left == 0:
+            now = [
+                Job(job.call, RepairsUsedUpError(repairs=self.repairs, last=last)) for job in tries
+            ]
+        order = {id(job.call): place for place, job in enumerate(self._todo)}
+        self._todo, self._begun = (
+            tries[len(now) :],
+            sorted([*free, *now], key=lambda job: order[id(job.call)]),
+        )
+        return self._begun
+
+    def done(self, answers: Sequence[ToolMessage | None]) -> None:
+        """Take the answers of the jobs handed out last; None for a call that waits for an answer
+        itself.
+        """
+        pairs = zip(self._begun, answers, strict=True)
+        self._answers.update(
+            {job.call["id"] or "": answer for job, answer in pairs if answer is not None}
+        )
+
+    @property
+    def waiting(self) -> int:
+        """Count the calls that have no answer: they wait for one themselves."""
+        return len(self.jobs) - len(self._answers)
+
+    def answers(self) -> list[ToolMessage]:
+        """Return the answers in the order of the calls; those of failed queries say how many
+        repairs are left.
+        """
+        left, _ = self._tries_left()
+        answers = [
+            answer
+            for job in self.jobs
+            if (answer := self._answers.get(job.call["id"] or "")) is not None
+        ]
+        if left is None:
+            return answers
+        more: dict[str, Any] = (
+            {"repairs_left": left} if left else {"repairs_left": 0, "final": FINAL}
+        )
+        return [
+            (
+                answer.model_copy(update={"content": compact_json({"error": {**error, **more}})})
+                if answer.name in self.queries and (error := _error(answer))
+                else answer
+            )
+            for answer in answers
+        ]
+
+    def _tries_left(self) -> tuple[int | None, str]:
+        """Return how many more queries may fail, None before the first has failed, and the newest
+        error.
+        """
+        failed, last = failed_tries(
+            [*self.messages, *self._answers.values()], self.turn, self.queries
+        )
+        return (max(0, self.repairs + 1 - failed) if failed else None), last
+
+
+Objection = Callable[[ToolCall], str]
+"""Returns why a call is refused, "" if it may run."""
+
+
+def work_of(
+    state: State,
+    queries: AbstractSet[str],
+    *,
+    repairs: int,
+    objection: Objection | None = None,
+) -> Work:
+    """Return the work that the newest answer asks for. `queries`: names of the tools that run
+    queries.
+    """
+    messages, turn = thread_of(state).messages, turn_of(state)
+    approval = turn.get("approval") or Approval(asked=[])
+    decisions = {
+        one["id"]: decision
+        for one, decision in zip(approval["asked"], approval.get("decided", ()), strict=False)
+    }
+    rejection = approval.get("passed_over")
+    jobs = [
+        (
+            Job(call, QueryRejectedError(rejection))
+            if rejection
+            else _job(call, decisions.get(call["id"] or ""))
+        )
+        for call in unanswered(messages)
+    ]
+    if objection:
+        jobs = [_checked(job, objection) for job in jobs]
+    alone = len(jobs) == 1 or bool(turn.get("one_by_one"))
+    return Work(jobs, queries, repairs, messages, turn.get("number", 0), alone)
+
+
+def _checked(job: Job, objection: Objection) -> Job:
+    reason = objection(job.call)
+    return replace(job, stopped=CallRefusedError(reason)) if reason else job
+
+
+def _job(call: ToolCall, decision: Decision | None) -> Job:
+    if decision is None or decision["type"] == "approve":
+        return Job(call)
+    if decision["type"] == "reject":
+        return Job(call, QueryRejectedError(decision.get("reason", "")))
+    return Job(call, edited=decision.get("sql", ""))

@@ -1,0 +1,1 @@
+"""Where threads live: savers, locks, damage, encryption, and records beside the threads."""

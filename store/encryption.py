@@ -1,0 +1,232 @@
+"""Encrypt what is kept of threads: checkpoints, what tasks wrote, and the values of the store. Ids,
+kinds and times stay readable.
+
+AES in EAX mode, by LangGraph's EncryptedSerializer; the key is derived from a passphrase and a salt
+that is kept beside.
+"""
+
+import base64
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.store.base import BaseStore, Item, Op, PutOp, Result
+
+from longtable.base.concurrency import a_from
+from longtable.base.errors import (
+    ConfigError,
+    MissingExtraError,
+    NewerStoreError,
+    PersistenceError,
+    StoreKeyError,
+)
+from longtable.store.loading import UNREADABLE, MessageSerializer
+from longtable.store.records.retired import DAMAGED
+
+LEAST_CHARS = 16
+"""Of a passphrase."""
+SEALED = "sealed"
+_WORD = "longtable"
+UNDECODABLE = (*UNREADABLE, NotImplementedError)
+"""What a serializer raises; the last of an unknown type."""
+_SCRYPT = {"n": 2**14, "r": 8, "p": 1}
+
+
+def check_key(key: str | None) -> str | None:
+    """Return a passphrase that will do. Raises `ConfigError`, without telling it."""
+    if key is not None and len(key) < LEAST_CHARS:
+        raise ConfigError(
+            f"the key of a store has at least {LEAST_CHARS} characters, found {len(key)}"
+        )
+    return key
+
+
+def new_encryption(key: str) -> tuple[EncryptedSerializer, str]:
+    """Return a new store's serializer, and the proof of its key, to be kept beside what it
+    encrypts.
+    """
+    salt = os.urandom(16)
+    serializer = _serializer(key, salt)
+    return serializer, json.dumps({"salt": salt.hex(), "word": encrypted(serializer, _WORD)})
+
+
+def encryption_of(key: str, proof: str) -> EncryptedSerializer:
+    """Return the serializer of a store whose proof was made with this key. Raises `StoreKeyError`
+    for another key.
+    """
+    try:
+        stored = json.loads(proof)
+        serializer = _serializer(key, bytes.fromhex(stored["salt"]))
+        word = decrypted(serializer, stored["word"])
+    except UNDECODABLE:
+        word = None
+    if word != _WORD:
+        raise StoreKeyError("the key is not the one this store was encrypted with: give that one")
+    return serializer
+
+
+class EncryptedStore(BaseStore):
+    """A store whose values are encrypted; a search by meaning is not possible in it."""
+
+    encrypts = True
+
+    def __init__(self, inner: BaseStore, serializer: SerializerProtocol) -> None:
+        self.inner, self.serializer = inner, serializer
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Carry out operations: see `BaseStore`."""
+        return [
+            self._decrypt(result) for result in self.inner.batch([self._encrypt(op) for op in ops])
+        ]
+
+    abatch: Any = a_from(batch)
+
+    def _encrypt(self, op: Op) -> Op:
+        if not isinstance(op, PutOp) or op.value is None:
+            return op
+        return op._replace(value={SEALED: encrypted(self.serializer, op.value)}, index=False)
+
+    def _decrypt(self, result: Any) -> Any:
+        if isinstance(result, list):
+            return [self._decrypt(item) for item in result]
+        if isinstance(result, Item) and SEALED in result.value:
+            result = copy(result)
+            try:
+                result.value = decrypted(self.serializer, result.value[SEALED])
+            except UNDECODABLE:
+                result.value = {DAMAGED: True}
+        return result
+
+
+def _serializer(key: str, salt: bytes) -> EncryptedSerializer:
+    derived = hashlib.scrypt(key.encode(), salt=salt, dklen=32, **_SCRYPT)
+    try:
+        return EncryptedSerializer.from_pycryptodome_aes(MessageSerializer(), key=derived)
+    except ImportError as error:
+        raise MissingExtraError("an encrypted store cannot be opened", "encryption") from error
+
+
+def encrypted(serializer: SerializerProtocol, value: Any) -> str:
+    """Return a value encrypted, as text."""
+    kind, data = serializer.dumps_typed(value)
+    return f"{kind}:{base64.b64encode(data).decode()}"
+
+
+def decrypted(serializer: SerializerProtocol, text: str) -> Any:
+    """Return the value of what `sealed` wrote. Raises `ValueError` for another key."""
+    kind, _, data = text.partition(":")
+    return serializer.loads_typed((kind, base64.b64decode(data)))
+
+
+# -- the version of a store, and whether it is encrypted ------------------------------------------
+
+SCHEMA = 2
+"""1: version 0.1.0, which did not write its number. 2: merged compactions, the inbox, this
+table.
+"""
+META_TABLE = (
+    "CREATE TABLE IF NOT EXISTS longtable_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
+)
+
+
+@dataclass(frozen=True)
+class Meta:
+    """The table of a store's version and key, within a transaction that keeps other processes
+    out.
+    """
+
+    execute: Callable[[str, Sequence[str]], Any]
+    """Runs a statement with `?` for its parameters, and returns its rows as tuples."""
+    tables_query: str
+    """Lists the names of the database's tables."""
+    writable: bool = True
+
+    def get(self, name: str) -> str | None:
+        """Return a value; version 0.1.0 made no such table."""
+        if "longtable_meta" not in self._tables():
+            return None
+        row = self.execute("SELECT value FROM longtable_meta WHERE name = ?", (name,)).fetchone()
+        return str(row[0]) if row else None
+
+    def put(self, name: str, value: str) -> None:
+        """Write a value; nothing where the store cannot be written."""
+        put = """INSERT INTO longtable_meta (name, value) VALUES (?, ?)
+            ON CONFLICT (name) DO UPDATE SET value = excluded.value"""
+        if self.writable:
+            self.execute(put, (name, value))
+
+    def is_complete(self, key: str | None) -> bool:
+        """Return whether `checked_serializer` has nothing to write."""
+        has_key = key is None or self.get("key") is not None
+        return has_key and self.get("schema") == str(SCHEMA)
+
+    def has_threads(self) -> bool:
+        """Return whether anything was stored here before."""
+        there = {"checkpoints", "store"} & self._tables()
+        return any(self.execute(f"SELECT 1 FROM {table} LIMIT 1", ()).fetchone() for table in there)
+
+    def _tables(self) -> set[str]:
+        return {row[0] for row in self.execute(self.tables_query, ())}
+
+
+def checked_serializer(meta: Meta, key: str | None) -> EncryptedSerializer | None:
+    """Check and note the version, and return the serializer of an encrypted store.
+
+    A store of an earlier version is brought up to this one. Raises `NewerStoreError`,
+    `StoreKeyError`.
+    """
+    try:
+        version = int(meta.get("schema") or 1)
+    except ValueError as error:
+        raise PersistenceError(
+            "the conversation store is damaged: its version is no number. Restore it from a copy"
+        ) from error
+    if version > SCHEMA:
+        raise NewerStoreError(found=version, known=SCHEMA)
+    if version < SCHEMA:  # nothing of version 1 has to be changed to be read
+        meta.put("schema", str(SCHEMA))
+    proof = meta.get("key")
+    if proof is not None:
+        if key is None:
+            raise StoreKeyError("the store is encrypted: open it with its key")
+        return encryption_of(key, proof)
+    if key is None:
+        return None
+    if meta.has_threads():
+        raise StoreKeyError(
+            "the store is not encrypted: open it without a key, or export its threads and import"
+            " them into a new store"
+        )
+    serializer, proof = new_encryption(key)
+    meta.put("key", proof)
+    return serializer
+
+
+SQLITE_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
+
+
+def sqlite_serializer(
+    connection: sqlite3.Connection, key: str | None, *, read_only: bool = False
+) -> EncryptedSerializer | None:
+    """Look at a SQLite file: see `checked_serializer`. The connection is in autocommit mode; it
+    begins no write transaction if there is nothing to write.
+    """
+    meta = Meta(connection.execute, SQLITE_TABLES, writable=not read_only)
+    if read_only or meta.is_complete(key):
+        return checked_serializer(meta, key)
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.execute(META_TABLE)
+        serializer = checked_serializer(meta, key)
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    return serializer

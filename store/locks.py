@@ -1,0 +1,545 @@
+"""Locks on threads: first come, first served within a process, and a lease between processes.
+
+They give order, not safety: that is the saver guard's (`store/saver_guard.py`), which refuses the
+writes of whoever lost its lease, or never asked for one. The leases of a SQLite file are here,
+those of a server in `store/postgres_store.py`.
+"""
+
+import asyncio
+import atexit
+import math
+import os
+import sqlite3
+import threading
+import time
+import uuid
+import weakref
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Future
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from longtable.base.concurrency import (
+    BACKGROUND,
+    SYNC,
+    BoundedCache,
+    Execution,
+    complete,
+    in_thread,
+)
+from longtable.base.errors import PersistenceError, ThreadBusyError
+from longtable.base.events import Event
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.1
+"""How long a process waits before it asks again for a lease that another has."""
+SETUP, SETUP_PAUSE_S = "longtable setup", 0.05
+"""The lease of the process that creates the tables, and how long others wait before they ask for it
+again.
+"""
+Result = TypeVar("Result")
+Owner = tuple[int, int]
+"""An OS thread and an asyncio task, 0 for none; or 0 and a number for one that is yet to come."""
+
+
+# -- leases between processes ---------------------------------------------------------------------
+
+LEASE_SECONDS = 10.0
+"""How long a process that was killed keeps its threads from others."""
+CLOSED = "the conversation store was closed: open it again"
+
+TABLE = (
+    "CREATE TABLE IF NOT EXISTS longtable_leases (thread_id TEXT PRIMARY KEY, holder TEXT NOT NULL,"
+    " until REAL NOT NULL) WITHOUT ROWID"
+)
+HELD_BY_ANOTHER = (
+    "SELECT holder, until FROM longtable_leases WHERE thread_id = ? AND holder <> ? AND until > ?"
+)
+TAKE = """INSERT INTO longtable_leases (thread_id, holder, until) VALUES (?1, ?2, ?3)
+    ON CONFLICT (thread_id) DO UPDATE SET holder = ?2, until = ?3 WHERE holder = ?2 OR until <= ?4 OR holder = ?5"""
+RELEASE = "DELETE FROM longtable_leases WHERE thread_id = ? AND holder = ?"
+
+
+def process_name(pid: int) -> str:
+    """Return what tells a process from all others: machine since its start, container, number, time
+    of its start; "" off Linux.
+    """
+    try:
+        boot, container = (
+            Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
+            Path("/proc/self/ns/pid").readlink(),
+        )
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "ended" if state in "ZX" else f"{boot} {container} {pid} {fields[18]}"
+
+
+def has_ended(process: str) -> bool:
+    """Return whether the process of this name is known to have ended: it was on this machine, and
+    its number is free or another's.
+    """
+    *place, pid, _ = [*process.split(" "), "", ""][:4]
+    if not pid.isdecimal() or place != process_name(os.getpid()).split(" ")[:2]:
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except OSError as error:  # of another user's process nothing more can be read
+        return isinstance(error, ProcessLookupError)
+    return process_name(int(pid)) not in ("", process)
+
+
+class Lease(ABC):
+    """The leases of one process. A thread of its own renews them, and takes back at once those that
+    were lost.
+
+    Each method is quick, and may be called from any thread.
+    """
+
+    def __init__(self, interval: float) -> None:
+        self.interval = interval
+        """Seconds between two renewals, while there are leases."""
+        self.held: set[str] = set()
+        self.lock = threading.Lock()
+        self.changed = threading.Condition(self.lock)
+        self.closed = False
+        self.renewing: threading.Thread | None = None
+
+    def take(self, thread_id: str) -> bool:
+        """Take a thread's lease; return whether this process has it now."""
+        with self.lock:
+            if self.closed:
+                # A turn that waited in a thread must not open a connection that nobody closes.
+                raise PersistenceError(CLOSED)
+            if not self._take(thread_id):
+                return False
+            self.held.add(thread_id)
+            if self.renewing is None or not self.renewing.is_alive():
+                self.renewing = threading.Thread(
+                    target=self._renew_all, name="longtable leases", daemon=True
+                )
+                self.renewing.start()
+            self.changed.notify()
+            return True
+
+    def release(self, thread_id: str) -> None:
+        """Release a thread's lease, if this process still has it."""
+        with self.lock:
+            self.held.discard(thread_id)
+            self._release(thread_id)
+
+    def close(self) -> None:
+        """Release everything."""
+        with self.lock:
+            self.closed = True
+            self.changed.notify()
+        if self.renewing is not None:
+            self.renewing.join()
+        with self.lock:
+            self._close()
+
+    def _renew_all(self) -> None:
+        with self.lock:
+            while not self.closed:
+                if not self.held:
+                    self.changed.wait()
+                elif not self.changed.wait_for(lambda: self.closed, self.interval):
+                    self._renew()
+
+    @abstractmethod
+    def _take(self, thread_id: str) -> bool:
+        """Take a lease, or take it again."""
+
+    @abstractmethod
+    def _release(self, thread_id: str) -> None:
+        """Release a lease."""
+
+    @abstractmethod
+    def _renew(self) -> None:
+        """Renew what is held and take back what was lost. An error is left to the next renewal."""
+
+    @abstractmethod
+    def _close(self) -> None:
+        """Release what is held and close the connection."""
+
+
+class SqliteLease(Lease):
+    """A row for each lease in the SQLite file itself.
+
+    After `seconds` without a renewal another process may take it, whatever its own `seconds` are;
+    at once, where the holder ran on the same machine and is gone.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        seconds: float = LEASE_SECONDS,
+        busy_ms: int,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(seconds / 3)
+        self.path, self.seconds, self.busy_ms, self.clock = path, seconds, busy_ms, clock
+        self.holder = f"{uuid.uuid4().hex} {seconds} {process_name(os.getpid())}"
+        self.connection: sqlite3.Connection | None = None
+
+    def _take(self, thread_id: str) -> bool:
+        connection, now = self._open(), self.clock()
+        # Read first: a write would wait for the file's one writer, and most callers find the lease
+        # held.
+        other, until = connection.execute(
+            HELD_BY_ANOTHER, (thread_id, self.holder, now)
+        ).fetchone() or ("", now)
+        if other:
+            # Rows of earlier versions hold the id alone.
+            _, seconds, process = [*other.split(" ", 2), self.seconds, ""][:3]
+            # A row that ends later than its lease can was written before the clock was set back: it
+            # counts as lapsed.
+            if until < now + 2 * float(seconds) and not has_ended(process):
+                return False
+        return (
+            connection.execute(
+                TAKE, (thread_id, self.holder, now + self.seconds, now, other)
+            ).rowcount
+            == 1
+        )
+
+    def _release(self, thread_id: str) -> None:
+        if self.connection is not None:
+            self.connection.execute(RELEASE, (thread_id, self.holder))
+
+    def _renew(self) -> None:
+        for thread_id in self.held:
+            try:
+                self._take(thread_id)
+            except sqlite3.Error:  # locked for long, or for a moment unreadable
+                return
+
+    def _close(self) -> None:
+        if self.connection is not None:
+            for thread_id in self.held:
+                self._release(thread_id)
+            self.connection.close()
+            self.connection = None
+
+    def _open(self) -> sqlite3.Connection:
+        if self.connection is None:
+            self.connection = sqlite3.connect(
+                self.path, check_same_thread=False, isolation_level=None
+            )
+            self.connection.execute(f"PRAGMA busy_timeout={self.busy_ms}")
+            self.connection.execute("PRAGMA synchronous=NORMAL")
+            self.connection.execute(TABLE)
+        return self.connection
+
+
+# -- work that goes on after a turn ---------------------------------------------------------------
+
+WAIT_SECONDS = 2.0
+"""How long a store that is closed, and a process that ends, wait for it."""
+GRACE_SECONDS = 0.2
+"""How long a turn that has its answer waits for it: what is quickly made is told in the turn that
+made it.
+"""
+KEPT_JOBS = 1_024
+
+
+class Background:
+    """Work on a thread in an OS thread of its own, after a turn. After `dropped` is set it starts
+    no write.
+    """
+
+    def __init__(self, locks: "ThreadLocks") -> None:
+        self.locks = locks
+        self.events: list[Event] = []
+        self.done = threading.Event()
+        self.dropped = False
+
+
+_running: set[Background] = set()
+
+
+@atexit.register
+def wait_or_drop(locks: "ThreadLocks | None" = None) -> None:
+    """Wait for the work under way, of these locks or of all, for at most `WAIT_SECONDS`; then drop
+    what is left.
+    """
+    end = time.monotonic() + WAIT_SECONDS
+    for job in [job for job in [*_running] if locks in (None, job.locks)]:
+        if not job.done.wait(max(0.0, end - time.monotonic())):
+            job.dropped = True
+            _running.discard(job)
+
+
+# -- locks within a process, with a lease ---------------------------------------------------------
+
+
+class Queue:
+    """The owner of a thread within this process, and the callers that wait for it."""
+
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        self.waiting: deque[tuple[Future[None], Owner]] = deque()
+
+    def owners_before(self) -> list[Owner]:
+        """Return all who have the thread before the next to come."""
+        return [self.owner, *(owner for granted, owner in self.waiting if not granted.cancelled())]
+
+
+class ThreadLocks:
+    """The locks on all threads of one checkpointer. Sync and async callers wait in one queue."""
+
+    def __init__(self, lease: Lease | None = None) -> None:
+        self.lease = lease
+        self.queues: dict[str, Queue] = {}
+        self.lock = threading.Lock()
+        self.jobs: BoundedCache[str, Background] = BoundedCache(KEPT_JOBS)
+
+    @asynccontextmanager
+    async def alone(
+        self, thread_id: str, how: Execution, *, wait: bool, place: "Future[None] | None" = None
+    ) -> AsyncIterator[None]:
+        """Have the thread alone within the block; `place`: the caller's in the queue.
+
+        Raises `ThreadBusyError` if the caller may not wait, or would wait for itself. Work that
+        goes on after a turn is waited for in any case.
+        """
+        if not wait:
+            await self.wait_for_job(thread_id, how)
+        granted = place or self._enter(thread_id, _caller(), wait=wait, blocks=not how.on_loop)
+        try:
+            if not granted.done():
+                await how.call(granted.result, lambda: asyncio.wrap_future(granted))
+        except BaseException:
+            self._give_up(thread_id, granted)
+            raise
+        try:
+            await self._take(thread_id, how, wait=wait)
+            try:
+                yield
+            finally:
+                await self._release(thread_id, how)
+        finally:
+            self._leave(thread_id)
+
+    @contextmanager
+    def locked(
+        self, thread_id: str, *, wait: bool, place: "Future[None] | None" = None
+    ) -> Iterator[None]:
+        """Have the thread alone within the block: see `alone`."""
+        stack = AsyncExitStack()
+        complete(stack.enter_async_context(self.alone(thread_id, SYNC, wait=wait, place=place)))
+        try:
+            yield
+        finally:
+            complete(stack.aclose())
+
+    def go_on(
+        self,
+        thread_id: str,
+        work: Callable[[Background], None],
+        *,
+        on_error: Callable[[Exception], None],
+    ) -> None:
+        """Run `work` in an OS thread of its own once the caller has left the thread, before all who
+        come for it later. Nobody waits for it, so `on_error` is handed what it raises.
+        """
+        job = Background(self)
+        place = self._enter(thread_id, (0, id(job)), wait=True, blocks=False)
+        _running.add(self.jobs.put(thread_id, job))
+        try:
+            threading.Thread(
+                target=self._go_on,
+                args=(thread_id, job, place, work, on_error),
+                daemon=True,
+                name=BACKGROUND,
+            ).start()
+        except RuntimeError:  # no further thread can be started
+            self._give_up(thread_id, place)
+            self._finish(job)
+
+    async def wait_for_job(self, thread_id: str, how: Execution, *, most: float = math.inf) -> None:
+        """Wait for work that goes on after a turn, `most` seconds at most."""
+        job, end = self.jobs.get(thread_id), time.monotonic() + most
+        for seconds in pauses():
+            if job is None or job.done.is_set() or job.dropped or time.monotonic() > end:
+                return
+            await pause(seconds, how)
+
+    def events_of(self, thread_id: str) -> list[Event]:
+        """Return, once, the events of work that went on after a turn and is done."""
+        job = self.jobs.get(thread_id)
+        if job is None or not job.done.is_set():
+            return []
+        self.jobs.pop(thread_id)
+        return job.events
+
+    def _go_on(
+        self,
+        thread_id: str,
+        job: Background,
+        place: "Future[None]",
+        work: Callable[[Background], None],
+        on_error: Callable[[Exception], None],
+    ) -> None:
+        try:
+            with self.locked(thread_id, wait=True, place=place):
+                work(job)
+        except Exception as error:
+            # The thread stands as its last turn left it.
+            if not job.dropped:
+                on_error(error)
+        finally:
+            self._finish(job)
+
+    def _finish(self, job: Background) -> None:
+        _running.discard(job)
+        job.done.set()
+
+    async def relock(self, thread_id: str, how: Execution) -> None:
+        """Wait for the lease of a thread that the caller has locked, after another process took it
+        over.
+        """
+        await self._release(thread_id, how)
+        await self._take(thread_id, how, wait=True)
+
+    def is_mine(self, thread_id: str, *, blocks: bool) -> bool:
+        """Return whether the thread's present owner goes on only after the caller: a wait would
+        never end.
+
+        `blocks`: the caller waits without letting the event loop of its OS thread run.
+        """
+        with self.lock:
+            queue = self.queues.get(thread_id)
+            return queue is not None and _waits_for(queue.owner, _caller(), blocks=blocks)
+
+    async def _take(self, thread_id: str, how: Execution, *, wait: bool) -> None:
+        if (lease := self.lease) is None:
+            return
+        for seconds in pauses():
+            try:
+                if await how.call(
+                    partial(lease.take, thread_id), lambda: in_thread(lease.take, thread_id)
+                ):
+                    return
+            except asyncio.CancelledError:
+                # Taken or not: nobody else in this process has the thread.
+                await self._release(thread_id, how)
+                raise
+            if not wait:
+                raise ThreadBusyError(thread_id)
+            await pause(seconds, how)
+
+    async def _release(self, thread_id: str, how: Execution) -> None:
+        if (lease := self.lease) is not None:
+            await how.call(
+                partial(lease.release, thread_id), lambda: _run_to_end(lease.release, thread_id)
+            )
+
+    def _enter(self, thread_id: str, owner: Owner, *, wait: bool, blocks: bool) -> Future[None]:
+        granted: Future[None] = Future()
+        with self.lock:
+            queue = self.queues.get(thread_id)
+            if queue is None:
+                self.queues[thread_id] = Queue(owner)
+                granted.set_result(None)
+            elif not wait or any(
+                _waits_for(other, owner, blocks=blocks) for other in queue.owners_before()
+            ):
+                raise ThreadBusyError(thread_id)  # a turn within a turn would wait for ever
+            else:
+                queue.waiting.append((granted, owner))
+        return granted
+
+    def _leave(self, thread_id: str) -> None:
+        with self.lock:
+            queue = self.queues[thread_id]
+            while queue.waiting:
+                granted, owner = queue.waiting.popleft()
+                if granted.set_running_or_notify_cancel():
+                    queue.owner = owner
+                    granted.set_result(None)
+                    return
+            del self.queues[thread_id]
+
+    def _give_up(self, thread_id: str, granted: Future[None]) -> None:
+        """Leave the queue; the thread may have become the caller's in this very moment."""
+        if not granted.cancel() and not granted.cancelled():
+            self._leave(thread_id)
+
+
+def _caller() -> Owner:
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no event loop runs in this OS thread
+        task = None
+    return threading.get_ident(), 0 if task is None else id(task)
+
+
+def _waits_for(owner: Owner, caller: Owner, *, blocks: bool) -> bool:
+    """Return whether an owner goes on only when the caller has returned: it is the caller, or runs
+    below or behind it.
+
+    A caller that blocks its OS thread stops all tasks of that thread; a task stops its own, and the
+    code that runs its loop.
+    """
+    return owner[0] == caller[0] and (blocks or owner[1] in {caller[1], 0})
+
+
+def pauses() -> Iterator[float]:
+    """Yield the seconds to wait before each new attempt."""
+    seconds = FIRST_PAUSE_S
+    while True:
+        yield seconds
+        seconds = min(seconds * 1.5, LONGEST_PAUSE_S)
+
+
+async def pause(seconds: float, how: Execution) -> None:
+    """Do nothing for some seconds."""
+    await how.call(partial(time.sleep, seconds), partial(asyncio.sleep, seconds))
+
+
+@contextmanager
+def setup_lease(lease: Lease) -> Iterator[None]:
+    """Let one process at a time create the tables. It asks again and again: waiting within a server
+    would block the indexes.
+    """
+    while not lease.take(SETUP):
+        time.sleep(SETUP_PAUSE_S)
+    try:
+        yield
+    finally:
+        lease.release(SETUP)
+
+
+async def _run_to_end(call: Callable[[str], Result], thread_id: str) -> Result:
+    """Run a quick call in an OS thread to its end, even if this task is cancelled meanwhile."""
+    done = asyncio.ensure_future(in_thread(call, thread_id))
+    cancelled = False
+    while not done.done():
+        try:
+            await asyncio.wait([done])
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        done.exception()
+        raise asyncio.CancelledError
+    return done.result()
+
+
+_locks: "weakref.WeakKeyDictionary[object, ThreadLocks]" = weakref.WeakKeyDictionary()
+_locks_lock = threading.Lock()
+
+
+def locks_of(checkpointer: object) -> ThreadLocks:
+    """Return a checkpointer's locks: its own if it came from `open_persistence`, which hold between
+    processes, else this process's.
+    """
+    locks = getattr(checkpointer, "locks", None)
+    if isinstance(locks, ThreadLocks):
+        return locks
+    with _locks_lock:
+        return _locks.setdefault(checkpointer, ThreadLocks())

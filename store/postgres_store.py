@@ -1,0 +1,311 @@
+"""Threads in PostgreSQL: pool, saver, store, the head of a thread for the guard, and advisory locks
+for its turns.
+"""
+
+import copy
+import itertools
+import logging
+import selectors
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from langgraph.checkpoint.postgres import PostgresSaver as PostgresSaver
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.store.base import Op
+from langgraph.store.base import Result as StoreResult
+from langgraph.store.postgres import PostgresStore
+from psycopg.rows import DictRow, dict_row, tuple_row
+from psycopg_pool import ConnectionPool
+
+from longtable.base.concurrency import a_from
+from longtable.base.errors import ConfigError
+from longtable.store.encryption import META_TABLE, Meta, checked_serializer
+from longtable.store.heads import TABLE, Execute, Saver, SqlHeads, retry_once
+from longtable.store.loading import MessageSerializer
+from longtable.store.locks import Lease, setup_lease
+
+CONNECT_SECONDS = 10
+CONNECTIONS = 8
+LOOK_SECONDS, PING_SECONDS = 0.02, 10.0
+"""How often a process that has leases looks whether their connection broke, and asks the server by
+it.
+"""
+WAIT_SECONDS = 120.0
+"""How long a turn waits for a connection, where many threads work at once."""
+OPTIONS: dict[str, Any] = {
+    "autocommit": True,
+    "prepare_threshold": 0,
+    "connect_timeout": CONNECT_SECONDS,
+}
+Rows = psycopg.Connection[DictRow]
+
+_log = logging.getLogger("longtable.store")
+_POOL_LOG = logging.getLogger("psycopg.pool")
+_NUMBERS = itertools.count(1)
+
+ALONE = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+
+
+TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = ANY (current_schemas(false))"
+
+
+def _execute(cursor: psycopg.Cursor[Any]) -> Execute:
+    """Return what runs a statement with `?` for its parameters."""
+    return lambda sql, parameters: cursor.execute(sql.replace("?", "%s").encode(), parameters)
+
+
+class PostgresHeads(SqlHeads):
+    """A PostgreSQL database: the saver writes through the connection whose transaction compared."""
+
+    def __init__(self, saver: PostgresSaver) -> None:
+        self.saver = saver
+
+    def setup(self) -> None:
+        with self._connection() as connection:
+            connection.execute(TABLE)
+
+    @contextmanager
+    def _reading(self) -> Iterator[Execute]:
+        with self._connection() as connection, connection.cursor(row_factory=tuple_row) as cursor:
+            yield _execute(cursor)
+
+    @contextmanager
+    def _transaction(self, name: str) -> Iterator[tuple[Execute, Saver]]:
+        with (
+            self._connection() as connection,
+            connection.transaction(),
+            connection.cursor(row_factory=tuple_row) as cursor,
+        ):
+            cursor.execute(ALONE, (f"longtable head {name}",))
+            bound = copy.copy(self.saver)
+            bound.conn, bound.lock = connection, threading.Lock()
+            yield _execute(cursor), bound
+
+    @contextmanager
+    def _connection(self) -> Iterator[psycopg.Connection[Any]]:
+        if isinstance(self.saver.conn, ConnectionPool):
+            with self.saver.conn.connection() as connection:
+                yield connection
+        else:
+            with self.saver.lock:
+                # One connection: nothing of the saver's may run within a transaction of another
+                # thread.
+                yield self.saver.conn
+
+
+class AdvisoryLease(Lease):
+    """Advisory locks of one connection: the server releases them at once when the process is
+    gone.
+    """
+
+    def __init__(self, url: str) -> None:
+        super().__init__(LOOK_SECONDS)
+        self.url = url
+        self.connection: psycopg.Connection[tuple[Any, ...]] | None = None
+        self.locked: set[str] = set()
+        """What this connection has locked: less than is held where the one before it broke and
+        another process was quicker.
+        """
+        self.used = 0.0
+
+    def _take(self, thread_id: str) -> bool:
+        try:
+            return self._lock(thread_id)
+        except psycopg.OperationalError:
+            if self.connection is None or not self.connection.closed:
+                raise
+            return self._lock(thread_id)  # the server was restarted, or the connection cut
+
+    def _release(self, thread_id: str) -> None:
+        if self.connection is None or thread_id not in self.locked:
+            return
+        self.locked.discard(thread_id)
+        try:
+            self.connection.execute(
+                "SELECT pg_advisory_unlock(hashtextextended(%s, 1))", (thread_id,)
+            )
+        except psycopg.OperationalError:  # a connection that broke has released all
+            if not self.connection.closed:
+                raise
+
+    def _renew(self) -> None:
+        for _ in range(2):  # again over a new connection: other processes try for the lock, too
+            try:
+                connection = self._open()
+                # A query now and then: a proxy cuts connections that stay idle, some of them
+                # without a word.
+                if _has_input(connection.fileno()) or time.monotonic() - self.used > PING_SECONDS:
+                    self.used = time.monotonic()
+                    connection.execute("SELECT 1")
+                for thread_id in self.held - self.locked:
+                    self._lock(thread_id)
+            except psycopg.Error:
+                self.interval = min(2 * self.interval, LOOK_SECONDS * 50)  # the server is down
+            else:
+                self.interval = LOOK_SECONDS
+                return
+
+    def _close(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+
+    def _lock(self, thread_id: str) -> bool:
+        connection = self._open()
+        if thread_id not in self.locked:
+            row = connection.execute(
+                "SELECT pg_try_advisory_lock(hashtextextended(%s, 1))", (thread_id,)
+            ).fetchone()
+            if row and row[0]:
+                self.locked.add(thread_id)
+        return thread_id in self.locked
+
+    def _open(self) -> psycopg.Connection[tuple[Any, ...]]:
+        if self.connection is None or self.connection.closed:
+            self.locked.clear()
+            self.connection = psycopg.connect(
+                self.url,
+                autocommit=True,
+                connect_timeout=CONNECT_SECONDS,
+                tcp_user_timeout=1_000 * CONNECT_SECONDS,
+            )
+        return self.connection
+
+
+class RetryingStore(PostgresStore):
+    """A store whose operations outlast a restart of the server: each is a look, or leaves the same
+    behind when it is done twice.
+    """
+
+    def batch(self, ops: Iterable[Op]) -> list[StoreResult]:
+        """See `BaseStore`."""
+        listed = list(ops)
+        return retry_once(lambda: PostgresStore.batch(self, listed))
+
+    abatch: Any = a_from(batch)
+
+
+def check_url(url: str) -> str:
+    """Return the URL. Raises `ConfigError` where libpq cannot read it, without its words, which may
+    quote the password.
+    """
+    try:
+        psycopg.conninfo.conninfo_to_dict(url)
+    except psycopg.Error:
+        raise ConfigError(
+            "the store's PostgreSQL URL cannot be read: check its host, port and parameters"
+        ) from None
+    return url
+
+
+class StoreOutage(logging.Filter):
+    """Says once that the store's server cannot be reached, and once that it answers again.
+
+    It takes the place of the warnings of psycopg's pool, which has one for each connection and each
+    attempt: 230 lines for 35 cuts that no turn noticed.
+    """
+
+    def __init__(self, pool_name: str) -> None:
+        super().__init__()
+        self.pool_name = pool_name
+        self._away = False
+        self._lock = threading.Lock()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a record is not of this pool, or no warning."""
+        ours = any(
+            isinstance(value, psycopg.Connection) or self.pool_name in str(value)
+            for value in record.args or ()
+        )
+        if record.levelno < logging.WARNING or not ours:
+            return True
+        if str(record.msg).startswith("error connecting"):
+            self._now(away=True)
+        return False
+
+    def connected(self, _: object) -> None:
+        """Take note of a connection that was opened."""
+        self._now(away=False)
+
+    def _now(self, *, away: bool) -> None:
+        with self._lock:
+            changed = away != self._away
+            self._away = away
+        if changed and away:
+            _log.warning("the conversation store's server cannot be reached; it is tried again")
+        elif changed:
+            _log.warning("the conversation store's server can be reached again")
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Stand in for the pool's warnings."""
+        _POOL_LOG.addFilter(self)
+        try:
+            yield
+        finally:
+            _POOL_LOG.removeFilter(self)
+
+
+@contextmanager
+def open_threads(
+    url: str, lease: AdvisoryLease, key: str | None
+) -> Iterator[tuple[PostgresSaver, PostgresStore]]:
+    """Open saver and store on one pool, their tables there, the saver's serializer the one that
+    `key` asks for.
+    """
+    serde = _set_up(url, lease, key)
+    kwargs = {**OPTIONS, "row_factory": dict_row}
+
+    def alive(connection: Rows) -> None:
+        """Raise where a connection that is about to be lent is dead, as after a restart of the
+        server: another is opened then.
+        """
+        if _has_input(connection.fileno()):
+            try:
+                pool.check_connection(connection)
+            except psycopg.Error:
+                # All at once: found one by one the wait for the next would double each time.
+                pool.check()
+                raise
+
+    outage = StoreOutage(f"longtable-store-{next(_NUMBERS)}")
+    with (
+        outage.watching(),
+        ConnectionPool(
+            url,
+            name=outage.pool_name,
+            configure=outage.connected,
+            connection_class=Rows,
+            min_size=1,
+            max_size=CONNECTIONS,
+            timeout=WAIT_SECONDS,
+            kwargs=kwargs,
+            check=alive,
+            open=True,
+        ) as pool,
+    ):
+        yield PostgresSaver(pool, serde=serde or MessageSerializer()), RetryingStore(pool)
+
+
+def _has_input(socket: int) -> bool:
+    """Return whether the server sent something that nobody asked for, its end above all: no round
+    trip for one that is well.
+    """
+    with getattr(selectors, "PollSelector", selectors.SelectSelector)() as waiting:
+        waiting.register(socket, selectors.EVENT_READ)
+        return bool(waiting.select(0))
+
+
+def _set_up(url: str, lease: AdvisoryLease, key: str | None) -> EncryptedSerializer | None:
+    with setup_lease(lease), Rows.connect(url, row_factory=dict_row, **OPTIONS) as connection:
+        # Before anything else is made: a store of a later version is left as it is.
+        with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
+            cursor.execute(META_TABLE)
+            serde = checked_serializer(Meta(_execute(cursor), TABLES), key)
+        PostgresSaver(connection).setup()
+        PostgresStore(connection).setup()
+        connection.execute(TABLE)
+    return serde

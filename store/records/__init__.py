@@ -1,0 +1,1 @@
+"""What the store keeps beside a thread's checkpoints: retired messages, indexes, archive files."""

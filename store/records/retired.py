@@ -1,0 +1,339 @@
+"""Encode retired messages and keep them in a store by number; what comes back is exactly the
+message that went in.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any, Protocol
+from uuid import UUID
+
+from langchain_core import messages as kinds
+from langchain_core.messages import BaseMessage
+
+from longtable.base.errors import ArchiveFormatError, ArchiveGapError
+from longtable.base.stored import Namespace, thread_namespace
+from longtable.memory.messages.marks import marks_of
+from longtable.memory.search import Original, text_of
+from longtable.memory.topics.artifacts import runs
+
+TAG = "%"
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+_CLASSES: Mapping[str, type[BaseMessage]] = {
+    cls.__name__: cls
+    for cls in (
+        kinds.HumanMessage,
+        kinds.AIMessage,
+        kinds.SystemMessage,
+        kinds.ToolMessage,
+        kinds.FunctionMessage,
+        kinds.ChatMessage,
+        kinds.HumanMessageChunk,
+        kinds.AIMessageChunk,
+        kinds.SystemMessageChunk,
+        kinds.ToolMessageChunk,
+        kinds.FunctionMessageChunk,
+        kinds.ChatMessageChunk,
+    )
+}
+_WRITE: Mapping[type, Callable[[Any], Json]] = {
+    bytes: lambda value: base64.b64encode(value).decode(),
+    datetime: datetime.isoformat,
+    date: date.isoformat,
+    time: time.isoformat,
+    Decimal: str,
+    UUID: str,
+}
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "text": lambda value: base64.b64decode(value).decode("utf-8", "surrogatepass"),
+    "bytes": base64.b64decode,
+    "datetime": datetime.fromisoformat,
+    "date": date.fromisoformat,
+    "time": time.fromisoformat,
+    "Decimal": Decimal,
+    "UUID": UUID,
+}
+_COLLECTIONS: Mapping[str, Callable[[Any], Any]] = {
+    "tuple": tuple,
+    "set": set,
+    "frozenset": frozenset,
+}
+
+
+def encode_message(message: BaseMessage) -> str:
+    """Return a message as JSON text in ASCII. Raises `ArchiveFormatError` for a value that is no
+    data (an open file, a client).
+
+    A message of a class of one's own is written as the LangChain class it extends.
+    """
+    cls = next(
+        (c for c in type(message).__mro__ if c.__name__ in _CLASSES and c is _CLASSES[c.__name__]),
+        None,
+    )
+    if cls is None:
+        raise ArchiveFormatError(
+            f"message {message.id} is a {type(message).__name__}, which no transcript holds:"
+            " remove it"
+        )
+    fields = {**message.__dict__, **(message.__pydantic_extra__ or {})}
+    encoded = {name: _encode(value, (message, name)) for name, value in fields.items()}
+    return json.dumps({"class": cls.__name__, "fields": encoded}, separators=(",", ":"))
+
+
+def decode_message(text: str) -> BaseMessage:
+    """Return the message that `encode_message` wrote. Raises `ArchiveFormatError` for anything
+    else.
+    """
+    try:
+        stored = json.loads(text)
+        return _CLASSES[stored["class"]].model_construct(
+            **{name: _decode(value) for name, value in stored["fields"].items()}
+        )
+    except (ValueError, KeyError, TypeError, ArithmeticError) as error:
+        raise ArchiveFormatError(
+            f"an archived message cannot be read ({type(error).__name__}: {error}): it was changed,"
+            " or written by a newer version"
+        ) from error
+
+
+def _encode(value: Any, place: tuple[BaseMessage, str]) -> Json:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, str):
+        return (
+            value
+            if _is_text(value)
+            else _tagged("text", base64.b64encode(value.encode("utf-8", "surrogatepass")).decode())
+        )
+    if isinstance(value, list):
+        return [_encode(item, place) for item in value]
+    if isinstance(value, dict):
+        if all(isinstance(key, str) and _is_text(key) for key in value) and TAG not in value:
+            return {key: _encode(item, place) for key, item in value.items()}
+        return _tagged(
+            "dict", [[_encode(key, place), _encode(item, place)] for key, item in value.items()]
+        )
+    kind = type(value)
+    if kind in _WRITE:
+        return _tagged(kind.__name__, _WRITE[kind](value))
+    if kind.__name__ in _COLLECTIONS and kind in (tuple, set, frozenset):
+        return _tagged(kind.__name__, [_encode(item, place) for item in value])
+    message, field = place
+    raise ArchiveFormatError(
+        f"message {message.id} holds a {kind.__name__} in {field}, which is no data: store plain"
+        " values, bytes, dates or decimals there"
+    )
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_decode(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if TAG not in value:
+        return {key: _decode(item) for key, item in value.items()}
+    kind, inner = value[TAG], value["value"]
+    if kind == "dict":
+        return {_decode(key): _decode(item) for key, item in inner}
+    if kind in _COLLECTIONS:
+        return _COLLECTIONS[kind](_decode(inner))
+    return _READ[kind](inner)
+
+
+def _tagged(kind: str, value: Json) -> Json:
+    return {TAG: kind, "value": value}
+
+
+def _is_text(value: str) -> bool:
+    """Return whether a string is Unicode text: JSON would join two lone surrogates to one
+    character.
+    """
+    try:
+        return value.isascii() or bool(value.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+BATCH = 1_000
+"""Items of one store call: SQLite binds 32,766 values a statement at most, PostgreSQL 65,535, and a
+put takes five.
+"""
+DAMAGED = "longtable_damaged"
+"""Key of the value that stands for an item of the store that cannot be read."""
+DIGITS = 9
+"""Of a key, so that keys sort as their numbers do."""
+TEXT_CHARS = 4_000
+"""What is embedded of a message: embedding models take 8,192 tokens at most, and a Chinese
+character is up to two.
+"""
+
+Item = dict[str, Any]
+"""One archived message: number, id, turn, time, text (what can be read and embedded), message (the
+whole, as `codec` writes it).
+"""
+
+
+class Archive(Protocol):
+    """A store as the archive needs it. Each call is one transaction where the store has
+    transactions.
+    """
+
+    def put(self, namespace: Namespace, items: Sequence[tuple[str, Item]], *, embed: bool) -> None:
+        """Write items by key, over what was there. `embed`: index their "text" by meaning, where
+        the store can.
+        """
+
+    def get(self, namespace: Namespace, keys: Sequence[str]) -> Sequence[Mapping[str, Any] | None]:
+        """Return the item of each key, None where there is none."""
+        ...
+
+
+def key_of(number: int) -> str:
+    """Return the key of a message's number."""
+    return f"{number:0{DIGITS}}"
+
+
+def to_item(original: Original) -> Item:
+    """Return a message as plain JSON that any store keeps. Raises `ArchiveFormatError` for what is
+    no data.
+    """
+    message, marks = original.message, marks_of(original.message)
+    return {
+        "number": original.number,
+        "id": _clean(message.id or ""),
+        "turn": original.turn,
+        "time": str(marks.get("time", "")),
+        "text": _clean(text_of(message)[:TEXT_CHARS]),
+        "message": encode_message(message),
+    }
+
+
+def from_item(item: Mapping[str, Any]) -> Original:
+    """Return the message of an item, exactly as it was. Raises `ArchiveFormatError` for one that is
+    damaged.
+    """
+    number, text = item.get("number"), item.get("message")
+    if not isinstance(number, int) or not isinstance(text, str):
+        raise ArchiveFormatError(
+            f"an archived item lacks its number or message (keys {sorted(item)}): it was not"
+            " written by this archive"
+        )
+    return Original(number, decode_message(text))
+
+
+def put_all(
+    archive: Archive, thread_id: str, originals: Sequence[Original], *, embed: bool
+) -> None:
+    """Write originals by number; writing one again changes nothing. Raises before anything is
+    written if one cannot be.
+    """
+    for namespace, items, indexed in _puts(thread_id, originals, embed):
+        archive.put(namespace, items, embed=indexed)
+
+
+def numbers_in_archive(archive: Archive, thread_id: str, ids: Sequence[str]) -> list[int]:
+    """Return the numbers of the messages with these ids that the archive holds."""
+    items = archive.get(thread_namespace("archived", thread_id), [key_of_id(each) for each in ids])
+    return [item["number"] for item in items if item is not None]
+
+
+def ids_in_archive(archive: Archive, thread_id: str, ids: Sequence[str], count: int) -> list[str]:
+    """Return which of these message ids are among the first `count` messages of the archive."""
+    items = archive.get(thread_namespace("archived", thread_id), [key_of_id(each) for each in ids])
+    return [
+        each
+        for each, item in zip(ids, items, strict=True)
+        if item is not None and item["number"] <= count
+    ]
+
+
+def page(archive: Archive, thread_id: str, first: int, last: int) -> list[Original]:
+    """Return the originals from number `first` to `last`, both included, in order. Raises
+    `ArchiveGapError` if any is missing.
+    """
+    batches = [
+        archive.get(thread_namespace("archive", thread_id), keys) for keys in _keys(first, last)
+    ]
+    return _whole(first, batches)
+
+
+def readable(archive: Archive, thread_id: str, numbers: Sequence[int]) -> list[Original]:
+    """Return the originals with these numbers that are there and can be read, in the order
+    asked.
+    """
+    namespace = thread_namespace("archive", thread_id)
+    originals: list[Original] = []
+    for start in range(0, len(numbers), BATCH):
+        keys = [key_of(number) for number in numbers[start : start + BATCH]]
+        for item in archive.get(namespace, keys):
+            with suppress(ArchiveFormatError):
+                originals += [from_item(item)] if item is not None else []
+    return originals
+
+
+def _puts(
+    thread_id: str, originals: Sequence[Original], embed: bool
+) -> Iterator[tuple[Namespace, list[tuple[str, Item]], bool]]:
+    """Return what is written where, batch by batch: the ids first, so that no archived message
+    lacks its own.
+    """
+    items = [to_item(original) for original in originals]
+    return (
+        put
+        for start in range(0, len(items), BATCH)
+        for batch in [items[start : start + BATCH]]
+        for put in [
+            (
+                thread_namespace("archived", thread_id),
+                [(key_of_id(item["id"]), {"number": item["number"]}) for item in batch],
+                False,
+            ),
+            *(
+                (thread_namespace("archive", thread_id), group, indexed)
+                for indexed, group in _by_embedding(batch, embed)
+            ),
+        ]
+    )
+
+
+def key_of_id(message_id: str) -> str:
+    """Return the key of a message's id."""
+    return hashlib.sha256(_clean(message_id).encode()).hexdigest()[:32]
+
+
+def _by_embedding(
+    items: Sequence[Item], embed: bool
+) -> Iterator[tuple[bool, list[tuple[str, Item]]]]:
+    """Split off the items without text: embedding servers refuse an empty one."""
+    for indexed in (False, True):
+        group = [
+            (key_of(item["number"]), item)
+            for item in items
+            if (embed and bool(item["text"].strip())) is indexed
+        ]
+        if group:
+            yield indexed, group
+
+
+def _keys(first: int, last: int) -> Iterator[list[str]]:
+    for start in range(first, last + 1, BATCH):
+        yield [key_of(number) for number in range(start, min(start + BATCH, last + 1))]
+
+
+def _whole(first: int, batches: Iterable[Sequence[Mapping[str, Any] | None]]) -> list[Original]:
+    items = [item for batch in batches for item in batch]
+    if missing := runs(number for number, item in enumerate(items, first) if item is None):
+        raise ArchiveGapError(missing)
+    return [from_item(item) for item in items if item is not None]
+
+
+def _clean(text: str) -> str:
+    """Return text that every store takes: PostgreSQL refuses NUL, SQLite's store lone
+    surrogates.
+    """
+    return text.encode("utf-8", "replace").decode().replace("\x00", " ")

@@ -1,0 +1,225 @@
+"""Originals and old compactions in a LangGraph store: many items a call, one transaction where the
+store has them; and in files.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Protocol
+
+from langgraph.store.base import BaseStore, GetOp, Item, PutOp
+from langgraph.store.memory import InMemoryStore
+
+from longtable.base.errors import ArchiveGapError, LongtableError, Reason
+from longtable.base.stored import Namespace, thread_namespace
+from longtable.memory.compaction.compaction import Job, Outcome
+from longtable.memory.compaction.merging import Merge
+from longtable.memory.search import Original
+from longtable.memory.thread import Compaction
+from longtable.store.records.retired import BATCH, key_of, key_of_id, put_all, to_item
+
+
+@dataclass(frozen=True)
+class StoreArchive:
+    """See `longtable.store.records.retired.Archive`."""
+
+    store: BaseStore
+
+    def put(
+        self, namespace: Namespace, items: Sequence[tuple[str, dict[str, Any]]], *, embed: bool
+    ) -> None:
+        """Write items by key."""
+        puts = [PutOp(namespace, key, value, ["text"] if embed else False) for key, value in items]
+        for batch in _batches(self.store, puts):
+            self.store.batch(batch)
+
+    def get(self, namespace: Namespace, keys: Sequence[str]) -> list[Mapping[str, Any] | None]:
+        """Return the item of each key, None where there is none."""
+        items = self.store.batch([GetOp(namespace, key) for key in keys])
+        return [item.value if isinstance(item, Item) else None for item in items]
+
+    def near(self, namespace: Namespace, query: str, limit: int) -> list[tuple[str, float]]:
+        """Return the ids of the messages of exactly this namespace that are nearest in meaning, the
+        nearest first, with their scores.
+        """
+        # A store fills up with items that are not embedded, unscored, and searches below a
+        # namespace as well.
+        items = self.store.search(namespace, query=query, limit=limit)
+        return [
+            (item.value["id"], item.score)
+            for item in items
+            if item.score is not None and item.namespace == namespace
+        ]
+
+    def embed(self, thread_id: str, originals: Sequence[Original]) -> None:
+        """Make live messages searchable by meaning, each once; those that retire are so in the
+        archive.
+        """
+        namespace = thread_namespace("recall", thread_id)
+        for start in range(0, len(originals), BATCH):
+            keyed = {
+                key_of_id(str(original.message.id)): original
+                for original in originals[start : start + BATCH]
+            }
+            known = self.get(namespace, list(keyed))
+            new = [
+                (key, to_item(original))
+                for (key, original), there in zip(keyed.items(), known, strict=True)
+                if there is None
+            ]
+            texts = [
+                (key, {name: item[name] for name in ("id", "text")})
+                for key, item in new
+                if item["text"].strip()
+            ]
+            self.put(namespace, texts, embed=True)
+
+
+def keep_originals(archive: StoreArchive, thread_id: str, originals: Sequence[Original]) -> None:
+    """Write originals to the archive, by meaning too where the store can; by words alone where its
+    embedding server is down.
+    """
+    try:
+        put_all(archive, thread_id, originals, embed=True)
+    except Exception:  # embeddings are a help: what was said is kept without them
+        put_all(archive, thread_id, originals, embed=False)
+
+
+def embeds(store: BaseStore) -> bool:
+    """Return whether a store was made with an embedding index."""
+    return bool(getattr(store, "index_config", None))
+
+
+def _batches(store: BaseStore, puts: list[PutOp]) -> Iterator[list[PutOp]]:
+    """Yield one batch; for the store in memory as many as its embedding needs: it fails where a
+    text stands twice in one.
+    """
+    if not isinstance(store, InMemoryStore) or not store.index_config:
+        yield puts
+        return
+    while puts:
+        texts: set[str] = set()
+        later: list[PutOp] = []
+        batch: list[PutOp] = []
+        for op in puts:
+            text = str((op.value or {}).get("text"))
+            (later if text in texts else batch).append(op)
+            texts.add(text)
+        yield batch
+        puts = later
+
+
+# -- compactions that retired from a thread's state: one item each, by its place among all of them -
+
+
+def retire_compactions(store: BaseStore, thread_id: str, merge: Merge) -> bool:
+    """Write what retires; False where another branch of the thread (time travel) has its own
+    records at these places.
+    """
+    stored = _stored_compactions(
+        store, thread_id, merge.first, merge.first + len(merge.retired) - 1
+    )
+    if any(
+        item and item["id"] != record["id"]
+        for item, record in zip(stored, merge.retired, strict=True)
+    ):
+        return False
+    write_compactions(store, thread_id, merge.first, merge.retired)
+    return True
+
+
+def write_compactions(
+    store: BaseStore, thread_id: str, first: int, records: Sequence[Compaction]
+) -> None:
+    """Write compactions from place `first` on; writing one again changes nothing."""
+    # As ASCII text: what a model wrote may hold characters that PostgreSQL refuses in JSON.
+    items = [
+        (key_of(n), {"id": record["id"], "record": json.dumps(record)})
+        for n, record in enumerate(records, first)
+    ]
+    for start in range(0, len(items), BATCH):
+        StoreArchive(store).put(
+            thread_namespace("records", thread_id), items[start : start + BATCH], embed=False
+        )
+
+
+def read_compactions(store: BaseStore, thread_id: str, count: int) -> list[Compaction]:
+    """Return the first `count` compactions that retired. Raises `ArchiveGapError` where one is
+    missing.
+    """
+    stored = _stored_compactions(store, thread_id, 1, count)
+    if missing := [(place, place) for place, item in enumerate(stored, 1) if item is None]:
+        raise ArchiveGapError(missing, what="compactions")
+    return [json.loads(item["record"]) for item in stored if item is not None]
+
+
+def _stored_compactions(
+    store: BaseStore, thread_id: str, first: int, last: int
+) -> list[Mapping[str, Any] | None]:
+    keys = [key_of(number) for number in range(first, last + 1)]
+    pages = (keys[start : start + BATCH] for start in range(0, len(keys), BATCH))
+    return [
+        item
+        for page in pages
+        for item in StoreArchive(store).get(thread_namespace("records", thread_id), page)
+    ]
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+class Files(Protocol):
+    """Where the files go: `longtable.store.records.archive_files.ArchiveFiles`."""
+
+    @property
+    def encrypts(self) -> bool:
+        """Whether files are encrypted."""
+        ...
+
+    def keep(
+        self, thread_id: str, originals: Sequence[Original], *, compaction: str, time: datetime
+    ) -> str:
+        """Write what a compaction covers, once, and return the file's key."""
+        ...
+
+
+def archived(
+    files: Files | None, outcome: Outcome, job: Job, thread_id: str | None, store: BaseStore | None
+) -> Outcome:
+    """Return the outcome with the key of the file that holds what was compacted, or with the reason
+    why there is none.
+    """
+    start, end = job.plan.start, job.plan.end
+    if files is None or outcome.record is None or not thread_id or start == end:
+        return outcome
+    if getattr(store, "encrypts", False) and not files.encrypts:
+        return _without_file(
+            outcome,
+            "the store is encrypted and the archive is not: give it the key, ArchiveFiles(folder,"
+            " key=...)",
+        )
+    thread = job.thread
+    originals = [Original(thread.archived + i + 1, thread.messages[i]) for i in range(start, end)]
+    try:
+        key = files.keep(
+            thread_id,
+            originals,
+            compaction=outcome.record["id"],
+            time=datetime.fromisoformat(job.time),
+        )
+    except Exception as error:  # the transcript keeps all, with and without the file
+        return _without_file(
+            outcome, str(error) if isinstance(error, LongtableError) else type(error).__name__
+        )
+    return replace(outcome, archive=key)
+
+
+def _without_file(outcome: Outcome, why: str) -> Outcome:
+    return replace(
+        outcome,
+        reasons=[
+            *outcome.reasons,
+            Reason(code="archive_failed", message=f"no archive file was written: {why}"),
+        ],
+    )

@@ -1,0 +1,310 @@
+"""Never let two runs of one thread overwrite each other: compare the thread's head in the
+transaction that writes.
+
+A run that loaded the newest checkpoint may write only while that checkpoint is still the newest,
+and while no other run has written since. Otherwise it gets `ThreadBusyError`, and what it was about
+to write is not written. What it had written before stays: of 96 bare runs that lost, 32 had stored
+their message, and `ThreadBusyError.stored` said so. Deliberate forks pass: a run or an update that
+names a `checkpoint_id` writes beside what is there, and is guarded from its own first checkpoint
+on.
+
+LangGraph hands the config of the checkpoint it loaded to each write of the run. A mark in it tells
+one run from another, and a run that loaded the newest checkpoint from one that asked for a certain
+one.
+"""
+
+import copy
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+    get_checkpoint_id,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+from longtable.base.concurrency import a_from, in_thread
+from longtable.store.heads import Heads, Key, ProcessHeads, Saver, SqliteHeads, Writer, retry_once
+from longtable.store.loading import readable
+from longtable.store.locks import ThreadLocks
+
+Result = TypeVar("Result")
+# LangGraph keeps keys that begin with two underscores out of a checkpoint's metadata
+MARK = "__longtable_base"
+FILLED = "recursion_limit"
+"""What LangGraph puts into every config of a run or an update, which is then a copy of the
+caller's.
+"""
+
+
+class GuardedSaver(BaseCheckpointSaver[Any]):
+    """A checkpoint saver around another one. Across processes in SQLite and PostgreSQL, else within
+    this one.
+
+    The `a...` methods run the blocking ones in a thread. `locks`: what a `Conversation` takes on
+    its threads.
+    """
+
+    def __init__(self, inner: Saver, *, locks: ThreadLocks | None = None) -> None:
+        self.inner = inner
+        self.locks = locks or ThreadLocks()
+        self.heads = _heads_of(inner)
+
+    @property
+    def serde(self) -> SerializerProtocol:  # type: ignore[override]  # the base class has a plain attribute
+        """The serializer of the saver within."""
+        return self.inner.serde
+
+    @property
+    def config_specs(self) -> list[Any]:
+        """What a config may hold for the saver within."""
+        return self.inner.config_specs
+
+    def with_allowlist(self, extra_allowlist: Any) -> "GuardedSaver":
+        """Return a guard of the same heads over a saver that restores these types too."""
+        inner = self.inner.with_allowlist(extra_allowlist)
+        if inner is self.inner:
+            return self
+        clone = copy.copy(self)
+        clone.inner = inner
+        return clone
+
+    def get_next_version(self, current: Any, channel: None) -> Any:
+        """Return the next version of a channel, as the saver within counts."""
+        return self.inner.get_next_version(current, channel)
+
+    def setup(self) -> None:
+        """Create the tables that are missing."""
+        if (setup := getattr(self.inner, "setup", None)) is not None:
+            setup()
+        self.heads.setup()
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Load a checkpoint, and mark its config with the run that loads it."""
+        # Read before the checkpoint: this run has not seen a writer that comes between the two.
+        seen = retry_once(lambda: self.heads.writer(_key_of(config)))
+        with _decoding(config):
+            return _with_mark(
+                _check_sound(retry_once(lambda: self.inner.get_tuple(_without_mark(config)))),
+                config,
+                seen,
+            )
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """List checkpoints, newest first."""
+        with _decoding(config):
+            yield from self.inner.list(config, filter=filter, before=before, limit=limit)
+
+    def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
+        """Return the ids of a thread's checkpoints, newest first, unreadable ones too; none for a
+        saver that cannot list them.
+        """
+        return self.heads.checkpoint_ids(thread_id)
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Store a checkpoint. Raises `ThreadBusyError`."""
+        if (writer := _writer_of(config)) is not None:
+            checkpoint = {**checkpoint, "id": writer.stored_id(checkpoint["id"])}
+
+        def write(saver: Saver) -> RunnableConfig:
+            return saver.put(_without_mark(config), checkpoint, metadata, new_versions)
+
+        return self._write(config, write, checkpoint, metadata)
+
+    def put_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        """Store what a task wrote. Raises `ThreadBusyError`."""
+        self._write(
+            config,
+            lambda saver: saver.put_writes(_without_mark(config), writes, task_id, task_path),
+        )
+
+    def _write(
+        self,
+        config: RunnableConfig,
+        write: Callable[[Saver], Result],
+        checkpoint: Checkpoint | None = None,
+        metadata: CheckpointMetadata | None = None,
+    ) -> Result:
+        """Write in one transaction with the comparison. A config without a mark is of no run, but
+        of someone who writes by hand.
+        """
+        writer = _writer_of(config)
+
+        def compare_and_write() -> Result:
+            with self.heads.writing(_key_of(config)) as head:
+                if writer is not None:
+                    writer.claim(head, checkpoint)
+                return write(head.saver)
+
+        if writer is None:
+            return retry_once(compare_and_write)
+        with writer.order:
+            result = retry_once(compare_and_write)
+            writer.wrote(checkpoint, metadata)
+        return result
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Delete a thread."""
+        self.heads.delete(thread_id)
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Drop old checkpoints, where the saver within can."""
+        self.inner.prune(thread_ids, strategy=strategy)
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Return the writes that delta channels are rebuilt from."""
+        with _decoding(config):
+            return retry_once(
+                lambda: self.inner.get_delta_channel_history(
+                    config=_without_mark(config), channels=channels
+                )
+            )
+
+    # -- awaited -----------------------------------------------------------------------------------
+
+    # Any: mypy takes `self` of an overriding attribute from the base class, and then refuses the
+    # method.
+    asetup: Any = a_from(setup)
+    aget_tuple: Any = a_from(get_tuple)
+    aput: Any = a_from(put)
+    aput_writes: Any = a_from(put_writes)
+    adelete_thread: Any = a_from(delete_thread)
+    aprune: Any = a_from(prune)
+    aget_delta_channel_history: Any = a_from(get_delta_channel_history)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """List checkpoints, newest first."""
+        listed = await in_thread(
+            lambda: [*self.list(config, filter=filter, before=before, limit=limit)]
+        )
+        for checkpoint in listed:
+            yield checkpoint
+
+
+def _check_sound(loaded: CheckpointTuple | None) -> CheckpointTuple | None:
+    """Raise `ValueError` or the like for a checkpoint that decodes and cannot have been written so:
+    one with another id than its row, for every write after it would seem another run's; one in
+    which a node has seen what no channel has, for the node would not run and its turn never end.
+    """
+    if loaded is None:
+        return None
+    checkpoint = loaded.checkpoint
+    if checkpoint["id"] != loaded.config["configurable"]["checkpoint_id"]:
+        raise ValueError("a checkpoint bears another id than its row")
+    if "source" in loaded.metadata:
+        _check_number(loaded.metadata["step"])
+    versions: dict[str, Any] = checkpoint["channel_versions"]
+    if len({type(version) for version in versions.values()}) > 1:
+        raise ValueError("the versions of a checkpoint's channels are of several types")
+    for version in versions.values():
+        _check_number(version.partition(".")[0] if isinstance(version, str) else version)
+    for seen in checkpoint["versions_seen"].values():
+        if any(version > versions.get(channel, version) for channel, version in seen.items()):
+            raise ValueError("a node has seen a version that its channel does not have")
+    return loaded
+
+
+def _check_number(number: str | int | float) -> None:
+    """Raise `ValueError` or the like for what is no number: the next one is counted from it."""
+    int(number)
+
+
+def _decoding(config: RunnableConfig | None) -> AbstractContextManager[None]:
+    thread_id = (config or {}).get("configurable", {}).get("thread_id")
+    return readable(str(thread_id)) if thread_id is not None else nullcontext()
+
+
+def _heads_of(inner: Saver) -> Heads:
+    """Return how the heads of a saver are read and compared."""
+    if isinstance(inner, SqliteSaver):
+        return SqliteHeads(inner)
+    if any(
+        base.__module__.startswith("langgraph.checkpoint.postgres") for base in type(inner).__mro__
+    ):
+        from longtable.store.postgres_store import PostgresHeads, PostgresSaver
+
+        if isinstance(inner, PostgresSaver):
+            return PostgresHeads(inner)
+    return ProcessHeads(inner)
+
+
+def _configurable(config: RunnableConfig) -> dict[str, Any]:
+    return config.get("configurable", {})
+
+
+def _key_of(config: RunnableConfig) -> Key:
+    configurable = _configurable(config)
+    return str(configurable["thread_id"]), str(configurable.get("checkpoint_ns", ""))
+
+
+def _writer_of(config: RunnableConfig) -> Writer | None:
+    """Return the run of a config, None if it loaded nothing through the guard."""
+    writer = _configurable(config).get(MARK)
+    return writer if isinstance(writer, Writer) and writer.key == _key_of(config) else None
+
+
+def _without_mark(config: RunnableConfig) -> RunnableConfig:
+    """Return the config as the saver within takes it: without the mark, with the id under which a
+    checkpoint is stored.
+    """
+    if MARK not in _configurable(config):
+        return config
+    configurable = {key: value for key, value in _configurable(config).items() if key != MARK}
+    if (writer := _writer_of(config)) is not None and (
+        checkpoint_id := configurable.get("checkpoint_id")
+    ):
+        configurable["checkpoint_id"] = writer.stored_id(checkpoint_id)
+    return {**config, "configurable": configurable}
+
+
+def _with_mark(
+    loaded: CheckpointTuple | None, config: RunnableConfig, seen: str | None
+) -> CheckpointTuple | None:
+    """Return what was loaded, its config marked with the run that loads it."""
+    key, checkpoint_id = _key_of(config), get_checkpoint_id(config)
+    if loaded is None:
+        if FILLED in config and not checkpoint_id:
+            # There is no checkpoint whose config could carry the mark: LangGraph goes on with this
+            # one, the run's own.
+            _configurable(config)[MARK] = Writer.new(key, None, seen)
+        return None
+    writer = Writer.new(key, loaded.checkpoint["id"], seen, free=bool(checkpoint_id))
+    return loaded._replace(
+        config={**loaded.config, "configurable": {**_configurable(loaded.config), MARK: writer}}
+    )

@@ -1,0 +1,1 @@
+"""People's own files as a database: CSV, Parquet, JSON and Excel."""

@@ -1,0 +1,92 @@
+"""Several tables below each other on one sheet: where the next one begins."""
+
+import itertools
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from longtable.tools.files.column_types import looks_typed
+
+Row = list[str]
+MOST_ABOVE = 100
+"""Rows of a table that show its columns."""
+MOST_AHEAD = 50
+"""Rows that are looked at below a blank one."""
+FULL = 0.6
+"""Share of the widest row's cells from which on a row is the header."""
+
+
+class SheetBlocks:
+    """Cut the rows of a sheet into tables. Each must be read to its end before the next."""
+
+    def __init__(self, rows: Iterator[Row]) -> None:
+        self._rows = rows
+        self._ahead: deque[Row] = deque()
+
+    def tables(self) -> Iterator[Iterator[Row]]:
+        """Yield the rows of each table."""
+        yield self._table()
+        while self._look_ahead():
+            yield self._table()
+
+    def _table(self) -> Iterator[Row]:
+        above: list[Row] = []
+        while row := self._next():
+            [cells] = row
+            if not any(cells) and _begins_table(self._look_ahead(), above):
+                return
+            if any(cells) and len(above) < MOST_ABOVE:
+                above.append(cells)
+            yield cells
+
+    def _next(self) -> list[Row]:
+        if self._ahead:
+            return [self._ahead.popleft()]
+        return list(itertools.islice(self._rows, 1))
+
+    def _look_ahead(self) -> list[Row]:
+        """Return the next rows that are not blank; they are still to be read."""
+        missing = MOST_AHEAD - len(self._ahead)
+        self._ahead.extend(itertools.islice(self._rows, max(0, missing)))
+        return [row for row in self._ahead if any(row)]
+
+
+def _begins_table(ahead: Sequence[Row], above: Sequence[Row]) -> bool:
+    """Return whether the rows below a blank one are a table of their own: a header of words above
+    numbers or dates, in columns that hold numbers or dates above it, or nothing.
+    """
+    if len(ahead) > 1 and len(_places(ahead[0])) == 1:
+        ahead = ahead[1:]  # a title
+    if len(ahead) < 2:
+        return False
+    header = ahead[0]
+    first = ahead[1]
+    places = _places(header)
+    if len(places) < 2 or any(looks_typed(header[place]) for place in places):
+        return False
+    inside = set(_places(first))
+    if len(inside) < 2 or not inside <= set(places):
+        return False
+    if not any(looks_typed(first[place]) for place in inside):
+        return False
+    body = _body(above)
+    return bool(body) and any(_is_other(body, place) for place in places)
+
+
+def _places(row: Row) -> list[int]:
+    return [place for place, cell in enumerate(row) if cell]
+
+
+def _body(rows: Sequence[Row]) -> Sequence[Row]:
+    """Return the rows below the header of words; none if the rows are no such table."""
+    most = max((len(_places(row)) for row in rows), default=0)
+    full = (at for at, row in enumerate(rows) if len(_places(row)) >= FULL * most)
+    head = next(full, 0)
+    if most < 2 or any(looks_typed(cell) for cell in rows[head] if cell):
+        return []
+    return rows[head + 1 :]
+
+
+def _is_other(rows: Sequence[Row], place: int) -> bool:
+    """Return whether a column of a table holds numbers or dates alone, or nothing."""
+    cells = [row[place] for row in rows if place < len(row) and row[place]]
+    return all(map(looks_typed, cells))

@@ -1,0 +1,1 @@
+"""Whole results of queries, kept outside the checkpoint."""

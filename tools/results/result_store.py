@@ -1,0 +1,480 @@
+"""Store full query results outside the checkpoint: one Parquet file a result, by thread and handle
+(r1, r2 ...).
+
+    folder/<hash of the thread id>/r3/data.parquet, meta.json
+
+A result is written to a draft folder and renamed to its handle when complete, so a killed process
+leaves no half result and two processes cannot take the same handle. Over a quota, the least
+recently used data is deleted; its meta.json stays, so that a deleted result differs from one that
+never existed, and its SQL can be run again.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import threading
+import uuid
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from longtable.base.errors import (
+    ConfigError,
+    DatabaseError,
+    MissingExtraError,
+    PersistenceError,
+    ResultTooLargeError,
+)
+from longtable.tools.catalog import Catalog, Column, Table
+from longtable.tools.database import Isolation, QueryLimits, QueryResult
+from longtable.tools.results.parquet import column_names, path_literal, read_parquet, write_parquet
+from longtable.tools.workers.pool import Workers
+from longtable.tools.workers.runner import Cancel, Runner
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+__all__ = ["ResultGoneError", "ResultMeta", "ResultPage", "ResultStore", "UnknownResultError"]
+
+DATA, META = "data.parquet", "meta.json"
+STALE_SECONDS = 3_600.0
+PAGE_ROWS = 20
+MOST_PAGE_ROWS = 1_000
+_ABSENT = (FileNotFoundError, NotADirectoryError)
+_HANDLE = re.compile(r"r[1-9][0-9]{0,8}")
+
+
+class UnknownResultError(DatabaseError):
+    """The thread never had a result of this handle."""
+
+    def __init__(self, handle: str, *, known: Sequence[str]) -> None:
+        there = f"there are {', '.join(known[-10:])}" if known else "no query has run yet"
+        super().__init__(f"this conversation has no result {handle[:40]!r}: {there}")
+        self.handle, self.known = handle, tuple(known)
+
+
+class ResultGoneError(DatabaseError):
+    """The rows of a result were dropped to stay within the quota; `sql` makes them again."""
+
+    def __init__(self, handle: str, *, sql: str) -> None:
+        super().__init__(
+            f"the rows of {handle} are no longer kept (quota): run its SQL again: {sql}"
+        )
+        self.handle, self.sql = handle, sql
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultMeta:
+    """What is known of a result without its rows. `names` are its columns in SQL over handles:
+    `columns`, each one once.
+    """
+
+    handle: str
+    sql: str
+    columns: tuple[str, ...]
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    row_count: int
+    bytes: int
+    created: str
+    """Time in ISO 8601."""
+    masked: tuple[int, ...] = ()
+    """Indexes of the columns whose values no model sees."""
+    voice: str = ""
+    """The only voice of a team that may read it, "" for all."""
+
+
+def catalog_of(metas: Sequence[ResultMeta]) -> Catalog:
+    """Return results as the tables that SQL over handles may read."""
+    return Catalog(tuple(map(_table, metas)), frozenset({"memory"}))
+
+
+def _table(meta: ResultMeta) -> Table:
+    types = [*meta.types, *[""] * (len(meta.names) - len(meta.types))]
+    # Without a type a masked column can be shown, but not sorted or compared: what is kept may be a
+    # union of masked values and others.
+    columns = (
+        Column(name, "" if place in meta.masked else kind, masked=place in meta.masked)
+        for place, (name, kind) in enumerate(zip(meta.names, types, strict=False))
+    )
+    return Table(meta.handle, "table", tuple(columns))
+
+
+@dataclass(frozen=True)
+class ResultPage:
+    """Some rows of a result; pages count from 1."""
+
+    meta: ResultMeta
+    rows: list[tuple[object, ...]]
+    page: int
+    pages: int
+
+
+class ResultStore:
+    """All results under one folder; safe to share between threads and processes."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        clock: Callable[[], datetime],
+        quota_bytes_per_thread: int = 200_000_000,
+        quota_bytes_total: int = 2_000_000_000,
+        isolation: Isolation = "process",
+    ) -> None:
+        """`isolation`: where SQL over results runs; see `Database.open`."""
+        for name, value in (
+            ("quota_bytes_per_thread", quota_bytes_per_thread),
+            ("quota_bytes_total", quota_bytes_total),
+        ):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ConfigError(
+                    f"ResultStore {name} must be a whole number of at least 1, found {value!r}"
+                )
+        self.folder = folder.absolute()
+        self.quota_bytes_per_thread, self.quota_bytes_total = (
+            quota_bytes_per_thread,
+            quota_bytes_total,
+        )
+        self._clock = clock
+        self._runner, self._lock, self._isolation = Runner(), threading.Lock(), isolation
+        self._workers: Workers | None = None
+
+    def put(
+        self,
+        thread_id: str,
+        *,
+        columns: Sequence[str],
+        types: Sequence[str],
+        rows: Iterable[Sequence[object]],
+        sql: str,
+        masked: Iterable[int] = (),
+        voice: str = "",
+    ) -> str:
+        """Store a result and return its handle; over a quota, delete the least recently used data.
+
+        `voice`: the only voice of a team that may read it, "" for all.
+
+        Raises `ResultTooLargeError` if the result alone is over a quota, `PersistenceError` if it
+        cannot be written.
+        """
+        home = self._home(thread_id)
+        now = self._clock()
+        draft = home / f"draft-{now.timestamp():.0f}-{uuid.uuid4().hex}"
+        try:
+            draft.mkdir(parents=True)
+            names = column_names(columns)
+            count = write_parquet(draft / DATA, names, rows)
+            size = (draft / DATA).stat().st_size
+            most = min(self.quota_bytes_per_thread, self.quota_bytes_total)
+            if size > most:
+                raise ResultTooLargeError(limit=most, what=f"the result as kept ({size:,} bytes)")
+            os.utime(draft / DATA, (now.timestamp(), now.timestamp()))
+            meta = {
+                "sql": sql,
+                "columns": list(columns),
+                "names": names,
+                "types": list(types),
+                "row_count": count,
+                "bytes": size,
+                "created": now.isoformat(),
+                "masked": sorted(masked),
+                **({"voice": voice} if voice else {}),
+            }
+            handle = self._settle(draft, home, meta)
+        except (OSError, duckdb.Error) as error:
+            raise PersistenceError(
+                f"the result cannot be kept in {str(self.folder)!r}: {str(error).splitlines()[0]}"
+            ) from error
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+        self._make_room(home, spared=home / handle)
+        return handle
+
+    def meta(self, thread_id: str, handle: str, *, voice: str | None = None) -> ResultMeta:
+        """Return what is known of a result, deleted or not; raise `UnknownResultError`.
+
+        `voice`: who asks, see `handles`.
+        """
+        name = handle.strip().lower()
+        if _HANDLE.fullmatch(name):
+            with suppress(*_ABSENT):
+                meta = _read_meta(name, self._home(thread_id) / name / META)
+                if _may_read(voice, meta):
+                    return meta
+        known = [meta.handle for meta in self.handles(thread_id, voice=voice)]
+        raise UnknownResultError(handle, known=known)
+
+    def handles(self, thread_id: str, *, voice: str | None = None) -> list[ResultMeta]:
+        """Return every result a thread ever had, oldest first, including those whose rows were
+        deleted.
+
+        `voice`: of these, what a voice of a team may read ("": a model without a team); None: all,
+        for the person.
+        """
+        metas = []
+        for number in sorted(_numbers(self._home(thread_id))):
+            with suppress(*_ABSENT):  # the thread is being deleted
+                metas.append(_read_meta(f"r{number}", self._home(thread_id) / f"r{number}" / META))
+        return [meta for meta in metas if _may_read(voice, meta)]
+
+    def is_gone(self, thread_id: str, handle: str) -> bool:
+        """Return whether the rows were deleted."""
+        return not (self._home(thread_id) / self.meta(thread_id, handle).handle / DATA).exists()
+
+    def path(self, thread_id: str, handle: str) -> Path:
+        """Return the Parquet file of a result and mark it as used; raise `ResultGoneError`."""
+        meta = self.meta(thread_id, handle)
+        path = self._home(thread_id) / meta.handle / DATA
+        try:
+            now = self._clock().timestamp()
+            os.utime(path, (now, now))
+        except FileNotFoundError:
+            raise ResultGoneError(meta.handle, sql=meta.sql) from None
+        return path
+
+    def batches(
+        self, thread_id: str, handle: str, *, offset: int = 0, limit: int | None = None
+    ) -> Iterator[list[tuple[object, ...]]]:
+        """Yield the rows in order, in batches; `limit` of them from `offset` on."""
+        path = self.path(thread_id, handle)
+        try:
+            yield from read_parquet(path, offset=offset, limit=limit)
+        except duckdb.Error as error:
+            if not path.exists():
+                raise ResultGoneError(handle, sql=self.meta(thread_id, handle).sql) from error
+            raise PersistenceError(
+                f"the result {handle} cannot be read: {str(error).splitlines()[0]}"
+            ) from error
+
+    def get(self, thread_id: str, handle: str) -> QueryResult:
+        """Return a whole result as it was put in."""
+        meta = self.meta(thread_id, handle)
+        rows = [row for batch in self.batches(thread_id, handle) for row in batch]
+        return QueryResult(
+            meta.sql, meta.columns, meta.types, rows, meta.row_count, 0, frozenset(meta.masked)
+        )
+
+    def arrow(self, thread_id: str, handle: str) -> "pyarrow.Table":
+        """Return a whole result as an Arrow table, typed as it is kept; of columns that share a
+        name the later ones are numbered.
+
+        Raises `ConfigError` without pyarrow.
+        """
+        try:
+            from pyarrow import parquet
+        except ImportError as error:
+            raise MissingExtraError("a result cannot be made an Arrow table", "frames") from error
+        return parquet.read_table(self.path(thread_id, handle))
+
+    def frame(self, thread_id: str, handle: str) -> "pandas.DataFrame":
+        """Return a whole result as a pandas DataFrame: see `arrow`. Raises `ConfigError` without
+        pandas.
+        """
+        if find_spec("pandas") is None:
+            raise MissingExtraError("a result cannot be made a DataFrame", "frames")
+        path = self.path(thread_id, handle)
+        with duckdb.connect() as connection:
+            return connection.execute(f"SELECT * FROM read_parquet({path_literal(path)})").df()
+
+    def page(
+        self, thread_id: str, handle: str, *, page: int = 1, size: int = PAGE_ROWS
+    ) -> ResultPage:
+        """Return one page; a page past the end holds no rows."""
+        meta = self.meta(thread_id, handle)
+        size = max(1, min(size, MOST_PAGE_ROWS))
+        page = max(1, page)
+        first = (page - 1) * size
+        pages = max(1, -(-meta.row_count // size))
+        rows = (
+            [
+                row
+                for batch in self.batches(thread_id, handle, offset=first, limit=size)
+                for row in batch
+            ]
+            if first < meta.row_count
+            else []
+        )
+        return ResultPage(meta, rows, page, pages)
+
+    def sql(
+        self,
+        thread_id: str,
+        sql: str,
+        *,
+        limits: QueryLimits | None = None,
+        voice: str | None = None,
+        cancel: Cancel | None = None,
+    ) -> QueryResult:
+        """Run one SELECT over the handles of a thread, behind both walls; raises as `Database.run`
+        does.
+
+        `voice`: who asks, see `handles`.
+        """
+        metas = self.handles(thread_id, voice=voice)
+        limits = limits or QueryLimits()
+        files = {meta.handle: str(self._home(thread_id) / meta.handle / DATA) for meta in metas}
+        answer = self._answer(sql, catalog_of(metas), files, limits, cancel)
+        if isinstance(answer, str):
+            raise ResultGoneError(answer, sql=self.meta(thread_id, answer).sql)
+        for handle in answer.tables:
+            with suppress(ResultGoneError):  # since it was read
+                self.path(thread_id, handle)
+        return answer
+
+    def _answer(
+        self,
+        sql: str,
+        catalog: Catalog,
+        files: dict[str, str],
+        limits: QueryLimits,
+        cancel: Cancel | None,
+    ) -> QueryResult | str:
+        if self._isolation == "none":
+            from longtable.tools.workers.process import run_over_handles  # it loads the parser
+
+            return run_over_handles(
+                sql, catalog, files, limits=limits, runner=self._runner, cancel=cancel
+            )
+        with self._lock:
+            if self._workers is None:
+                self._workers = Workers(memory_bytes=limits.memory_bytes, answer_bytes=limits.bytes)
+                weakref.finalize(self, self._workers.close)
+        answer: QueryResult | str = self._workers.call(
+            "over_handles", sql, catalog, files, limits, seconds=limits.seconds, cancel=cancel
+        )
+        return answer
+
+    def copy(self, thread_id: str, other_id: str) -> None:
+        """Copy the results of one thread to another that has none, under the same handles: a fork's
+        history names them.
+
+        Raises `PersistenceError`.
+        """
+        home, other = self._home(thread_id), self._home(other_id)
+        # Killed half way, its data is counted in the quota, and goes by it.
+        draft = self.folder / f"copy-{uuid.uuid4().hex}"
+        try:
+            for number in sorted(_numbers(home)):
+                shutil.copytree(home / f"r{number}", draft / f"r{number}", copy_function=_link)
+            if draft.exists():
+                draft.rename(other)
+        except OSError as error:
+            raise PersistenceError(
+                f"the results cannot be copied in {str(self.folder)!r}: {error}"
+            ) from error
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+    def delete(self, thread_id: str) -> None:
+        """Drop all results of a thread."""
+        home = self._home(thread_id)
+        doomed = home.with_name(f"deleted-{uuid.uuid4().hex}")
+        try:
+            home.rename(doomed)
+        except _ABSENT:
+            return
+        shutil.rmtree(doomed, ignore_errors=True)
+
+    def _home(self, thread_id: str) -> Path:
+        # A hash: no id can name a place outside, and none is too long or differs from another by
+        # case only.
+        return (
+            self.folder
+            / hashlib.sha256(thread_id.encode("utf-8", "surrogatepass")).hexdigest()[:40]
+        )
+
+    def _settle(self, draft: Path, home: Path, meta: dict[str, object]) -> str:
+        """Rename the complete draft to the next free handle; renaming to one that exists fails."""
+        with (draft / META).open("w", encoding="utf-8", errors="replace") as file:
+            json.dump(meta, file, ensure_ascii=False)
+            file.flush()
+            os.fsync(file.fileno())
+        number = max(_numbers(home), default=0)
+        while True:
+            number += 1
+            try:
+                draft.rename(home / f"r{number}")
+            except OSError:
+                if not (home / f"r{number}").exists():
+                    raise
+            else:
+                return f"r{number}"
+
+    def _make_room(self, home: Path, *, spared: Path) -> None:
+        """Delete the least recently used data until both quotas hold, and drafts that were
+        abandoned.
+        """
+        entries = [
+            entry for path in self.folder.glob(f"*/r*/{DATA}") if (entry := _used(path)) is not None
+        ]
+        _drop(
+            sorted(entry for entry in entries if entry[2].parent.parent == home),
+            self.quota_bytes_per_thread,
+            spared,
+        )
+        _drop(
+            sorted(entry for entry in entries if entry[2].exists()), self.quota_bytes_total, spared
+        )
+        old = self._clock().timestamp() - STALE_SECONDS
+        for draft in home.glob("draft-*"):
+            if float(draft.name.split("-")[1]) < old:
+                shutil.rmtree(draft, ignore_errors=True)
+        for doomed in self.folder.glob("deleted-*"):
+            shutil.rmtree(doomed, ignore_errors=True)
+
+
+def _may_read(voice: str | None, meta: ResultMeta) -> bool:
+    return voice is None or meta.voice in ("", voice)
+
+
+def _read_meta(handle: str, path: Path) -> ResultMeta:
+    fields = json.loads(path.read_text(encoding="utf-8"))
+    for key in ("columns", "names", "types", "masked"):
+        fields[key] = tuple(fields.get(key, ()))
+    return ResultMeta(handle=handle, **fields)
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)  # the files are never written again: both may be one
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def _numbers(home: Path) -> list[int]:
+    try:
+        return [int(path.name[1:]) for path in home.iterdir() if _HANDLE.fullmatch(path.name)]
+    except _ABSENT:
+        return []
+
+
+def _used(path: Path) -> tuple[float, int, Path] | None:
+    """Return when a file was last used, its bytes, its path; None when another process just dropped
+    it.
+    """
+    try:
+        stat = path.stat()
+    except FileNotFoundError:
+        return None
+    return stat.st_mtime, stat.st_size, path
+
+
+def _drop(entries: Sequence[tuple[float, int, Path]], quota: int, spared: Path) -> None:
+    total = sum(size for _, size, _ in entries)
+    for _, size, path in entries:
+        if total <= quota:
+            return
+        if path.parent != spared:
+            path.unlink(missing_ok=True)
+            total -= size

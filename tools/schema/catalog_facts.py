@@ -1,0 +1,294 @@
+"""What was learned of one catalogue beyond its names: search over names and sampled values,
+inferred keys.
+
+All of it is found out when asked for, within the time a call may spend, and kept until the schema
+changes. Safe to share between threads.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from longtable.tools.catalog import Catalog, Column, ForeignKey, Table, quoted
+from longtable.tools.schema.sampling import (
+    NESTED,
+    NUMBER,
+    TEXT,
+    Budget,
+    Reader,
+    rows_in_time,
+    value_samples,
+)
+from longtable.tools.schema.schema_index import Hit, SchemaIndex, singular, terms
+from longtable.tools.workers.runner import Cancel
+
+VALUES = 200
+"""Distinct values that are looked up in the other table."""
+ROWS = 20_000
+"""Rows that are searched for that many values."""
+SECONDS = 0.3
+KEY_ROWS = 200_000
+"""A column that is not declared as a key counts as one where it is unique; a longer table is not
+looked through for that.
+"""
+KEY_WORDS = frozenset({"id", "code", "key", "no", "nr", "num", "number", "编号", "号", "代码"})
+_GENERAL = (
+    "id name title type code date year month day hour time status note comment value number count"
+    " position 编号 名称 日期"
+)
+COMMON = frozenset(_GENERAL.split())
+"""Names that many tables give to columns of their own: that two share one says nothing."""
+MOST_TRIED = 12
+"""Columns of one table that are looked at."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A key that the names speak for."""
+
+    column: Column
+    table: Table
+    target: Column
+    declared: bool
+    """The target is the other table's declared primary key."""
+
+
+class KeyNames:
+    """The keys of a catalogue by the names that point at them. Build once."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._by_word: dict[tuple[str, str], list[tuple[Table, Column, bool]]] = {}
+        self._by_name: dict[tuple[str, str], list[tuple[Table, Column, bool]]] = {}
+        for table in catalog.tables:
+            for target, declared in _keys(table) if table.kind == "table" else ():
+                for word in _pointers(table.bare_name, target.name):
+                    self._by_word.setdefault((table.schema, word), []).append(
+                        (table, target, declared)
+                    )
+                if (name := target.name.casefold()) not in COMMON:
+                    self._by_name.setdefault((table.schema, name), []).append(
+                        (table, target, declared)
+                    )
+
+    def candidates(self, table: Table) -> Iterator[Candidate]:
+        """Yield what the names of a table's columns point at, one target a column; columns with a
+        declared key are left out.
+        """
+        used = {name for key in table.foreign_keys for name in key.columns}
+        for column in table.columns if table.kind == "table" else ():
+            if column.name in used or table.primary_key == (column.name,):
+                continue
+            called_after = self._by_word.get((table.schema, _word(column.name)), [])
+            of_that_name = self._by_name.get((table.schema, column.name.casefold()), [])
+            fits = (
+                candidate
+                for candidate in [*called_after, *of_that_name]
+                if candidate[0] is not table and _same_kind(column, candidate[1])
+            )
+            if (best := next(fits, None)) is not None:
+                yield Candidate(column, *best)
+
+
+def _keys(table: Table) -> list[tuple[Column, bool]]:
+    """Return the column that identifies a row: the declared key, or what is named like one in a
+    table that declares none.
+    """
+    if table.primary_key:
+        return [(column, True) for column in table.columns if table.primary_key == (column.name,)]
+    own = _word(table.bare_name)
+    return [
+        (column, False)
+        for column in table.columns[:3]
+        if column.name.casefold() in KEY_WORDS
+        or (set(terms(column.name)) & KEY_WORDS and own in _word(column.name))
+        or column is table.columns[0]
+    ][:1]
+
+
+def _pointers(table: str, target: str) -> list[str]:
+    """Return what a column is called that points at a table's key: artist_id, ArtistId or artist
+    for artists.id or artists.ArtistId.
+    """
+    own, key = _word(table), _word(target)
+    if not own:
+        return []
+    return [own + key, own] if key in KEY_WORDS else [key] if own in key and key != own else []
+
+
+def _word(name: str) -> str:
+    """Return a name as one word, each part in the singular: `order_items` and `OrderItem` are the
+    same.
+    """
+    parts = [part for part in name.replace("_", " ").split() if part]
+    return "".join(term for part in parts for term in _parts(part))
+
+
+def _parts(part: str) -> list[str]:
+    words = list(terms(part))
+    if not part.isascii():
+        return [part.casefold()]
+    return words[:-1] if len(words) > 1 else [singular(part.casefold())] if words else []
+
+
+def _same_kind(one: Column, other: Column) -> bool:
+    if NESTED.search(one.type) or NESTED.search(other.type):
+        return False
+    return bool(NUMBER.search(one.type)) == bool(NUMBER.search(other.type)) and bool(
+        TEXT.search(one.type)
+    ) == bool(TEXT.search(other.type))
+
+
+def inferred_keys(
+    database: Reader, table: Table, names: KeyNames, budget: Budget, cancel: Cancel | None
+) -> tuple[tuple[ForeignKey, ...], bool]:
+    """Return the keys that names and values speak for, and whether there was time to look at
+    all.
+    """
+    keys: list[ForeignKey] = []
+    whole = True
+    for candidate in islice(names.candidates(table), MOST_TRIED):
+        holds = _holds(database, table, candidate, budget, cancel)
+        whole = whole and holds is not None
+        if holds:
+            keys.append(
+                ForeignKey((candidate.column.name,), candidate.table.name, (candidate.target.name,))
+            )
+    return tuple(keys), whole
+
+
+def _holds(
+    database: Reader, table: Table, candidate: Candidate, budget: Budget, cancel: Cancel | None
+) -> bool | None:
+    """Return whether every sampled value is found in the target; None where there was no time to
+    look.
+    """
+    column, target, other = (
+        quoted(candidate.column.name),
+        quoted(candidate.target.name),
+        candidate.table.sql_name,
+    )
+    sample = (
+        f"SELECT DISTINCT v FROM (SELECT {column} AS v FROM {table.sql_name} LIMIT {ROWS}) AS r"
+        f" WHERE v IS NOT NULL LIMIT {VALUES}"
+    )
+    agree = (
+        f"SELECT count(*), count(CASE WHEN EXISTS (SELECT 1 FROM {other} AS o WHERE o.{target} ="
+        f" s.v) THEN 1 END) FROM ({sample}) AS s"
+    )
+    unique = (
+        f"SELECT count(*), count(DISTINCT k) FROM (SELECT {target} AS k FROM {other} LIMIT"
+        f" {KEY_ROWS}) AS o"
+    )
+    for sql in (agree,) if candidate.declared else (agree, unique):
+        if budget.left <= 0:
+            return None
+        rows = rows_in_time(database, sql, seconds=min(SECONDS, budget.left), cancel=cancel)
+        if rows is None:
+            return None
+        # No row: types that do not compare, a table that cannot be read.
+        if not rows or not rows[0][0] or rows[0][0] != rows[0][1]:
+            return False
+    return True
+
+
+SAMPLE_SECONDS = 0.4
+"""What one search may spend on looking at values of tables not looked at yet; the next one goes on
+from there.
+"""
+ONE_TABLE_SECONDS = 0.2
+
+
+class Knowledge:
+    """Look things up about one catalogue of one database."""
+
+    def __init__(self, database: Reader, catalog: Catalog) -> None:
+        self.database, self.catalog = database, catalog
+        self._lock = threading.Lock()
+        self._index: SchemaIndex | None = None
+        self._names: KeyNames | None = None
+        # Views say again what their tables say.
+        self._unsampled = [table for table in reversed(catalog.tables) if table.kind == "table"]
+        self._slow: set[str] = set()
+        self._keys: dict[str, tuple[ForeignKey, ...]] = {}
+
+    @property
+    def index(self) -> SchemaIndex:
+        """Return the search over names and comments, and the values sampled so far."""
+        with self._lock:
+            if self._index is None:
+                self._index = SchemaIndex(self.catalog)
+            return self._index
+
+    def find_tables(self, text: str, cancel: Cancel | None = None) -> list[Table]:
+        """Return the tables that answer a query, the best first."""
+        self._sample(cancel)
+        return self.index.tables(text)
+
+    def find_columns(
+        self, text: str, limit: int, cancel: Cancel | None = None
+    ) -> tuple[list[Hit], int]:
+        """Return the columns that answer a query, the best first, and how many there are in all."""
+        self._sample(cancel)
+        return self.index.columns(text, limit)
+
+    @property
+    def unsampled(self) -> int:
+        """Return how many tables' values have not been looked at yet."""
+        return len(self._unsampled)
+
+    def keys(
+        self, table: Table, budget: Budget, cancel: Cancel | None = None
+    ) -> tuple[ForeignKey, ...]:
+        """Return the foreign keys of a table that names and values speak for; fewer where the time
+        did not suffice.
+        """
+        if (known := self._keys.get(table.name)) is not None:
+            return known
+        keys, whole = inferred_keys(self.database, table, self._key_names(), budget, cancel)
+        if whole:
+            self._keys[table.name] = keys
+        return keys
+
+    def pointed_at(self) -> Counter[str]:
+        """Return for each table how many keys point at it: declared ones, and those that names
+        alone speak for.
+        """
+        names = self._key_names()
+        declared = (key.table for table in self.catalog.tables for key in table.foreign_keys)
+        targets = (
+            candidate.table.name
+            for table in self.catalog.tables
+            for candidate in names.candidates(table)
+        )
+        return Counter([*declared, *targets])
+
+    def _key_names(self) -> KeyNames:
+        with self._lock:
+            if self._names is None:
+                self._names = KeyNames(self.catalog)
+            return self._names
+
+    def _sample(self, cancel: Cancel | None) -> None:
+        """Look at the values of some more tables; what is too slow twice is left for good."""
+        budget, index = Budget(SAMPLE_SECONDS), self.index
+        while budget.left > 0:
+            with self._lock:
+                if not self._unsampled:
+                    return
+                table = self._unsampled.pop()
+            samples = None
+            try:
+                samples = value_samples(
+                    self.database, table, min(ONE_TABLE_SECONDS, budget.left), cancel
+                )
+            finally:
+                with self._lock:
+                    if samples is not None:
+                        index.take_in(table, samples)
+                    elif budget.left <= 0 or (cancel is not None and cancel.cancelled):
+                        self._unsampled.append(table)
+                    elif table.name not in self._slow:
+                        self._slow.add(table.name)
+                        self._unsampled.insert(0, table)

@@ -1,0 +1,1 @@
+"""Processes in which a model's texts are parsed, planned and run."""

@@ -1,0 +1,445 @@
+"""Processes that do jobs for this one: one job each at a time, started before they are needed,
+ended when idle.
+
+One process a query, so that a kill hits that query alone. A thread of ours checks all of them every
+`TICK_SECONDS`: it starts them, interrupts and then kills those that are late or cancelled, and ends
+with the last of them.
+"""
+
+import logging
+import os
+import re
+import select
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from io import RawIOBase
+from math import inf
+from pathlib import Path
+from typing import IO, Any, cast
+
+from longtable.base.errors import (
+    ConfigError,
+    ConnectionWaitError,
+    DatabaseUnavailableError,
+    LongtableError,
+    QueryCancelledError,
+    QueryMemoryError,
+    QueryRefusedError,
+    QueryTimeoutError,
+    WorkerLostError,
+)
+from longtable.tools.workers.runner import Cancel
+from longtable.tools.workers.wire import decode, encode, read_frame, write_frame
+
+MOST_WORKERS = 8
+"""Jobs at once; more wait. Each takes some 90 MB."""
+IDLE_SECONDS = 60.0
+START_SECONDS = 60.0
+"""For a start on a busy machine; 0.3 s on an idle one."""
+TICK_SECONDS = 0.05
+KILL_AFTER_SECONDS = 0.2
+LOG_BYTES = 2_000
+KEPT_VARIABLES = {
+    *("HOME", "LANG", "LC_ALL", "LC_CTYPE", "PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "TZ"),
+    *("DYLD_LIBRARY_PATH", "LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH"),
+    *("APPDATA", "PYTHONUSERBASE", "USERPROFILE"),  # where `pip install --user` puts packages
+}
+"""What a worker sees of the environment: no key, no password."""
+
+_log = logging.getLogger(__name__)
+
+
+class _Worker:
+    """One process and its current job. Its fields are read and written under the lock of its
+    pool.
+    """
+
+    def __init__(self, opening: bytes) -> None:
+        self._errors = _log_file()
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "longtable.tools.workers.process"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            bufsize=0,
+            env={name: value for name, value in os.environ.items() if name in KEPT_VARIABLES},
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+        )
+        self._requests = cast("RawIOBase", self.process.stdin)
+        self._answers = cast("RawIOBase", self.process.stdout)
+        self.started = self.used = time.monotonic()
+        self.greeted = self.busy = self.killed = False
+        self.deadline, self.interrupted, self.number = inf, inf, 0
+        self.cancel = Cancel()
+        with suppress(OSError):  # it has ended already: reading its greeting says why
+            write_frame(self._requests, opening)
+
+    @property
+    def ready(self) -> bool:
+        """Return whether an answer comes without waiting for the start."""
+        try:
+            return self.greeted or bool(select.select([self._answers], [], [], 0)[0])
+        except (OSError, ValueError):  # a pipe on Windows, or more open files than select knows
+            return True
+
+    def begin(self, seconds: float, cancel: Cancel) -> None:
+        """Set when the next answer is late."""
+        self.number += 1
+        self.deadline, self.interrupted, self.cancel = time.monotonic() + seconds, inf, cancel
+
+    def send(self, job: str, arguments: tuple[object, ...]) -> None:
+        """Send a job; raise `OSError` when the process is gone, `TypeError` for what cannot
+        pass.
+        """
+        write_frame(self._requests, encode([self.number, job, list(arguments)]))
+
+    def answer(self, *, most: int) -> Any:
+        """Wait for the answer; raise `EOFError` or `OSError` when the process is gone."""
+        return decode(read_frame(self._answers, most=most))
+
+    def greet(self, *, most: int) -> None:
+        """Wait for the start; raise what the opening of the database raised."""
+        greeting = decode(read_frame(self._answers, most=most))
+        if isinstance(greeting, LongtableError):
+            raise greeting
+        self.greeted = True
+
+    def enforce(self, now: float) -> None:
+        """Interrupt what is late or cancelled; kill it when that has not helped."""
+        if self.interrupted == inf and (now >= self.deadline or self.cancel.cancelled):
+            self.interrupted = now
+            # Never wait here: a worker that reads nothing is killed in a moment.
+            with suppress(OSError, ValueError):
+                if self.greeted and select.select([], [self._requests], [], 0)[1]:
+                    write_frame(self._requests, encode([self.number, "interrupt", []]))
+        if now >= self.interrupted + KILL_AFTER_SECONDS:
+            self.killed = True
+            self.process.kill()
+
+    def stderr_text(self) -> str:
+        """Wait for the end of a process that is gone, and return the end of what it wrote to its
+        standard error.
+        """
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(KILL_AFTER_SECONDS)
+        self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - LOG_BYTES))
+        return self._errors.read().decode("utf-8", "replace").strip()
+
+    def kill(self) -> None:
+        """Kill the process and wait until it is gone: it holds nothing that must be saved."""
+        self.process.kill()
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(START_SECONDS)
+
+    def end(self) -> None:
+        """Kill the process and close our ends of its pipes; nobody reads them."""
+        self.kill()
+        self.leave()
+
+    def leave(self) -> None:
+        """Close our ends of its pipes."""
+        for stream in (self._requests, self._answers, self._errors):
+            with suppress(OSError):
+                stream.close()
+
+
+def _log_file() -> IO[bytes]:
+    """Open a temporary file, or the null device where there is no folder for one."""
+    try:
+        return tempfile.TemporaryFile()
+    except OSError:
+        return Path(os.devnull).open("w+b")
+
+
+class Workers:
+    """The workers of one database, or of none. Safe to share between threads; a fork starts its
+    own.
+    """
+
+    def __init__(
+        self,
+        *,
+        database: Mapping[str, object] | None = None,
+        memory_bytes: int,
+        answer_bytes: int = 0,
+        wait_seconds: float = 5.0,
+        idle_seconds: float = IDLE_SECONDS,
+    ) -> None:
+        """Start the first worker without waiting for it.
+
+        `database`: arguments of `Database.open`. `answer_bytes`: size of a result. `wait_seconds`:
+        most that a job waits for a worker that is free. Raises `ConfigError` where there is no
+        Python to start.
+        """
+        if getattr(sys, "frozen", False) or not re.search(
+            "python|pypy", Path(sys.executable or "").name, re.IGNORECASE
+        ):
+            raise ConfigError(
+                "a database is asked in a process of its own, and there is no Python to start it"
+                f' (sys.executable is {sys.executable!r}): Database.open(url, isolation="none")'
+                " asks it in this process, without a bound on its memory"
+            )
+        try:
+            encode(database)
+        except TypeError:
+            raise ConfigError(
+                "the path of a database must be UTF-8: rename the file or its folder"
+            ) from None
+        self._database, self._memory_bytes, self._most_bytes = (
+            database,
+            memory_bytes,
+            64_000_000 + 4 * answer_bytes,
+        )
+        self._wait_seconds, self._idle_seconds = wait_seconds, idle_seconds
+        self._closed = False
+        self._begin()
+        with self._changed:
+            self._wake_thread()
+
+    def _begin(self) -> None:
+        self._pid, self._changed = os.getpid(), threading.Condition()
+        self._workers: list[_Worker] = []
+        self._thread: threading.Thread | None = None
+        self._failed: OSError | None = None
+        self._waiting, self._used = 0, time.monotonic()
+
+    def call(
+        self, job: str, *arguments: object, seconds: float, cancel: Cancel | None = None
+    ) -> Any:
+        """Have a worker do a job of `tools.worker.JOBS` and return its answer, or raise its error.
+
+        Raises `QueryTimeoutError` and `QueryCancelledError` when stopped, `ConnectionWaitError`
+        when all workers stay busy, and `WorkerLostError` when its process ended.
+        """
+        if self._pid != os.getpid():
+            self._leave_to_parent()
+        cancel, began = cancel or Cancel(), time.monotonic()
+        while True:
+            worker, sent, keep = self._acquire(cancel), False, False
+            try:
+                with self._changed:
+                    worker.begin(seconds, cancel)
+                worker.send(job, arguments)
+                sent = True
+                answer = worker.answer(most=self._most_bytes)
+                # The memory it still holds would be missing for the next job.
+                keep = not isinstance(answer, QueryMemoryError)
+                break
+            except (EOFError, OSError, ValueError):
+                # One that ended while nobody asked it anything never read the job: the next one
+                # does it.
+                if sent or worker.killed or self._closed or worker.started >= began:
+                    raise self._why_lost(worker, seconds) from None
+            except TypeError:
+                keep = True
+                raise QueryRefusedError(
+                    "the text holds half a surrogate pair",
+                    rule="syntax",
+                    hint="leave that character out",
+                ) from None
+            finally:
+                self._release(worker, keep=keep)
+        if isinstance(answer, QueryCancelledError) and not (cancel.cancelled or self._closed):
+            raise QueryTimeoutError(limit_s=seconds)  # the interrupt came from the deadline
+        if isinstance(answer, LongtableError):
+            raise answer
+        return answer
+
+    def close(self) -> None:
+        """End all workers, busy or not."""
+        if self._pid != os.getpid():
+            self._leave_to_parent()
+        with self._changed:
+            self._closed = True
+            workers, self._workers = self._workers, []
+            busy = [worker for worker in workers if worker.busy]
+            self._changed.notify_all()
+        for worker in workers:
+            worker.kill()
+            if worker not in busy:  # else the thread that reads from it closes it
+                worker.leave()
+
+    def _leave_to_parent(self) -> None:
+        """Start without workers after a fork: those there are belong to the parent."""
+        for worker in self._workers:
+            worker.process.returncode = 0
+            worker.leave()
+        self._begin()
+
+    def _acquire(self, cancel: Cancel) -> _Worker:
+        """Return a worker that is up and waits for a job."""
+        began = time.monotonic()
+        while True:
+            worker = self._free(cancel, began)
+            if worker.greeted:
+                return worker
+            error: LongtableError
+            try:
+                worker.greet(most=self._most_bytes)
+                return worker
+            except (EOFError, OSError, ValueError):
+                error, recent = self._not_started(worker), worker.started >= began
+            except LongtableError as raised:
+                error, recent = raised, worker.started > began - self._wait_seconds - 1
+            self._release(worker, keep=False)
+            if recent or cancel.cancelled:  # an older failure may be over by now: start another
+                raise error
+
+    def _free(self, cancel: Cancel, began: float) -> _Worker:
+        with self._changed:
+            self._waiting += 1
+            try:
+                while True:
+                    if self._closed:
+                        raise DatabaseUnavailableError("the database was closed: open it again")
+                    if cancel.cancelled:
+                        raise QueryCancelledError
+                    if self._failed is not None:
+                        error, self._failed = self._failed, None
+                        raise DatabaseUnavailableError(
+                            f"no worker process can be started: {error.strerror}"
+                        )
+                    free = [worker for worker in self._workers if not worker.busy and worker.ready]
+                    if free:
+                        worker = max(free, key=lambda one: (one.greeted, one.used))
+                        worker.busy = True
+                        worker.begin(START_SECONDS, cancel)
+                        self._wake_thread()
+                        return worker
+                    busy = [worker for worker in self._workers if worker.busy]
+                    if len(busy) >= MOST_WORKERS and time.monotonic() - began > self._wait_seconds:
+                        raise ConnectionWaitError(
+                            waited_s=time.monotonic() - began, connections=MOST_WORKERS
+                        )
+                    self._wake_thread()
+                    self._changed.wait(TICK_SECONDS / 10)
+            finally:
+                self._waiting -= 1
+
+    def _release(self, worker: _Worker, *, keep: bool) -> None:
+        with self._changed:
+            worker.busy, worker.used = False, time.monotonic()
+            worker.deadline, worker.cancel, self._used = inf, Cancel(), worker.used
+            if not keep and worker in self._workers:
+                self._workers.remove(worker)
+            self._changed.notify_all()
+        if not keep:
+            worker.end()
+
+    def _not_started(self, worker: _Worker) -> LongtableError:
+        if worker.cancel.cancelled or self._closed:
+            return QueryCancelledError()
+        late = time.monotonic() - worker.started > START_SECONDS
+        words = worker.stderr_text() or (
+            f"it was not ready within {START_SECONDS:.0f} s"
+            if late
+            else f"it ended (status {worker.process.returncode})"
+        )
+        _log.warning("a worker could not be started: %s", words)
+        return DatabaseUnavailableError(
+            "the process that asks the database could not be started:"
+            f" {words.rpartition(chr(10))[2]}"
+        )
+
+    def _why_lost(self, worker: _Worker, seconds: float) -> LongtableError:
+        if worker.cancel.cancelled or self._closed:
+            return QueryCancelledError()
+        if worker.killed:
+            return QueryTimeoutError(limit_s=seconds, killed=True)
+        words = worker.stderr_text()
+        _log.warning("a worker ended with %s: %s", worker.process.returncode, words)
+        return WorkerLostError(
+            f"the process that ran the query ended (status {worker.process.returncode}): the query"
+            " may need too much memory, or meets a fault of the engine; write it another way"
+        )
+
+    def _wake_thread(self) -> None:
+        """Start the thread that supervises the workers, or wake it to start one more."""
+        if self._thread is None:
+            # A daemon: the workers see the end of their pipes when the interpreter ends.
+            thread = threading.Thread(target=self._supervise, name="longtable-workers", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:
+                # No memory for a stack, or too many threads; the next call tries again.
+                raise DatabaseUnavailableError(
+                    f"no worker process can be started: {error}"
+                ) from None
+            self._thread = thread
+        elif self._missing():
+            self._changed.notify_all()
+
+    def _missing(self) -> bool:
+        """Return whether to start one more. There is one for each job, and after the first job a
+        spare; they start one at a time.
+        """
+        jobs = sum(worker.busy for worker in self._workers) + self._waiting
+        needed = (
+            min(MOST_WORKERS, max(1, jobs)) + 1
+            if any(worker.number for worker in self._workers)
+            else 1
+        )
+        return (
+            len(self._workers) < needed
+            and all(worker.ready for worker in self._workers)
+            and not self._closed
+        )
+
+    def _supervise(self) -> None:
+        while True:
+            with self._changed:
+                now = time.monotonic()
+                awake = now - self._used < self._idle_seconds or bool(self._waiting)
+                for worker in self._workers:
+                    if worker.busy:
+                        worker.enforce(now)
+                    elif now - worker.started > START_SECONDS and not worker.ready:
+                        worker.process.kill()  # whoever waits for it then reads the end of its pipe
+                idle = sorted(
+                    (worker for worker in self._workers if not worker.busy),
+                    key=lambda one: -one.used,
+                )
+                ended = [
+                    worker
+                    for worker in idle[2 if awake else 0 :]
+                    if now - worker.used >= self._idle_seconds
+                ]
+                self._workers = [worker for worker in self._workers if worker not in ended]
+                last = self._closed or not (self._workers or awake)
+                if last:
+                    self._thread = None
+                start = awake and self._missing()
+                if not (start or ended or last):
+                    self._changed.wait(TICK_SECONDS)
+            for worker in ended:
+                worker.end()
+            if last:
+                return
+            if start:
+                self._start()
+
+    def _start(self) -> None:
+        """Start one worker, in this thread: the kernel kills a worker when the thread that started
+        it ends.
+        """
+        opening = encode(
+            {"caller": os.getpid(), "memory_bytes": self._memory_bytes, "database": self._database}
+        )
+        try:
+            worker = _Worker(opening)
+        except OSError as error:
+            with self._changed:
+                self._failed = error
+                self._changed.wait(TICK_SECONDS)
+            return
+        with self._changed:
+            if not self._closed:
+                self._workers.append(worker)
+                self._changed.notify_all()
+                return
+        worker.end()

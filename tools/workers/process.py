@@ -1,0 +1,335 @@
+"""The process in which a model's texts are parsed, planned and run:
+`python -P -m longtable.tools.workers.process`.
+
+It holds a `Database` and does one job at a time for `tools.worker_pool`. To add a job, write a
+function here that takes the database (None where none was opened), a `Cancel` and plain arguments,
+and add it to `JOBS`; call it by `Workers.call(name, *arguments, seconds=...)`. The classes of its
+arguments and answer must be in `wire._CLASSES`.
+"""
+
+import ctypes
+import gc
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
+from io import RawIOBase
+from pathlib import Path
+from typing import Any, NoReturn
+
+from longtable.base.errors import (
+    LongtableError,
+    QueryFailedError,
+    QueryMemoryError,
+    UnknownTableError,
+)
+from longtable.tools.catalog import Catalog, Reflected
+from longtable.tools.cells import without_labels
+from longtable.tools.database import Cancel, Database, QueryResult
+from longtable.tools.engines.base import Fetched, FileLimits, LoadNote, QueryLimits
+from longtable.tools.sql.table_policy import TablePolicy
+from longtable.tools.workers.runner import Runner, Stop
+from longtable.tools.workers.wire import Rows, decode, encode, read_frame, write_frame
+
+MOST_REQUEST_BYTES = 64_000_000
+SPARE_BYTES = 500_000_000
+"""Memory past the engine's own limit: Python, the parser, the rows of a result. DuckDB counts less
+than it takes.
+"""
+STACK_BYTES = 8_000_000
+"""Of each thread of the engine; Linux counts it whether it is used or not."""
+WATCH_SECONDS = 0.1
+
+Current = list[tuple[int, Cancel]]
+"""The number of the running job and what cancels it; at most one entry."""
+
+
+def refresh(database: Database, _cancel: Cancel, version: object) -> tuple[object, object]:
+    """Return the version of the schema, and the catalogue if its version is not the caller's."""
+    catalog = database.refresh()
+    return database.version, None if database.version == version else catalog
+
+
+def run(
+    database: Database, cancel: Cancel, version: object, sql: str, seconds: float
+) -> QueryResult:
+    """Run one query."""
+    return _at(database, version).run(sql, seconds=seconds, cancel=cancel)
+
+
+def check_sql(database: Database, cancel: Cancel, version: object, sql: str) -> object:
+    """Return the engine's plan for one query."""
+    return _at(database, version).check_sql(sql, cancel=cancel)
+
+
+def text(
+    database: Database, _cancel: Cancel, version: object, job: str, arguments: dict[str, Any]
+) -> object:
+    """Do a job of `text_job` with the dialect and the catalogue of the database."""
+    return _at(database, version).text_job(job, **arguments)
+
+
+def over_handles(
+    _database: None,
+    cancel: Cancel,
+    sql: str,
+    catalog: Catalog,
+    files: Mapping[str, str],
+    limits: QueryLimits,
+) -> QueryResult | str:
+    """Run one query over stored results; see `run_over_handles`."""
+    return run_over_handles(sql, catalog, files, limits=limits, runner=Runner(), cancel=cancel)
+
+
+def run_over_handles(
+    sql: str,
+    catalog: Catalog,
+    files: Mapping[str, str],
+    *,
+    limits: QueryLimits,
+    runner: Runner,
+    cancel: Cancel | None,
+) -> QueryResult | str:
+    """Check one SELECT against the handles of a catalogue, and run it over their files, behind both
+    walls.
+
+    The handles are the only tables there are. Return the handle whose file is gone, if one is.
+    """
+    # Here, not above: until a starting process has read its opening, nothing ends it with its
+    # caller.
+    from longtable.tools.engines.duckdb import session_over_files
+    from longtable.tools.sql.hints import explained
+    from longtable.tools.sql.wall import check
+
+    started = time.monotonic()
+    verdict = check(sql, dialect="duckdb", catalog=catalog)
+    try:
+        verdict.raise_if_refused()
+    except UnknownTableError as error:
+        known = ", ".join([table.name for table in catalog.tables][-10:]) or "no results yet"
+        hint = f"the tables here are the handles of results: {known}"
+        raise UnknownTableError(
+            error.reason, rule=error.rule, hint=hint, line=error.line, column=error.column
+        ) from error
+    handles = {
+        table: Path(files[table.name]) for table in catalog.tables if table.name in verdict.tables
+    }
+    if missing := next((table.name for table, path in handles.items() if not path.exists()), ""):
+        return missing
+
+    def work(stop: Stop) -> Fetched:
+        with session_over_files(handles, limits=limits) as session, stop.watch(session):
+            return session.fetch(verdict.sql, limits=limits, stop=stop)
+
+    try:
+        fetched = runner.run(work, seconds=limits.seconds, cancel=cancel)
+    except QueryFailedError as error:
+        raise explained(
+            error, sql=sql, verdict=verdict, dialect="duckdb", catalog=catalog
+        ) from error
+    return QueryResult(
+        sql=verdict.sql,
+        columns=fetched.columns,
+        types=tuple(map(without_labels, fetched.types)),
+        rows=fetched.rows,
+        row_count=len(fetched.rows),
+        ms=round((time.monotonic() - started) * 1000),
+        masked=verdict.masks.of(fetched.columns),
+        reads=(*verdict.tables, *verdict.columns),
+        tables=verdict.tables,
+    )
+
+
+def read(
+    database: Database,
+    cancel: Cancel,
+    version: object,
+    sql: str,
+    params: Sequence[object],
+    seconds: float,
+) -> Rows:
+    """Run SQL of this package."""
+    return Rows(_at(database, version).read(sql, params, seconds=seconds, cancel=cancel))
+
+
+def load(
+    _database: None, _cancel: Cancel, path: str, target: str, limits: FileLimits
+) -> tuple[LoadNote, ...]:
+    """Load data files into a new DuckDB file."""
+    from longtable.tools.files.load import load_files
+
+    return load_files(Path(path), Path(target), files=limits)
+
+
+def visible(
+    _database: None, _cancel: Cancel, reflected: Reflected, policy: TablePolicy, dialect: str
+) -> Catalog:
+    """Return what the policy shows of a server's catalogue."""
+    from longtable.tools.sql.visible import visible
+
+    return visible(reflected, policy, dialect=dialect)
+
+
+MOST_CATALOGS = 2
+_catalogs: dict[int, Catalog] = {}
+"""What this worker was sent of its one server, by number; the newest of them."""
+
+
+def parse(
+    _database: None,
+    _cancel: Cancel,
+    job: str,
+    number: int,
+    catalog: Catalog | None,
+    arguments: dict[str, Any],
+) -> list[object] | None:
+    """Do a job of `text_job` for a server; return its answer in a list, None for a catalogue that
+    was not sent yet.
+    """
+    from longtable.tools.sql.wall import text_job
+
+    if catalog is not None:
+        _catalogs[number] = catalog
+        for old in sorted(_catalogs)[:-MOST_CATALOGS]:
+            del _catalogs[old]
+    if number not in _catalogs:
+        return None
+    return [text_job(job)(**arguments, catalog=_catalogs[number])]
+
+
+JOBS: dict[str, Callable[..., object]] = {
+    job.__name__: job
+    for job in (check_sql, load, over_handles, parse, read, refresh, run, text, visible)
+}
+
+
+def _at(database: Database, version: object) -> Database:
+    """Return the database with a catalogue that is not older than the caller's."""
+    if version is not None and version != database.version:
+        database.refresh()
+    return database
+
+
+def main() -> NoReturn:
+    """Read requests until the caller has gone, and interrupt the job that it names."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is the caller's
+    requests: RawIOBase = os.fdopen(os.dup(0), "rb", buffering=0)
+    answers: RawIOBase = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)  # a library that prints spoils no answer
+    opening = decode(read_frame(requests, most=MOST_REQUEST_BYTES))
+    _end_with(opening["caller"])
+    _limit_memory(opening["memory_bytes"])
+    work: queue.SimpleQueue[tuple[int, Cancel, str, list[Any]]] = queue.SimpleQueue()
+    current: Current = []
+    threading.Thread(target=_work, args=(opening, work, current, answers), daemon=True).start()
+    while True:
+        try:
+            number, name, arguments = decode(read_frame(requests, most=MOST_REQUEST_BYTES))
+        except EOFError:
+            os._exit(0)  # without waiting for the other threads
+        if name == "interrupt":
+            for _, cancel in [entry for entry in current if entry[0] == number]:
+                cancel.cancel()
+        else:
+            current[:] = [(number, Cancel())]
+            work.put((number, current[0][1], name, arguments))
+
+
+def _work(
+    opening: dict[str, Any], work: queue.SimpleQueue[Any], current: Current, answers: RawIOBase
+) -> None:
+    """Open the database, say so, and do one job after another. A fault of ours ends the process:
+    its caller logs the traceback.
+    """
+    try:
+        database = None
+        greeting: LongtableError | None = None
+        try:
+            database = _open(opening["database"])
+        except LongtableError as error:
+            greeting = error
+        gc.freeze()  # what is loaded by now stays; collections need not look at it
+        write_frame(answers, encode(greeting))
+        while greeting is None:
+            _, cancel, name, arguments = work.get()
+            try:
+                answer = JOBS[name](database, cancel, *arguments)
+            except (MemoryError, RuntimeError) as error:
+                if isinstance(error, RuntimeError) and "can't start new thread" not in str(error):
+                    raise  # only that one says that there is no memory for a stack
+                answer = QueryMemoryError(limit=opening["memory_bytes"])
+            except LongtableError as error:
+                answer = error
+            current.clear()
+            write_frame(answers, _encoded(answer))
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
+def _open(arguments: dict[str, Any] | None) -> Database | None:
+    """Open the database and load everything that a first query needs."""
+    if arguments is None:
+        import_module("longtable.tools.sql.wall")
+        return None
+    database = Database.open(**arguments, isolation="none")
+    with suppress(LongtableError):
+        # A policy that names what is not there: raised to whoever asks for the catalogue.
+        database.check("SELECT 1")
+    return database
+
+
+def _encoded(answer: object) -> bytes:
+    try:
+        return encode(answer)
+    except TypeError as error:
+        return encode(
+            QueryFailedError(f"the result cannot be passed on: {error}", hint="cast it to text")
+        )
+
+
+def _end_with(caller: int) -> None:
+    """Have the kernel kill this process when its caller ends, even while Python cannot run.
+    Elsewhere the end of the pipe does it.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        if os.getppid() != caller:
+            os._exit(0)
+
+
+def _limit_memory(memory_bytes: int) -> None:
+    """Bound the memory of this process. DuckDB counts neither lambdas nor `||`: 7 GB under its own
+    limit of 1 GB.
+    """
+    if sys.platform == "win32":
+        return
+    import resource
+
+    most = memory_bytes + SPARE_BYTES + STACK_BYTES * (os.cpu_count() or 1)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump would hold rows
+    if sys.platform == "linux":
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(
+            resource.RLIMIT_DATA,
+            (most if hard == resource.RLIM_INFINITY else min(most, hard), hard),
+        )
+        return
+
+    def watch() -> None:
+        while resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < most:  # bytes on macOS
+            time.sleep(WATCH_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+if __name__ == "__main__":
+    main()
