@@ -59,7 +59,8 @@ class Builder:
         steps = self.steps(table)
         for step in steps:
             if step.there not in self.tables:
-                left, right = Col(step.here, step.here_column), Col(step.there, step.there_column)
+                left = Col(step.here, step.here_column)
+                right = Col(step.there, step.there_column)
                 self.joins.append(Join(step.there, left, right, outer=step.up and not self.repeats))
                 self.repeats |= not step.up
         return steps
@@ -428,7 +429,8 @@ def _computed(draft: Draft) -> Query:
         raise NoReadingError
     if not keys and rest:
         draft.pay(_implied_groups_price(draft, rest), rest[0].column)
-        keys, rest = rest, []
+        keys = rest
+        rest = []
     least = any(each.op in ("<", "<=") and each.measure.func == "count" for each in slots.havings)
     guessed = any(each.limit is not None for each in slots.ranks) and any(
         keys[0].column or key.table != keys[0].table for key in rest

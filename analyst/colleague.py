@@ -14,7 +14,9 @@ from longtable.analyst.words import Token, is_chinese, tokenize
 from longtable.memory.compaction.ledger import figures_of
 from longtable.memory.messages.marks import COLLEAGUE, kind_of
 
-CHECK, RUN, SEND_BACK = "check_sql", "run_sql", "send_back"
+CHECK = "check_sql"
+RUN = "run_sql"
+SEND_BACK = "send_back"
 _RAN = re.compile(
     r"\[[^\[\]\n]{1,60} ran (?:.*; )?(r\d+|a query): (.+) -> [\d,]+ rows \((.*)\)\]\Z", re.DOTALL
 )
@@ -113,7 +115,8 @@ def _checked(
         data = json.loads(str(result.text))
     except ValueError:
         data = {}
-    handle, figures = ran[1], ""
+    handle = ran[1]
+    figures = ""
     if result.status == "error" or not isinstance(data, dict) or not data:
         return f"{FLAG[language]} {SAID['failed'][language].format(handle=handle)}"
     doubts = [

@@ -140,10 +140,8 @@ def _target(
     """Return what a number between `begin` and `place` is about: a column, or a measure of each row
     of the answer.
     """
-    year, code = (
-        bare and 1900 <= draft.meanings[place].number <= 2100,
-        draft.meanings[place].text.isdigit(),
-    )
+    year = bare and 1900 <= draft.meanings[place].number <= 2100
+    code = draft.meanings[place].text.isdigit()
     unit = _unit_after(draft, place)
     late = [
         n
@@ -304,10 +302,8 @@ def _converted(draft: Draft, column: Column, place: int, unit: int) -> float | i
     """Return the number in the unit of its column, and pay where that unit is not known."""
     number = draft.meanings[place].number
     units = vocabulary().units
-    unit_in_question, own = (
-        units.get(draft.meanings[unit].arg) if unit >= 0 else None,
-        units.get(column.unit),
-    )
+    unit_in_question = units.get(draft.meanings[unit].arg) if unit >= 0 else None
+    own = units.get(column.unit)
     draft.use(unit)
     if unit_in_question is None:
         return number

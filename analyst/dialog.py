@@ -284,7 +284,8 @@ def _decide(view: View, language: str, tools: frozenset[str]) -> Decision:
 
 def _charted(view: View, wish: talk.ChartWish, language: str, tools: frozenset[str]) -> Decision:
     """Answer what is left of the question, then draw its result."""
-    charts, handle = view.now.of("show_chart"), _handle(view.now)
+    charts = view.now.of("show_chart")
+    handle = _handle(view.now)
     answer = ""
     if wish.question:
         answer_text = _decide(
@@ -589,7 +590,8 @@ def _finished(view: View, language: str) -> Decision | None:
     results = view.now.of("run_sql")
     if not results:
         return None
-    last, catalog = results[-1], catalog_in(view)
+    last = results[-1]
+    catalog = catalog_in(view)
     dialect = catalog.dialect if catalog else "sqlite"
     query = read_sql(
         str((last.data if last.data and "edited" in last.data else last.args).get("sql", "")),

@@ -182,20 +182,25 @@ def go_on(draft: Draft, prior: Query) -> Query:
     query = replace(prior, where=_merged(prior.where, new), joins=tuple(builder.joins))
     changed = bool(new)
     if slots.keys:
-        query, changed = _regrouped(draft, builder, query), True
+        query = _regrouped(draft, builder, query)
+        changed = True
     if slots.measures:
-        query, changed = _remeasured(draft, query), True
+        query = _remeasured(draft, query)
+        changed = True
     elif slots.shown or (
         pointing
         and not slots.ranks
         and any(each.is_op("wh", "list") for each in draft.meanings)
         and prior.aggregates
     ):
-        query, changed = _listed(draft, builder, query), True
+        query = _listed(draft, builder, query)
+        changed = True
     if slots.ranks:
-        query, changed = _reordered(draft, builder, query), True
+        query = _reordered(draft, builder, query)
+        changed = True
     if slots.limit is not None:
-        query, changed = replace(query, limit=slots.limit), True
+        query = replace(query, limit=slots.limit)
+        changed = True
     if not changed or slots.ratio or (slots.measures and slots.shown):
         # What is shown beside a number is rather a condition.
         raise NoReadingError

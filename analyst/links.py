@@ -137,8 +137,11 @@ def _operations(part: list[Token], start: int, text: str) -> Iterator[Meaning]:
 
 
 def _numbers(tokens: list[Token], start: int) -> Iterator[Meaning]:
-    token, maps = tokens[start], vocabulary().maps
-    before, word, number = tokens[start - 1].word if start else "", token.word, int(token.number)
+    token = tokens[start]
+    maps = vocabulary().maps
+    before = tokens[start - 1].word if start else ""
+    word = token.word
+    number = int(token.number)
     months = maps["months"]
     sure = (
         before in vocabulary().lists["year_before"] or before in months or token.text.endswith("年")
@@ -217,7 +220,8 @@ def _is_month(tokens: list[Token], start: int) -> bool:
 
 def _plain(tokens: list[Token], start: int, meanings: list[Meaning]) -> Iterator[Meaning]:
     """Yield what a word means without any condition: nothing, or that it was not understood."""
-    token, lists = tokens[start], vocabulary().lists
+    token = tokens[start]
+    lists = vocabulary().lists
     one = (start, start + 1)
     if token.kind in ("comma", "stop"):
         return
@@ -612,7 +616,9 @@ def _phrase_words() -> frozenset[str]:
 
 def _is_explained(tokens: list[Token], place: int, catalog: Catalog) -> bool:
     """Return whether a word is no value: grammar, a name of the schema, a number, a time."""
-    token, lists, maps = tokens[place], vocabulary().lists, vocabulary().maps
+    token = tokens[place]
+    lists = vocabulary().lists
+    maps = vocabulary().maps
     if token.kind in ("code", "quoted"):
         return False
     name = (

@@ -234,7 +234,8 @@ class _Writer:
                 )
 
     def condition(self, cond: Condition) -> str:
-        left, value = self.scalar(cond.left), cond.value
+        left = self.scalar(cond.left)
+        value = cond.value
         if cond.op == "null":
             text = f"{left} IS NULL"
         elif cond.op in PATTERNS:
@@ -353,10 +354,12 @@ class _Reader:
         return table.name
 
     def join(self, join: exp.Join) -> Join:
-        name, on = self.table(join.this), join.args.get("on")
+        name = self.table(join.this)
+        on = join.args.get("on")
         if not isinstance(on, exp.EQ):
             raise NotReadableError
-        left, right = self.column(on.this), self.column(on.expression)
+        left = self.column(on.this)
+        right = self.column(on.expression)
         left, right = (left, right) if right.table == name else (right, left)
         return Join(name, left, right, outer=(join.args.get("side") or "").upper() == "LEFT")
 
@@ -383,7 +386,8 @@ class _Reader:
                 )
             case exp.Sum() | exp.Avg() | exp.Min() | exp.Max():
                 return Agg(cast(Func, node.key), self.column(node.this))
-        column, unit = node.find(exp.Column), _buckets(self.dialect).get(_bare(node))
+        column = node.find(exp.Column)
+        unit = _buckets(self.dialect).get(_bare(node))
         if column is None or unit is None:
             raise NotReadableError
         return Bucket(self.column(column), unit)
@@ -417,7 +421,8 @@ class _Reader:
                 return Condition(self.column(node.this), "null", negated=negated)
             case exp.Like() | exp.ILike():
                 pattern = str(_value(node.expression))
-                starts, ends = pattern.startswith("%"), pattern.endswith("%")
+                starts = pattern.startswith("%")
+                ends = pattern.endswith("%")
                 text = re.sub(r"\\([\\%_])", r"\1", pattern[starts : len(pattern) - ends])
                 return Condition(
                     self.column(node.this),
@@ -435,7 +440,8 @@ class _Reader:
             raise NotReadableError
         if not isinstance(right, exp.Subquery):
             return Condition(self.scalar(node.this), _COMPARED[type(node)], _value(right))
-        left, inner = self.column(node.this), _Reader(self.dialect).query(right.unnest())
+        left = self.column(node.this)
+        inner = _Reader(self.dialect).query(right.unnest())
         if len(inner.aggregates) != 1 or inner != Query(left.table, select=inner.aggregates):
             raise NotReadableError
         return Condition(left, _COMPARED[type(node)], inner.aggregates[0])

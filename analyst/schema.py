@@ -429,13 +429,16 @@ def read_catalog(answers: tuple[tuple[str, str], ...], card: str = "") -> Catalo
 
     The same answers give the same object, so that what is derived from it is computed once.
     """
-    dialect, pages, total = "", 1, 0
+    dialect = ""
+    pages = 1
+    total = 0
     tables: dict[str, Table] = {}
     for kind, text in answers:
         data = json.loads(text)
         dialect = str(data.get("dialect") or dialect)
         if kind == "list":
-            pages, total = int(data.get("pages") or 1), int(data.get("total") or 0)
+            pages = int(data.get("pages") or 1)
+            total = int(data.get("total") or 0)
         for raw in data["tables"]:
             if kind == "describe" or str(raw["name"]).casefold() not in tables:
                 tables[str(raw["name"]).casefold()] = _table(raw, described=kind == "describe")

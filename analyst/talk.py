@@ -34,7 +34,9 @@ class DeclineError(Exception):
 
     def __init__(self, reason: str, *words: str, near: tuple[str, ...] = ()) -> None:
         super().__init__(reason)
-        self.reason, self.words, self.near = reason, words, near
+        self.reason = reason
+        self.words = words
+        self.near = near
 
 
 def say(name: str, language: str, **values: object) -> str:
@@ -344,7 +346,9 @@ def withheld_text(data: dict[str, Any], language: str) -> str:
     """Return the answer's text where values are withheld from this model: rows, columns and handle,
     never a value.
     """
-    count, handle, zh = int(data.get("row_count") or 0), data.get("handle"), language == "zh"
+    count = int(data.get("row_count") or 0)
+    handle = data.get("handle")
+    zh = language == "zh"
     if not count:
         return say("no_rows", language, filters="")
     columns = ("、" if zh else ", ").join(map(str, data.get("columns", ())))
@@ -361,7 +365,8 @@ def withheld_text(data: dict[str, Any], language: str) -> str:
 
 def _one(query: Query | None, heads: list[str], row: list[Any], language: str) -> str:
     """Word a result of one row."""
-    zh, filters = language == "zh", _filters(query, language)
+    zh = language == "zh"
+    filters = _filters(query, language)
     item = query.select[0] if query is not None and query.select else None
     if query is not None and len(row) == 1 and item == Agg("count") and not query.group:
         name = plain(query.base)
@@ -381,7 +386,8 @@ def _one(query: Query | None, heads: list[str], row: list[Any], language: str) -
     )
     if query is None or query.limit != 1 or not query.order:
         return f"{pairs}{filters}。" if zh else f"{pairs}{filters}."
-    what, desc = label(query.order[0].by, language), query.order[0].desc
+    what = label(query.order[0].by, language)
+    desc = query.order[0].desc
     if zh:
         return (
             f"{what}{'最大' if desc else '最小'}的是：{pairs}{filters}。可能有并列：可以问前 5 个。"
@@ -400,7 +406,8 @@ def _many(
     whole: bool,
 ) -> str:
     """Word a result of several rows: what it is, a table of the first rows, how many there are."""
-    zh, first_rows = language == "zh", rows[:SHOWN_ROWS]
+    zh = language == "zh"
+    first_rows = rows[:SHOWN_ROWS]
     cells = [" | ".join(cell(value).replace("|", "\\|") for value in row) for row in first_rows]
     table = "\n".join(
         f"| {line} |" for line in (" | ".join(heads), " | ".join(["---"] * len(heads)), *cells)
@@ -420,7 +427,8 @@ def _many(
     elif query is not None:
         lead = f"找到的 {plain(query.base)} 记录" if zh else f"Here are the {plural_of(query.base)}"
     if query is not None and query.order and (query.order[0].desc or query.limit is not None):
-        what, desc = label(query.order[0].by, language), query.order[0].desc
+        what = label(query.order[0].by, language)
+        desc = query.order[0].desc
         lead += (
             f"，按{what}{'降序' if desc else '升序'}"
             if zh
@@ -479,7 +487,8 @@ def label(item: Scalar, language: str) -> str:
         case Agg(func="count", arg=None):
             return "数量" if zh else "count"
         case Agg(func=func, arg=arg) if arg is not None:
-            word, words = _texts()["functions"][func][zh], label(arg, language)
+            word = _texts()["functions"][func][zh]
+            words = label(arg, language)
             return (
                 words
                 if words.split()[0] == word
@@ -490,7 +499,9 @@ def label(item: Scalar, language: str) -> str:
 
 def condition_text(cond: Condition, language: str) -> str:
     """Return a condition in words."""
-    zh, value, name = language == "zh", cond.value, label(cond.left, language)
+    zh = language == "zh"
+    value = cond.value
+    name = label(cond.left, language)
     if cond.op == "null":
         return (
             f"{name}"

@@ -291,7 +291,8 @@ def expanded(name: str) -> tuple[str, ...]:
 def likeness(word: str, name: str) -> float:
     """Compare a word of the question with one word of a schema's name: 0 to 1."""
     vocab = vocabulary()
-    first, second = lemma(word), lemma(name)
+    first = lemma(word)
+    second = lemma(name)
     tests = (
         (first == second, 1.0),
         (

@@ -123,7 +123,8 @@ def _fill(file: Path, source: Path, work: Path, on_step: OnStep) -> None:
 
     stored = {table.name: _stored(source, table.name) for table in TABLES}
     sizes = {name: path.stat().st_size for name, path in stored.items()}
-    done, total = 0, sum(sizes.values())
+    done = 0
+    total = sum(sizes.values())
     try:
         with duckdb.connect(str(file)) as connection:
             quiet(connection)  # there is a bar of our own, and standard output is for the path

@@ -80,7 +80,8 @@ def serve(settings: Settings, progress: Progress) -> None:
 
 def server_of(session: Session) -> MCPServer[Any]:
     """Return the server of an open conversation."""
-    database, talks = session.database, [session.conversation]
+    database = session.database
+    talks = [session.conversation]
     server: MCPServer[Any] = MCPServer(
         "longtable",
         title="longtable",

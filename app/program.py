@@ -274,7 +274,8 @@ def config(options: RunOptions) -> None:
         from longtable.app.console import render
         from longtable.app.settings.run_settings import setting_rows
 
-        columns, rows = ("name", "value", "source"), setting_rows(settings, os.environ)
+        columns = ("name", "value", "source")
+        rows = setting_rows(settings, os.environ)
         records = [dict(zip(columns, row, strict=True)) for row in rows]
         screen.listing("config", lambda: render.listing(columns, rows), records)
 

@@ -162,10 +162,8 @@ def open_with_settings(database: str | None = None, **options: Any) -> "Conversa
             open_persistence(store, key=key_for("LONGTABLE_STORE_KEY"))
         )
         archive = kept_archive(settings) if settings.store.archive_on_compact else None
-        context, arguments = (
-            settings.context().replace(channel="notebook"),
-            graph_arguments(settings),
-        )
+        context = settings.context().replace(channel="notebook")
+        arguments = graph_arguments(settings)
         conversation = open_conversation(
             source,
             store=persistence,
@@ -346,8 +344,11 @@ def graph_arguments(settings: Settings) -> dict[str, Any]:
     """Return what the settings say as arguments of `build_graph`. Raises `ConfigError`."""
     from longtable.nodes.arriving.rate_limit import RateLimit
 
-    base_url, summarizer, limit = settings.model.base_url, settings.summarizer, settings.rate_limit
-    own, offered = settings.model.name, settings.name_of("model.choices", "--model")
+    base_url = settings.model.base_url
+    summarizer = settings.summarizer
+    limit = settings.rate_limit
+    own = settings.model.name
+    offered = settings.name_of("model.choices", "--model")
     choices = (
         dict.fromkeys(filter(None, [own, *settings.model.choices]))
         if settings.model.choices
@@ -399,7 +400,8 @@ def model_label(settings: Settings) -> str:
     """Return how to call the model towards the user, and another one that writes summaries. Hosts
     alone: a URL may hold a password.
     """
-    model, summarizer = settings.model, settings.summarizer.name
+    model = settings.model
+    summarizer = settings.summarizer.name
     named = settings.models.get(model.name or "")
     url = named.base_url if named else model.base_url
     at = f" at {urlsplit(url).hostname}" if url else ""

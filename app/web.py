@@ -89,7 +89,8 @@ from longtable.tools.results.result_store import ResultGoneError, UnknownResultE
 if TYPE_CHECKING:
     from longtable.tools.results.result_store import ResultMeta, ResultStore
 
-PAGE, MOST_PAGE = 100, 1_000
+PAGE = 100
+MOST_PAGE = 1_000
 """Items of one answer, where the request does not say how many, and at most."""
 BY: tuple[By, ...] = get_args(By)
 CHANGES = {"title", "project"}
@@ -314,11 +315,9 @@ def history(request: RouteRequest) -> Mapping[str, Any]:
 
 def export(request: RouteRequest) -> Response:
     """Return the whole thread as `?form=` says: jsonl, markdown or html, labels in `?language=`."""
-    form, language, thread_id = (
-        request.parameter("form", "jsonl"),
-        request.parameter("language"),
-        request.thread_id,
-    )
+    form = request.parameter("form", "jsonl")
+    language = request.parameter("language")
+    thread_id = request.thread_id
     for name, value, known in (("form", form, (*FORMS,)), ("language", language, LANGUAGES)):
         if value not in known:
             raise BadRequestError(value, name=f"{name}=", wanted=" | ".join(filter(None, known)))
@@ -404,7 +403,9 @@ def results(request: RouteRequest) -> Mapping[str, Any]:
 
 def result_csv(request: RouteRequest) -> Response:
     """Return a whole result as CSV with a heading, a batch at a time."""
-    store, thread_id, handle = server_results(), request.seen(), request.http.path_params["handle"]
+    store = server_results()
+    thread_id = request.seen()
+    handle = request.http.path_params["handle"]
     store.path(thread_id, handle)  # its errors have a status; those of a stream have none
     quote = request.parameter("quote_formulas") == "1"
     return StreamingResponse(
@@ -416,7 +417,9 @@ def result_csv(request: RouteRequest) -> Response:
 
 def result_arrow(request: RouteRequest) -> Response:
     """Return a whole result as an Arrow IPC stream."""
-    store, thread_id, handle = server_results(), request.seen(), request.http.path_params["handle"]
+    store = server_results()
+    thread_id = request.seen()
+    handle = request.http.path_params["handle"]
     body = arrow_bytes(store, thread_id, handle)
     return Response(
         body, media_type="application/vnd.apache.arrow.stream", headers=_file(f"{handle}.arrows")
@@ -427,11 +430,9 @@ def result_svg(request: RouteRequest) -> Response:
     """Return a result as a chart: the last one of it in the transcript, or one that `?wish=`
     describes.
     """
-    record, handle, wish = (
-        request.load(),
-        request.http.path_params["handle"],
-        request.parameter("wish"),
-    )
+    record = request.load()
+    handle = request.http.path_params["handle"]
+    wish = request.parameter("wish")
     specs = [
         part.spec
         for part in parts_of(record.shown)
@@ -452,13 +453,16 @@ def result_svg(request: RouteRequest) -> Response:
 
 def archive(request: RouteRequest) -> Mapping[str, Any]:
     """Return which files were written before the thread's compactions, oldest first."""
-    files, thread_id = server_archive(), request.seen()
+    files = server_archive()
+    thread_id = request.seen()
     return request.page("archive", map(asdict, files.files(thread_id) if files else []))
 
 
 def archive_file(request: RouteRequest) -> Response:
     """Return one of these files."""
-    files, thread_id, key = server_archive(), request.seen(), request.http.path_params["key"]
+    files = server_archive()
+    thread_id = request.seen()
+    key = request.http.path_params["key"]
     if files is None:
         raise UnknownArchiveError(key)
     return Response(files.read(thread_id, key), media_type="application/json", headers=_file(key))

@@ -79,7 +79,8 @@ class Execution:
         )
 
 
-SYNC, ASYNC = Execution(on_loop=False), Execution(on_loop=True)
+SYNC = Execution(on_loop=False)
+ASYNC = Execution(on_loop=True)
 
 
 def complete(work: Coroutine[Any, Any, Result]) -> Result:

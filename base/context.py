@@ -48,7 +48,8 @@ LIMITS = {
     "thinking",
 }
 """Numbers for which an operator's value is the maximum."""
-MOST_TURNS, MOST_SECONDS = 10_000, 31_536_000
+MOST_TURNS = 10_000
+MOST_SECONDS = 31_536_000
 """Of a rate limit. An owner's times are one item of the store: 10,000 of them are 0.5 MB, read and
 written with each turn.
 """
@@ -249,7 +250,8 @@ def _not_blank(value: str) -> str:
     return value
 
 
-NAME, TEXT = AfterValidator(_checked_name), AfterValidator(_not_blank)
+NAME = AfterValidator(_checked_name)
+TEXT = AfterValidator(_not_blank)
 
 
 def _setting(default: Any, description: str, **extra: Any) -> Any:

@@ -102,7 +102,8 @@ class RunFailedError(RuntimeError):
 
 def client_error(error: Exception, text: str, code: str) -> RunFailedError:
     """Return what leaves a run on a server in place of an error, with `text` for the person."""
-    kind, typed = type(error), isinstance(error, LongtableError)
+    kind = type(error)
+    typed = isinstance(error, LongtableError)
     bases = (RunFailedError, kind) if typed else (RunFailedError,)
     copy: RunFailedError = RunFailedError.__new__(
         type(kind.__name__, bases, {"__module__": kind.__module__, "code": code}), text
@@ -222,7 +223,8 @@ class UnknownModelError(InputError):
             f"Context.model must be one of the operator's models ({known or 'there are none'}),"
             f" found {name!r}"
         )
-        self.name, self.known = name, known
+        self.name = name
+        self.known = known
 
 
 class UsedIdError(InputError, ConfigError):
@@ -244,7 +246,8 @@ class MessageTooLongError(InputError):
             f"the message has {size:,} characters, the limit is {limit:,}: shorten it or raise"
             " Context.max_message_chars"
         )
-        self.size, self.limit = size, limit
+        self.size = size
+        self.limit = limit
 
 
 class HistoryMessageTooLongError(InputError):
@@ -260,7 +263,10 @@ class HistoryMessageTooLongError(InputError):
             f" this limit can take {limit:,} at most: shorten it, hand it in as several messages,"
             " raise Context.model_limit or use a model with a larger limit"
         )
-        self.place, self.role, self.size, self.limit = place, role, size, limit
+        self.place = place
+        self.role = role
+        self.size = size
+        self.limit = limit
 
 
 class RequestLimitError(InputError):
@@ -274,7 +280,8 @@ class RequestLimitError(InputError):
     def __init__(self, *, size: int, limit: int) -> None:
         what = f"the request has {size:,} {self.unit}, the limit is {limit:,}"
         super().__init__(f"{what}: send less, or raise RequestLimits.{self.setting}")
-        self.size, self.limit = size, limit
+        self.size = size
+        self.limit = limit
 
 
 class TooManyMessagesError(RequestLimitError):
@@ -308,8 +315,11 @@ class RateLimitedError(InputError):
             f"{turns:,} turns in {seconds:,} s are allowed to one owner: wait {wait_s:g} s, or"
             " raise RateLimit.turns"
         )
-        self.turns, self.seconds, self.wait_s = turns, seconds, wait_s
-        self._minutes, self._wait_minutes = round(seconds / 60, 1), math.ceil(wait_s / 60)
+        self.turns = turns
+        self.seconds = seconds
+        self.wait_s = wait_s
+        self._minutes = round(seconds / 60, 1)
+        self._wait_minutes = math.ceil(wait_s / 60)
 
     @property
     def sentence(self) -> str:
@@ -352,7 +362,9 @@ class NotPrivateError(InputError):
         )
 
 
-THE_MESSAGE, SYSTEM_PROMPT, TOOLS = "the newest message", "the system prompt", "the tools"
+THE_MESSAGE = "the newest message"
+SYSTEM_PROMPT = "the system prompt"
+TOOLS = "the tools"
 """What may be too large for a call."""
 
 
@@ -365,7 +377,9 @@ class ContextTooLargeError(InputError):
             f" {budget:,}: {'pass fewer tools' if what == TOOLS else 'shorten it'}, raise"
             " Context.model_limit or use a model with a larger limit"
         )
-        self.need, self.budget, self.what = need, budget, what
+        self.need = need
+        self.budget = budget
+        self.what = what
 
     @property
     def sentence(self) -> str:
@@ -436,7 +450,8 @@ class ThreadBusyError(LongtableError):
             ),
         }[stored]
         super().__init__(f"thread {thread_id!r} is busy: {found}")
-        self.thread_id, self.stored = thread_id, stored
+        self.thread_id = thread_id
+        self.stored = stored
 
     @property
     def sentence(self) -> str:
@@ -450,7 +465,8 @@ class UnknownTurnError(LongtableError):
 
     def __init__(self, turn: int, *, turns: int) -> None:
         super().__init__(f"the thread has turns 1 to {turns:,}, found {turn:,}: name one of them")
-        self.turn, self.turns = turn, turns
+        self.turn = turn
+        self.turns = turns
 
 
 class ThreadExistsError(LongtableError):
@@ -537,7 +553,9 @@ class DamagedThreadError(PersistenceError):
             f" fork {argument}` (`Conversation.fork()`) makes a new thread of the turns that can be"
             f" read, `longtable threads delete {argument}` deletes it"
         )
-        self.thread_id, self.what, self.why = thread_id, what, why
+        self.thread_id = thread_id
+        self.what = what
+        self.why = why
 
 
 class LostMessagesError(DamagedThreadError):
@@ -554,7 +572,9 @@ class LostMessagesError(DamagedThreadError):
             f" them: `longtable threads fork {argument}` (`Conversation.fork()`) makes a new thread"
             f" of those that are left, `longtable threads delete {argument}` deletes it",
         )
-        self.thread_id, self.wanted, self.found = thread_id, wanted, found
+        self.thread_id = thread_id
+        self.wanted = wanted
+        self.found = found
         self.what = "messages that it held"
         self.why = "rows are gone from the store"
 
@@ -567,7 +587,8 @@ class NewerStoreError(PersistenceError):
             f"the conversation store is of schema {found}, this version of longtable knows up to"
             f" {known}: update longtable"
         )
-        self.found, self.known = found, known
+        self.found = found
+        self.known = known
 
 
 class StoreKeyError(PersistenceError):
@@ -669,11 +690,15 @@ class QueryRefusedError(DatabaseError):
         nearest: tuple[str, ...] = (),
     ) -> None:
         super().__init__(f"{reason}: {hint}" if hint else reason)
-        self.reason, self.rule, self.hint = reason, rule, hint
+        self.reason = reason
+        self.rule = rule
+        self.hint = hint
         self.problem = (
             "syntax" if rule == "syntax" else "unknown_name" if rule == "table" else "refused"
         )
-        self.line, self.column, self.nearest = line, column, nearest
+        self.line = line
+        self.column = column
+        self.nearest = nearest
 
 
 class QueryFailedError(DatabaseError):
@@ -691,8 +716,12 @@ class QueryFailedError(DatabaseError):
     ) -> None:
         place = f", at line {line}, column {column}" if line and column else ""
         super().__init__(f"{reason}{place} ({hint})" if hint else f"{reason}{place}")
-        self.reason, self.hint, self.problem = reason, hint, problem
-        self.line, self.column, self.nearest = line, column, nearest
+        self.reason = reason
+        self.hint = hint
+        self.problem = problem
+        self.line = line
+        self.column = column
+        self.nearest = nearest
 
 
 class UnknownTableError(QueryRefusedError, QueryFailedError):
@@ -711,7 +740,8 @@ class QueryTimeoutError(DatabaseError):
             f"the query was stopped after {limit_s:g} s: filter or aggregate more, or raise"
             " QueryLimits.seconds"
         )
-        self.limit_s, self.killed = limit_s, killed
+        self.limit_s = limit_s
+        self.killed = killed
 
 
 class ConnectionWaitError(DatabaseError):
@@ -726,7 +756,8 @@ class ConnectionWaitError(DatabaseError):
             f"all {connections} connections to the database were busy for {waited_s:.3g} s, so the"
             " query was not started: ask again later"
         )
-        self.waited_s, self.connections = waited_s, connections
+        self.waited_s = waited_s
+        self.connections = connections
 
 
 class TooManyRowsError(DatabaseError):
@@ -831,7 +862,8 @@ class ProviderRefusedError(ProviderError):
 
     def __init__(self, message: str, *, content: bool = False, left_out: bool = False) -> None:
         super().__init__(message)
-        self.content, self.left_out = content, left_out
+        self.content = content
+        self.left_out = left_out
 
     @property
     def sentence(self) -> str:

@@ -12,7 +12,8 @@ Namespace = tuple[str, ...]
 
 THREADS: Namespace = ("longtable", "threads")
 """The thread index: one item a thread, by its id."""
-BELLS, USAGE = ("longtable", "bells"), ("longtable", "usage")
+BELLS = ("longtable", "bells")
+USAGE = ("longtable", "usage")
 """One item a thread whose inbox is not empty; one a deleted thread, with the tokens that it
 took.
 """

@@ -24,7 +24,10 @@ from longtable.memory.counting.figures import (
     number_in,
 )
 
-MOST_PLACES, MOST_TOP, MOST_COLUMNS, MOST_OPERANDS = 12, 10, 20, 30
+MOST_PLACES = 12
+MOST_TOP = 10
+MOST_COLUMNS = 20
+MOST_OPERANDS = 30
 CHANCES = (math.inf, 0.5, 0.1)
 """Chance that a made-up figure of the same size hits, up to which near, middle and other evidence
 counts.
@@ -99,8 +102,10 @@ def _forms(cell: object, column: str) -> list[tuple[str, str]]:
     """Return how an answer may name a row by this cell: (what the name is of, the name)."""
     forms: list[tuple[str, Sequence[str]]] = []
     if when := _WHEN.search(f"{column}={cell}"):
-        month, day = int(when[2] or when[5] or when[6] or 0) % 13, int(when[3] or 0)
-        quarter, name = int(when[4] or when[7] or when[8] or (month + 2) // 3), _MONTHS[month]
+        month = int(when[2] or when[5] or when[6] or 0) % 13
+        day = int(when[3] or 0)
+        quarter = int(when[4] or when[7] or when[8] or (month + 2) // 3)
+        name = _MONTHS[month]
         days = (f"{name} {day}", f"{name[:3]} {day}", f"{day} {name}", f"{month}月{day}日")
         forms = [
             ("year", [when[1] or ""]),
@@ -138,7 +143,8 @@ class _Bag:
     """Numbers to look figures up in, and ratios, which are for "34 %" and "2.3 times" only."""
 
     def __init__(self, numbers: Iterable[float] = (), ratios: Iterable[float] = ()) -> None:
-        self.numbers, self.ratios = list(numbers), list(ratios)
+        self.numbers = list(numbers)
+        self.ratios = list(ratios)
 
     def step(self, a: Place, b: Place, signs: Iterable[int] = (-1, 1)) -> None:
         """Add the ratios of two places, and their difference (-1) and sum (1)."""
@@ -185,11 +191,9 @@ class _Table:
             [x * y for x, y in zip(a, b, strict=True)]
             for a, b in combinations(self.measures[:5], 2)
         ]
-        self.rows, self.width, self.names = (
-            range(len(source.rows)),
-            len(self.measures),
-            _names(cells, names, text.casefold()),
-        )
+        self.rows = range(len(source.rows))
+        self.width = len(self.measures)
+        self.names = _names(cells, names, text.casefold())
         self.pattern = re.compile("|".join(_pattern(form) for form in self.names) or r"(?!)")
         self.whole = [self.over(self.rows, mean=mean) for mean in (False, True)]
         orders = [
@@ -206,10 +210,8 @@ class _Table:
             self.over(run, mean=mean)[: self.width] for run in runs for mean in (False, True)
         ]
         # How many rows there are, of each value, and over and under each number of the text.
-        limits, sizes = (
-            [0.0, *map(abs, bare_numbers(text.replace(",", ""))[:40])],
-            [Counter(map(str, column)) for column in cells],
-        )
+        limits = [0.0, *map(abs, bare_numbers(text.replace(",", ""))[:40])]
+        sizes = [Counter(map(str, column)) for column in cells]
         counts = [
             n
             for size in sizes
@@ -259,7 +261,8 @@ class _Table:
             math.fsum(column) / (len(column) if mean else 1) if column else math.nan
             for column in some
         ]
-        real, total = numbers[: min(self.width, 6)], sum(numbers[: self.width])
+        real = numbers[: min(self.width, 6)]
+        total = sum(numbers[: self.width])
         steps = [n for x, y in combinations(real, 2) for n in (x - y, x + y, *_quotients(x, y))]
         return [
             *numbers,
@@ -292,13 +295,12 @@ class _Table:
         """Return near, middle and other evidence on a sentence; `before` is the sentence before
         it.
         """
-        (scope, groups), signs = self.named(sentence), (-1,) if _GAP.search(sentence) else ()
+        (scope, groups) = self.named(sentence)
+        signs = (-1,) if _GAP.search(sentence) else ()
         is_whole = not scope and bool(_TOTAL.search(sentence)) and len(self.rows) > 1
         own = sorted(scope or self.rows)
-        singles, sets = (
-            own[: 0 if is_whole else MOST_PLACES],
-            ([own, *(group for group in groups if len(group) > 1)] if scope else []),
-        )
+        singles = own[: 0 if is_whole else MOST_PLACES]
+        sets = [own, *(group for group in groups if len(group) > 1)] if scope else []
         places = [
             *(self.over([at]) for at in singles),
             *(self.over(rows, mean=mean) for rows in sets for mean in (False, True)),
@@ -375,21 +377,19 @@ def unsupported(
         form for table in tables for form in table.names
     ]
     labels = [label for label in labels if re.search(r"\d", label)]
-    claimed, asked = figures(answer, labels), figures(question, labels)
+    claimed = figures(answer, labels)
+    asked = figures(question, labels)
     repeated = [*(figure.value for figure in asked), *(sign * n for n in said for sign in (1, -1))]
     repeated += [n for source in sources for n in bare_numbers(source.sql)]
-    known, old, scales = (
-        _Bag(repeated, _parts(repeated)).sort(),
-        _Bag(earlier).sort(),
-        _scales(sources, question),
-    )
-    left, before = list[Figure](), ""
+    known = _Bag(repeated, _parts(repeated)).sort()
+    old = _Bag(earlier).sort()
+    scales = _scales(sources, question)
+    left = list[Figure]()
+    before = ""
     for match in _SENTENCE.finditer(answer):
         if inside := [figure for figure in claimed if match.start() <= figure.start < match.end()]:
-            evidence, growth = (
-                [table.evidence(match[0], before) for table in tables],
-                bool(_GAP.search(match[0])),
-            )
+            evidence = [table.evidence(match[0], before) for table in tables]
+            growth = bool(_GAP.search(match[0]))
             tiers = [
                 [bag, *(more for tiers in evidence for more in tiers[at])]
                 for at, bag in enumerate((known, _Bag(), old))
@@ -464,10 +464,8 @@ def _steps(held: Sequence[Figure], tables: Sequence[_Table]) -> _Bag:
         figure.value / (100 if figure.readings and figure.readings[0].kind == "percent" else 1)
         for figure in held[:MOST_OPERANDS]
     ]
-    totals, bag = (
-        [n for table in tables for n in table.whole[0][: table.width]][:MOST_OPERANDS],
-        _Bag((), values),
-    )
+    totals = [n for table in tables for n in table.whole[0][: table.width]][:MOST_OPERANDS]
+    bag = _Bag((), values)
     for a, b in [*combinations(values, 2), *product(values, totals)]:
         bag.step([a], [b])
         bag.numbers += [

@@ -97,10 +97,8 @@ time, which are no units.
 # -- the question ----------------------------------------------------------------------------------
 
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
-_TO, _MONTH = (
-    r"(?:\s*(?:-|–|to|and|through|until)\s*(\d{1,2})(?:st|nd|rd|th)?\b)?",
-    rf"({_MONTHS})(?:uary|ruary|ch|il|e|y|ust|t|tember|ober|ember)?\b\.?",
-)
+_TO = r"(?:\s*(?:-|–|to|and|through|until)\s*(\d{1,2})(?:st|nd|rd|th)?\b)?"
+_MONTH = rf"({_MONTHS})(?:uary|ruary|ch|il|e|y|ust|t|tember|ober|ember)?\b\.?"
 _DATES = (
     (rf"\b(\d{{1,2}})(?:st|nd|rd|th)?{_TO}\s+(?:of\s+)?{_MONTH}", (3, 1, 2)),
     (rf"\b{_MONTH}\s+(\d{{1,2}})(?:st|nd|rd|th)?\b{_TO}", (1, 2, 3)),
@@ -342,10 +340,8 @@ class _Part:
         """Return SQL that counts the rows where these conditions hold too, before they are grouped;
         with the first of the joins only.
         """
-        with_, read = (
-            self.root.args.get("with_"),
-            set(list(self.tables)[: None if joins is None else joins + 1]),
-        )
+        with_ = self.root.args.get("with_")
+        read = set(list(self.tables)[: None if joins is None else joins + 1])
         source = " ".join(
             self.text(each) for each in [self.select.args["from_"], *self.joins[:joins]]
         )
@@ -359,7 +355,8 @@ class _Part:
 
     def repeats(self, keys: Sequence[str]) -> str:
         """Return SQL for how many different keys the groups hold, and in how many rows."""
-        group, items = self.select.args.get("group"), self.select.expressions
+        group = self.select.args.get("group")
+        items = self.select.expressions
         by_alias = {fold(item.alias): item.this for item in items if isinstance(item, exp.Alias)}
         groups = [
             self.text(
@@ -723,7 +720,8 @@ def _unit(node: exp.Expr, part: _Part) -> tuple[float, float]:
             (1.0, 1.0),
         )
     if isinstance(node, exp.Mul | exp.Div):
-        (size, kind), (other, of) = _unit(node.this, part), _unit(node.expression, part)
+        (size, kind) = _unit(node.this, part)
+        (other, of) = _unit(node.expression, part)
         return (size * other, kind * of) if isinstance(node, exp.Mul) else (size / other, kind / of)
     if node.is_number and float(node.name or 0):
         return 1 / float(node.name), 1.0
@@ -744,10 +742,8 @@ def _unit_faults(part: _Part) -> Iterator[Probe]:
     """Find factors that do not lead to the unit that the question, or the column's new name, asks
     for.
     """
-    units_asked, items = (
-        _units(part.asked),
-        [(item, *_unit(item, part)) for item in part.select.expressions],
-    )
+    units_asked = _units(part.asked)
+    items = [(item, *_unit(item, part)) for item in part.select.expressions]
     wanted = [unit for before, unit, _ in units_asked if not before]
     wanted += [
         (one[0] / other[0], one[1] / other[1])
@@ -831,11 +827,9 @@ def _measure_faults(part: _Part) -> Iterator[Probe]:
     ]
     unread = [each for each in every if fold(each[2].name) not in read]
     for node in part.select.find_all(exp.Sum, exp.Avg, exp.Max, exp.Min):
-        text, columns, total = (
-            part.short(node),
-            list(node.find_all(exp.Column)),
-            isinstance(node, exp.Sum),
-        )
+        text = part.short(node)
+        columns = list(node.find_all(exp.Column))
+        total = isinstance(node, exp.Sum)
         prices = {
             owner_of(each, part.tables): each
             for each in columns

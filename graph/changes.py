@@ -154,7 +154,8 @@ def exclude(values: Values, message_id: str, archived: Sequence[Original]) -> tu
 
     Raises `UnknownMessageError`.
     """
-    thread, turn = thread_of(values), turn_of(values)
+    thread = thread_of(values)
+    turn = turn_of(values)
     if turn.get("status") in UNDER_WAY or "failure" in turn:
         request = request_in(thread, turn["number"])
         if request and request[0].id == message_id:  # what followed answers nothing then
@@ -202,7 +203,8 @@ def edited(
     messages are only pruned: their memory and pins stay. `retired`: which of these ids are among so
     many retired messages. Raises `EditRefusedError`.
     """
-    thread, new_messages = thread_of(values), read_messages(channels["messages"])
+    thread = thread_of(values)
+    new_messages = read_messages(channels["messages"])
     known = {
         message.id: (number, message)
         for number, message in enumerate(thread.messages, thread.archived + 1)
@@ -301,7 +303,8 @@ def preview_of(values: State, context: Context) -> CompactionPreview | None:
     plan = plan_compaction(call_plan, "asked")
     if plan is None:
         return None
-    call_config, thread = call_plan.call_config, call_plan.thread
+    call_config = call_plan.call_config
+    thread = call_plan.thread
     rebuilt = needs_originals(thread, call_config)
     job = Job(
         strategy=call_config.policy.strategy,
@@ -357,7 +360,8 @@ class ViewMessages(list[BaseMessage]):
 
     def __init__(self, view: View | None = None, call_config: CallConfig | None = None) -> None:
         super().__init__(view.messages if view else ())
-        self._view, self._call_config = view, call_config
+        self._view = view
+        self._call_config = call_config
 
     def __repr__(self) -> str:
         if self._view is None or self._call_config is None:
@@ -375,7 +379,8 @@ class ViewMessages(list[BaseMessage]):
         """
         if self._view is None or self._call_config is None:
             return []
-        count, parts = self._call_config.counter, self._view.parts
+        count = self._call_config.counter
+        parts = self._view.parts
         blocks = [
             ("system", parts.system, self[0].text.partition(_MEMORY)[0]),
             ("tools", parts.tools, ""),
@@ -395,7 +400,8 @@ class ViewMessages(list[BaseMessage]):
         parts = self.parts()
         if not parts or self._view is None or self._call_config is None:
             return "<p>no call yet</p>"
-        total, limit = self._view.parts.total, self._call_config.limit
+        total = self._view.parts.total
+        limit = self._call_config.limit
         bar = "".join(
             "<span"
             f' style="display:inline-block;height:14px;width:{100 * tokens / limit:.2f}%;background:{COLOURS[kind]}"></span>'

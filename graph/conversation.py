@@ -546,7 +546,8 @@ class Conversation:
         if self.archive is not None:
             self.archive.copy(self.thread_id, new_id, compactions)
         other = copy(self)
-        other.thread_id, other.on_close = new_id, ExitStack()
+        other.thread_id = new_id
+        other.on_close = ExitStack()
         other.config = {**self.config, "configurable": {"thread_id": new_id}}
         return other
 

@@ -174,7 +174,8 @@ def as_tool(
     compiled = graph.compile(name=name)
 
     async def run(question: str, how: Execution) -> str:
-        turn_input, settings = Input(messages=[HumanMessage(question)]), _context_of(context)
+        turn_input = Input(messages=[HumanMessage(question)])
+        settings = _context_of(context)
         try:
             answer = await how.call(
                 lambda: compiled.invoke(turn_input, context=settings),
@@ -221,7 +222,8 @@ class _Node:
         try:
             if not _has_memory():
                 new = self._new_messages(talk, (), context)
-                once, turn_input = self.once, Input(messages=new)
+                once = self.once
+                turn_input = Input(messages=new)
                 values = await how.call(
                     lambda: once.invoke(turn_input, context=context),
                     lambda: once.ainvoke(turn_input, context=context),
@@ -230,7 +232,8 @@ class _Node:
             child = await self._child(how)
             new = self._new_messages(talk, _messages_of(child), context)
             if not _has_answered(child, new[-1]):
-                memory, run = self.memory, _run_of(child, new)
+                memory = self.memory
+                run = _run_of(child, new)
                 await how.call(
                     lambda: memory.invoke(*run, context=context),
                     lambda: memory.ainvoke(*run, context=context),
@@ -275,7 +278,8 @@ class _Node:
         side by side with it. Without a memory it is all.
         """
         mine = [i for i, message in enumerate(talk) if self._is_mine(message)]
-        ids, since = {message.id for message in known}, mine[-1] + 1 if mine else 0
+        ids = {message.id for message in known}
+        since = mine[-1] + 1 if mine else 0
         before = [i for i in mine if turn_number(talk[i]) != turn_number(talk[mine[-1]])]
         newest = range(before[-1] + 1 if before else 0, since)
         earlier = [

@@ -66,11 +66,9 @@ def open_conversation(
         conversation = Conversation(
             graph, thread, context=context, when_busy=when_busy, results=results
         )
-        conversation.database, conversation.persistence, conversation.on_close = (
-            opened,
-            persistence,
-            stack.pop_all(),
-        )
+        conversation.database = opened
+        conversation.persistence = persistence
+        conversation.on_close = stack.pop_all()
     return conversation
 
 

@@ -362,7 +362,8 @@ def check_values(values: State) -> None:
     """
     if unsound := [message for message in values.get("messages") or [] if not is_sound(message)]:
         raise ValueError(f"{len(unsound)} messages lack what every message has")
-    thread, turn = thread_of(values), turn_of(values)
+    thread = thread_of(values)
+    turn = turn_of(values)
     ids = [item["id"] for item in (*thread.compactions, *thread.edits)]
     tally = values.get("tally", Tally(count=0, digest=0))
     numbers = [

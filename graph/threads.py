@@ -184,7 +184,9 @@ def info_of(thread_id: str, entry: Mapping[str, Any]) -> ThreadInfo:
     """Return an item of the index as a line of the list; an item of an earlier version lacks some
     of it.
     """
-    turns, messages, owner = entry.get("turns"), entry.get("messages"), entry.get("owner")
+    turns = entry.get("turns")
+    messages = entry.get("messages")
+    owner = entry.get("owner")
     return ThreadInfo(
         thread_id=thread_id,
         title=str(entry.get("title") or ""),

@@ -297,7 +297,8 @@ def _last_readable(
     search for a readable one with doubling steps, then bisect.
     """
     ids = threads.checkpoint_ids(thread_id)
-    damaged, place = 0, 1
+    damaged = 0
+    place = 1
     newest: tuple[ThreadRecord, StateSnapshot] | None = None
     while newest is None or place - damaged > 1:
         middle = (damaged + place) // 2 if newest else min(place, len(ids) - 1)
@@ -307,7 +308,8 @@ def _last_readable(
             newest = load_thread(threads, thread_id, owner, checkpoint_id=ids[middle])
             place = middle
         except DamagedThreadError:
-            damaged, place = middle, place if newest else 2 * middle
+            damaged = middle
+            place = place if newest else 2 * middle
     return newest
 
 

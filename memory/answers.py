@@ -114,7 +114,8 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-BEGIN, END = "<think>", "</think>"
+BEGIN = "<think>"
+END = "</think>"
 _THINKERS = re.compile(
     r"deepseek|qwen|qwq|think|\br1\b|glm|kimi|minimax|nemotron|magistral", re.IGNORECASE
 )
@@ -139,13 +140,16 @@ class ThinkTagParser:
         if self._state == "begin":
             begun = self._held.lstrip()
             if begun.startswith(BEGIN):
-                self._state, self._held = "within", begun.removeprefix(BEGIN).lstrip("\n")
+                self._state = "within"
+                self._held = begun.removeprefix(BEGIN).lstrip("\n")
             elif not BEGIN.startswith(begun):
                 self._state = "beyond"
         if self._state == "within":
             thought, ended, rest = self._held.partition(END)
             if ended:
-                thought, self._state, self._held = thought.rstrip("\n"), "after", rest
+                thought = thought.rstrip("\n")
+                self._state = "after"
+                self._held = rest
             else:
                 waits = next(
                     (
@@ -155,21 +159,22 @@ class ThinkTagParser:
                     ),
                     0,
                 )
-                thought, self._held = (
-                    thought[: len(thought) - waits],
-                    thought[len(thought) - waits :],
-                )
+                end = len(thought) - waits
+                self._held = thought[end:]
+                thought = thought[:end]
         if self._state == "after":
             self._held = self._held.lstrip()
             self._state = "beyond" if self._held else "after"
         if self._state != "beyond":
             return thought, ""
-        text, self._held = self._held, ""
+        text = self._held
+        self._held = ""
         return thought, text
 
     def close(self) -> tuple[str, str]:
         """Return what was held back; no piece may be fed after."""
-        rest, self._held = self._held, ""
+        rest = self._held
+        self._held = ""
         return (
             (rest, "") if self._state == "within" else ("", rest if self._state != "after" else "")
         )

@@ -34,7 +34,8 @@ MEMORY_SHARE = 0.05
 """Share of the limit that summary and ledger may always have together, however much the kept rounds
 take.
 """
-SPARE_SHARE, TALK_SHARE = 0.03, 0.1
+SPARE_SHARE = 0.03
+TALK_SHARE = 0.1
 """Where what must stay leaves less than the first share of the limit below the threshold, the
 threshold cannot be held: the rest of the call may have the second share then.
 """
@@ -195,7 +196,8 @@ class Parts:
 
 MOST_TOKENS = 10**12
 """No report of tokens is as large as this: larger numbers, and what is none, teach nothing."""
-LOWEST, HIGHEST = 0.5, 3.0
+LOWEST = 0.5
+HIGHEST = 3.0
 """Bounds of the ratio. Against o200k_base, on 13 kinds of text in nine languages: 0.6 (Qwen 3.5,
 Thai) to 2.7 (cl100k, Hindi).
 """
@@ -248,7 +250,8 @@ class Calibration:
         reported = _reported(usage)
         if reported is None or counted < LEAST_COUNTED:
             return self
-        low, high = reported[0] / counted, reported[1] / counted
+        low = reported[0] / counted
+        high = reported[1] / counted
         if high < LOWEST / IMPLAUSIBLE:
             return self
         if low > HIGHEST * IMPLAUSIBLE:

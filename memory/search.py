@@ -18,7 +18,8 @@ from langchain_core.messages import AIMessage, BaseMessage
 from longtable.memory.messages.marks import EXCLUDED, RECALLED, kind_of, speaker_of, turn_number
 from longtable.memory.messages.rounds import all_calls
 
-K1, B = 1.2, 0.75
+K1 = 1.2
+B = 0.75
 """BM25's usual constants (Robertson and Zaragoza 2009; Lucene's defaults)."""
 
 _HAN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"

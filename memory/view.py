@@ -199,8 +199,10 @@ class _Fitter:
     """Makes one view fit. The total is kept as a running sum, so that each step costs O(1)."""
 
     def __init__(self, call_plan: CallPlan) -> None:
-        self.call_config, self.memory = call_plan.call_config, call_plan.memory
-        self.whole, self.messages = call_plan.messages, list(call_plan.messages)
+        self.call_config = call_plan.call_config
+        self.memory = call_plan.memory
+        self.whole = call_plan.messages
+        self.messages = list(call_plan.messages)
         self.numbers = {
             message.id: number
             for number, message in enumerate(
@@ -230,7 +232,8 @@ class _Fitter:
         """Cut tool results, the oldest first, by no more than what is too much; none below `least`
         characters.
         """
-        count, excess = self.call_config.counter.message, self.total() - self.bound
+        count = self.call_config.counter.message
+        excess = self.total() - self.bound
         for i, message in enumerate(self.messages):
             if excess <= 0:
                 return
@@ -239,15 +242,14 @@ class _Fitter:
                 if len(text) < len(message.text):
                     smaller = message.model_copy(update={"content": text})
                     freed = count(message) - count(smaller)
-                    self.messages[i], self.tokens, excess = (
-                        smaller,
-                        self.tokens - freed,
-                        excess - freed,
-                    )
+                    self.messages[i] = smaller
+                    self.tokens = self.tokens - freed
+                    excess = excess - freed
                     self.shrunk.add(i)
 
     def _shortened(self, place: int, excess: int, least: int) -> str:
-        whole, counter = self.whole[place], self.call_config.counter
+        whole = self.whole[place]
+        counter = self.call_config.counter
         read = f'recall_history("m{self.numbers.get(whole.id, 0)}") reads them'
         mark = f"… [shortened: {len(whole.text):,} characters in all, {read}]"
         fitting = counter.prefix(
@@ -297,7 +299,8 @@ def _head(call_config: CallConfig, memory: Memory, note: str) -> list[BaseMessag
     """Return the messages before the conversation's own: the system prompt, with memory inside or
     behind it.
     """
-    block, role = memory.render(), call_config.policy.memory_role
+    block = memory.render()
+    role = call_config.policy.memory_role
     inside = [call_config.system, block if role == "system" else "", note, call_config.whisper]
     system = SystemMessage("\n\n".join(filter(None, inside)))
     if role == "system" or not block:

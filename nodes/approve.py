@@ -101,7 +101,8 @@ class Gate:
             # A wrong query fails again when it is run, and the model reads why. What cannot be
             # planned may cost anything.
             return "" if error.problem in WRONG else APPROVAL[language]["unplanned"]
-        words, costs = APPROVAL[language], reasons(plan, self.thresholds, self.database.dialect)
+        words = APPROVAL[language]
+        costs = reasons(plan, self.thresholds, self.database.dialect)
         if not costs:
             return words["always"] if mode == "always" else ""
         sizes = words["and"].join(

@@ -43,7 +43,8 @@ def call_config_of(values: State, context: Context, *, shared: bool = False) -> 
     With a team, that of the voice which is asked; between turns, or where `shared` (a compaction
     serves all voices), that of the voice with least room, which then hears all.
     """
-    brief, turn = values.get("brief") or {}, turn_of(values)
+    brief = values.get("brief") or {}
+    turn = turn_of(values)
     if not (voices := brief.get("voices")):
         return _call_config(values, context, brief)
     id_ = turn.get("voice", "")
@@ -64,7 +65,8 @@ def _call_config(
     voice: StoredVoice | None = None,
 ) -> CallConfig:
     about = cast("StoredConfig", {**brief, **(voice or {})})
-    turn, learned = turn_of(values), calibration_of(values)
+    turn = turn_of(values)
+    learned = calibration_of(values)
     if voice is not None and voice["own_model"]:
         learned = Calibration()  # what one provider taught says nothing of another
     limit = (

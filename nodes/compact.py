@@ -163,7 +163,8 @@ class Compactor:
         task = await how.call(partial(self._task, state, runtime, when))
         if task is None or isinstance(task, Outcome):
             return task
-        store, key = runtime.store, ""
+        store = runtime.store
+        key = ""
         try:  # without originals or store no memory is made: it might be made twice
             originals = await how.call(
                 partial(_originals, task, runtime), partial(in_thread, _originals, task, runtime)
@@ -253,11 +254,9 @@ class Compactor:
         """Let the strategy write, and put the usage of its calls into the record: no other place of
         a thread has it.
         """
-        steps, answer, calls = (
-            compaction_steps(job, self.strategies[job.strategy]),
-            None,
-            list[SummaryCall](),
-        )
+        steps = compaction_steps(job, self.strategies[job.strategy])
+        answer = None
+        calls = list[SummaryCall]()
         # Counting and the fallback take time on a long thread: off the event loop.
         while not isinstance(
             request := await how.call(partial(_advance, steps, answer, job)), Outcome
@@ -280,7 +279,8 @@ class Compactor:
     async def _ask(
         self, request: Request, task: Task, calls: list[SummaryCall], how: Execution
     ) -> str | Exception:
-        model, run = task.writer.model, (task.thread_id, task.turn)
+        model = task.writer.model
+        run = (task.thread_id, task.turn)
         assert model is not None, "a compaction without a summariser asks nothing"
         if (refusal := self.locked_out.get(run)) is not None:
             return refusal

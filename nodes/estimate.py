@@ -68,15 +68,15 @@ class CallPlans:
         """Return the plan of the next call; `shared`: as a compaction sees it, which serves all
         voices of a team.
         """
-        context, thread_id = runtime.context or Context(), thread_id_of(runtime)
+        context = runtime.context or Context()
+        thread_id = thread_id_of(runtime)
         if thread_id is None:
             return self._made(values, context, shared=shared)
-        made_of, turn = tuple(values.get(name) for name in CHANNELS), turn_of(values)
+        made_of = tuple(values.get(name) for name in CHANNELS)
+        turn = turn_of(values)
         under_way = turn.get("status") in UNDER_WAY
-        ceiling, voice = (
-            turn.get("ceiling") if under_way else None,
-            (turn.get("voice") if under_way and not shared else None),
-        )
+        ceiling = turn.get("ceiling") if under_way else None
+        voice = turn.get("voice") if under_way and not shared else None
         known = self.kept.get(thread_id)
         if (
             known is not None
@@ -149,7 +149,8 @@ class Estimate:
 
     def count(self, state: State, *, runtime: Runtime[Context]) -> Update:
         """Count the next call."""
-        turn, call_plan = turn_of(state), self.plans.of(state, runtime)
+        turn = turn_of(state)
+        call_plan = self.plans.of(state, runtime)
         call_config = call_plan.call_config
         due = due_compaction(call_plan, failed_at(turn)) is not None
         figures = usage_figures(
@@ -189,7 +190,8 @@ class Estimate:
 
 def _asks(state: State, runtime: Runtime[Context]) -> bool:
     """Return whether the turn may call the model again."""
-    turn, context = turn_of(state), runtime.context or Context()
+    turn = turn_of(state)
+    context = runtime.context or Context()
     return (
         turn.get("status") in UNDER_WAY
         and turn.get("calls", 0) < context.max_model_calls

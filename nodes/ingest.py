@@ -99,7 +99,9 @@ class Ingest:
 
     def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
         arrival = _arrival(state, runtime)
-        thread, before, sent = arrival.thread, arrival.before, arrival.sent
+        thread = arrival.thread
+        before = arrival.before
+        sent = arrival.sent
         try:
             brief, change = self.brief(arrival.context, state)
             arrival.check_access()
@@ -127,7 +129,8 @@ class Ingest:
             limits = None if arrival.embedded else self.limits
             check_input(new, arrival.context, CallPlan(thread, config), limits)
             if self.rate_limit:
-                owner, thread_id = arrival.context.owner, thread_id_of(runtime) or ""
+                owner = arrival.context.owner
+                thread_id = thread_id_of(runtime) or ""
                 self.rate_limit.check(owner, thread_id, arrival.run, runtime.store)
         except InputError as error:
             return _refused(sent, before, error)
@@ -282,7 +285,9 @@ class _Arrival:
 
 
 def _arrival(state: State, runtime: Runtime[Context]) -> _Arrival:
-    info, thread, before = runtime.execution_info, thread_of(state), turn_of(state)
+    info = runtime.execution_info
+    thread = thread_of(state)
+    before = turn_of(state)
     embedded = info is not None and "|" in info.checkpoint_ns
     return _Arrival(
         runtime.context or Context(),
@@ -356,7 +361,8 @@ def _with_inbox(
     """Return the input with what waited in the inbox before it, in the order it came, and the ids
     of what was steered.
     """
-    ids, known = {message.id for message in new}, {message.id for message in messages}
+    ids = {message.id for message in new}
+    known = {message.id for message in messages}
     others = [each.message for each in received if each.message.id not in known]
     places = {each.message.id: place for place, each in enumerate(received)}
     ordered = sorted([*others, *new], key=lambda message: places.get(message.id, len(places)))
@@ -413,7 +419,8 @@ def answer_to(
             thread_namespace("archived", thread_id), [key_of_id(message_id)]
         )
         if item is not None and item["number"] <= thread.archived:
-            place, last = item["number"], min(thread.archived, item["number"] + MOST_OF_A_TURN)
+            place = item["number"]
+            last = min(thread.archived, item["number"] + MOST_OF_A_TURN)
             after = [
                 *(each.message for each in page(StoreArchive(store), thread_id, place, last)),
                 *thread.messages,

@@ -94,8 +94,10 @@ def _is_far_from_due(state: State, call_plan: CallPlan) -> bool:
     half of the threshold it cannot pass it. To plan instead took 4 of 30 ms a turn at 1,000
     messages.
     """
-    call_config, thread = call_plan.call_config, call_plan.thread
-    policy, usage = call_config.policy, state.get("usage")
+    call_config = call_plan.call_config
+    thread = call_plan.thread
+    policy = call_config.policy
+    usage = state.get("usage")
     excludes = any(edit["op"] == "exclude" for edit in thread.edits)  # their memory is made again
     one_of_many = "voices" in (state.get("brief") or {})  # the count is of the last voice alone
     if (

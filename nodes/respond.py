@@ -69,7 +69,8 @@ call.
 
 EMPTY_TRIES = 2
 """An empty answer is asked for once more."""
-MOST_RECALLS, MOST_KEYWORDS = 3, 3
+MOST_RECALLS = 3
+MOST_KEYWORDS = 3
 """Times that markers are followed in one answer, and how many of them each time."""
 
 
@@ -183,11 +184,9 @@ class Respond:
     team: Team | None = None
 
     async def __call__(self, state: State, *, runtime: Runtime[Context], how: Execution) -> Update:
-        turn, thread_id, voice = (
-            turn_of(state),
-            thread_id_of(runtime),
-            turn_of(state).get("voice", ""),
-        )
+        turn = turn_of(state)
+        thread_id = thread_id_of(runtime)
+        voice = turn_of(state).get("voice", "")
         if voice and (self.team is None or voice not in self.team.personas):
             return {"turn": {**turn, "status": "voice_gone"}}
         call_plan = await how.call(partial(self.plans.of, state, runtime))
@@ -245,10 +244,8 @@ class Respond:
     ) -> Update:
         turn = without_key(turn_of(state), "without")
         status = _status(answer)
-        calls, recalls = (
-            turn.get("calls", 0) + asking.tries,
-            turn.get("recalls", 0) + asking.recalls,
-        )
+        calls = turn.get("calls", 0) + asking.tries
+        recalls = turn.get("recalls", 0) + asking.recalls
         turn = {**turn, "calls": calls, "recalls": recalls, "status": status}
         if self.team and turn.get("voice"):
             turn["calls_left"] = max(0, turn.get("calls_left", self.team.max_calls) - asking.tries)

@@ -101,11 +101,9 @@ class RunTools:
     team: Team | None = None
 
     async def __call__(self, state: State, *, runtime: Runtime[Context], how: Execution) -> Update:
-        context, messages, turn = (
-            runtime.context or Context(),
-            thread_of(state).messages,
-            turn_of(state),
-        )
+        context = runtime.context or Context()
+        messages = thread_of(state).messages
+        turn = turn_of(state)
         names = self.names_of.get(turn["voice"], ()) if turn.get("voice") else self.tools
         tools = {name: tool for name, tool in self.tools.items() if name in names}
         queries = frozenset(name for name, tool in tools.items() if _kind(tool) == "query")
@@ -129,7 +127,8 @@ class RunTools:
                 return {"turn": {**turn, "approval": {"asked": pending}}}
         objection = partial(self._objection, state) if turn.get("voice") else None
         work = work_of(state, queries, repairs=context.max_repairs, objection=objection)
-        log, thread_id = self.audit.log(work.jobs, tools, state, runtime), thread_id_of(runtime)
+        log = self.audit.log(work.jobs, tools, state, runtime)
+        thread_id = thread_id_of(runtime)
         results = (
             ThreadResults(
                 self.results,
@@ -192,7 +191,8 @@ class RunTools:
         report = _Report(job, inputs.tools, emit)
         try:
             with span(*report.span) as fields:
-                tool, call = report.checked(), report.tool_call(inputs)
+                tool = report.checked()
+                call = report.tool_call(inputs)
                 answer = await how.call(partial(tool.invoke, call), partial(tool.ainvoke, call))
                 if isinstance(artifact := getattr(answer, "artifact", None), QueryResult):
                     fields["rows"] = artifact.row_count
@@ -213,7 +213,8 @@ class RunTools:
         return inputs.log.answer(job.call, message)
 
     def _update(self, work: Work, state: State, runtime: Runtime[Context]) -> Update:
-        before, now = turn_of(state), self.clock().isoformat(timespec="seconds")
+        before = turn_of(state)
+        now = self.clock().isoformat(timespec="seconds")
         answers = work.answers()
         if is_private(state, runtime.context or Context()):
             args = {job.call["id"]: job.to_run["args"] for job in work.jobs}
@@ -281,12 +282,13 @@ class _Report:
 
     def __init__(self, job: Job, tools: Mapping[str, BaseTool], emit: StreamWriter) -> None:
         call = job.to_run
-        self.job, self.call, self.tools, self.emit = job, call, tools, emit
-        self.id, self.name, self.sql = (
-            call["id"] or "",
-            call["name"],
-            str(call["args"].get("sql", "")),
-        )
+        self.job = job
+        self.call = call
+        self.tools = tools
+        self.emit = emit
+        self.id = call["id"] or ""
+        self.name = call["name"]
+        self.sql = str(call["args"].get("sql", ""))
         self.kind = _kind(tools.get(self.name))
         self.started = time.perf_counter()
         if self.kind == "query":
@@ -338,7 +340,8 @@ class _Report:
         return {**self.call, "args": {**self.call["args"], **unseen}, "type": "tool_call"}
 
     def done(self, stored: StoredAnswer) -> ToolMessage:
-        answer, artifact = stored.answer, stored.answer.artifact
+        answer = stored.answer
+        artifact = stored.answer.artifact
         if self.job.edited is not None:
             answer = answer.model_copy(update={"content": with_note(answer.text, edited=EDITED)})
         if self.kind == "recall":
@@ -545,7 +548,8 @@ def without_cells(answer: ToolMessage, args: Mapping[str, Any]) -> ToolMessage:
     """Return a tool's answer without cells; `args` are the call's. A caller's own tool keeps its
     answer, unless it ran a query.
     """
-    data, name = answer_json(answer), str(answer.name)
+    data = answer_json(answer)
+    name = str(answer.name)
     if answer.status == "error":
         safe: dict[str, Any] = {"error": _error(data.get("error"), answer.artifact)}
     elif isinstance(answer.artifact, QueryResult) or name in ("run_sql", "fetch_result"):

@@ -243,7 +243,8 @@ class Settle:
     def _cut_short(self, voice: str, state: State, runtime: Runtime[Context]) -> AIMessage:
         """Return what a person is told where the team has no model call left for this voice."""
         assert self.team is not None, "only a team shares its model calls"
-        turn, context = turn_of(state), runtime.context or Context()
+        turn = turn_of(state)
+        context = runtime.context or Context()
         language = context.language or newest_language(thread_of(state).messages)
         text = CUT_SHORT[language].format(
             calls=self.team.max_calls, name=self.team.names.get(voice, voice)
@@ -252,7 +253,8 @@ class Settle:
 
     def _notice(self, status: str, state: State, runtime: Runtime[Context]) -> AIMessage:
         """Return what stands for an answer."""
-        turn, context = turn_of(state), runtime.context or Context()
+        turn = turn_of(state)
+        context = runtime.context or Context()
         language = context.language or newest_language(thread_of(state).messages)
         searched = ", ".join(f"“{keyword}”" for keyword in turn.get("searched", ()))
         name = (
@@ -279,7 +281,8 @@ class Settle:
         """Return the pins of what the user said in passing in this turn, where code looks for
         them.
         """
-        thread, number = thread_of(state), turn_of(state).get("number", 0)
+        thread = thread_of(state)
+        number = turn_of(state).get("number", 0)
         if not self.plans.of(state, runtime).call_config.pins_by_code:
             return {}
         newest = [
@@ -303,16 +306,15 @@ class Settle:
             or (runtime.context or Context()).check_numbers == "off"
         ):
             return {}
-        number, failure = turn.get("number", 0), ""
+        number = turn.get("number", 0)
+        failure = ""
         try:
             figures = unsupported_in(
                 thread_of(state), number, self._whole(thread_id_of(runtime)), self.said
             )
         except Exception as error:  # a check that fails is told, and fails no turn
-            figures, failure = (
-                [],
-                f"{type(error).__name__}: {redacted(' '.join(str(error).split()))[:200]}",
-            )
+            figures = []
+            failure = f"{type(error).__name__}: {redacted(' '.join(str(error).split()))[:200]}"
         if not figures and not failure:
             return {}
         event = UnsupportedNumbers(type="unsupported_numbers", turn=number, figures=figures)

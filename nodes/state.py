@@ -344,7 +344,8 @@ def thread_of(values: State) -> Thread:
 
 def without_footer(message: BaseMessage) -> BaseMessage:
     """Return a message without what `settle` put below it for people."""
-    footer, content = mark_of(message, FOOTER), message.content
+    footer = mark_of(message, FOOTER)
+    content = message.content
     if not isinstance(footer, str) or not isinstance(content, str):
         return message
     return message.model_copy(update={"content": content.removesuffix(footer)})
@@ -366,7 +367,8 @@ def turn_of(values: State | Update) -> Turn:
 
 def is_ahead(state: State) -> bool:
     """Return whether the voice that is asked has its messages of this turn already."""
-    turn, ahead = turn_of(state), state.get("ahead") or {}
+    turn = turn_of(state)
+    ahead = state.get("ahead") or {}
     return turn.get("voice") in ahead and ahead[turn["voice"]]["turn"].get("number") == turn.get(
         "number"
     )

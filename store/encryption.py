@@ -78,7 +78,8 @@ class EncryptedStore(BaseStore):
     encrypts = True
 
     def __init__(self, inner: BaseStore, serializer: SerializerProtocol) -> None:
-        self.inner, self.serializer = inner, serializer
+        self.inner = inner
+        self.serializer = serializer
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Carry out operations: see `BaseStore`."""

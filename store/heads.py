@@ -41,7 +41,8 @@ CHECKPOINT_IDS = (
 )
 FORGET = "DELETE FROM longtable_writers WHERE thread_id = ?"
 
-SINCE_1582, MOST_AHEAD = 0x01B21DD213814000, 400 * 86_400 * 10**7
+SINCE_1582 = 0x01B21DD213814000
+MOST_AHEAD = 400 * 86_400 * 10**7
 """In units of 100 ns: where the times in checkpoint ids begin, and how far one may be ahead of the
 clock.
 """
@@ -94,14 +95,14 @@ class Writer(str):
     def new(cls, key: Key, loaded: str | None, seen: str | None, *, free: bool = False) -> "Writer":
         """Return a run that has written nothing yet."""
         writer = cls(uuid6().hex)
-        writer.key, writer.loaded, writer.head, writer.seen, writer.free = (
-            key,
-            loaded,
-            loaded,
-            seen,
-            free,
-        )
-        writer.stored, writer.writes, writer.order = False, 0, threading.Lock()
+        writer.key = key
+        writer.loaded = loaded
+        writer.head = loaded
+        writer.seen = seen
+        writer.free = free
+        writer.stored = False
+        writer.writes = 0
+        writer.order = threading.Lock()
         ahead = (_time_of(loaded) or 0) - (time.time_ns() // 100 + SINCE_1582)
         writer.shift = ahead + 1 if 0 < ahead < MOST_AHEAD else 0
         return writer
@@ -117,7 +118,8 @@ class Writer(str):
         time_ = _time_of(checkpoint_id)
         if not self.shift or time_ is None or checkpoint_id == self.loaded:
             return checkpoint_id
-        later, rest = time_ + self.shift, UUID(checkpoint_id).int & (1 << 64) - 1
+        later = time_ + self.shift
+        rest = UUID(checkpoint_id).int & (1 << 64) - 1
         return str(UUID(int=later >> 12 << 80 | 6 << 76 | (later & 0xFFF) << 64 | rest))
 
     def claim(self, head: Head, checkpoint: Checkpoint | None) -> None:
@@ -151,7 +153,8 @@ class Writer(str):
             # Of a task: with durability "exit" the input may be among it.
             self.stored = self.stored or None
             return
-        self.head, self.free = checkpoint["id"], False
+        self.head = checkpoint["id"]
+        self.free = False
         # What only the input checkpoint holds is on its way in: another run may put its own input
         # in its place, or keep both. One without a source is the empty one that a first run with
         # durability "exit" hangs its writes on.

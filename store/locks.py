@@ -34,9 +34,11 @@ from longtable.base.concurrency import (
 from longtable.base.errors import PersistenceError, ThreadBusyError
 from longtable.base.events import Event
 
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.1
+FIRST_PAUSE_S = 0.005
+LONGEST_PAUSE_S = 0.1
 """How long a process waits before it asks again for a lease that another has."""
-SETUP, SETUP_PAUSE_S = "longtable setup", 0.05
+SETUP = "longtable setup"
+SETUP_PAUSE_S = 0.05
 """The lease of the process that creates the tables, and how long others wait before they ask for it
 again.
 """
@@ -68,10 +70,8 @@ def process_name(pid: int) -> str:
     of its start; "" off Linux.
     """
     try:
-        boot, container = (
-            Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
-            Path("/proc/self/ns/pid").readlink(),
-        )
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        container = Path("/proc/self/ns/pid").readlink()
         state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return ""
@@ -182,12 +182,16 @@ class SqliteLease(Lease):
         clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(seconds / 3)
-        self.path, self.seconds, self.busy_ms, self.clock = path, seconds, busy_ms, clock
+        self.path = path
+        self.seconds = seconds
+        self.busy_ms = busy_ms
+        self.clock = clock
         self.holder = f"{uuid.uuid4().hex} {seconds} {process_name(os.getpid())}"
         self.connection: sqlite3.Connection | None = None
 
     def _take(self, thread_id: str) -> bool:
-        connection, now = self._open(), self.clock()
+        connection = self._open()
+        now = self.clock()
         # Read first: a write would wait for the file's one writer, and most callers find the lease
         # held.
         other, until = connection.execute(
@@ -363,7 +367,8 @@ class ThreadLocks:
 
     async def wait_for_job(self, thread_id: str, how: Execution, *, most: float = math.inf) -> None:
         """Wait for work that goes on after a turn, `most` seconds at most."""
-        job, end = self.jobs.get(thread_id), time.monotonic() + most
+        job = self.jobs.get(thread_id)
+        end = time.monotonic() + most
         for seconds in pauses():
             if job is None or job.done.is_set() or job.dropped or time.monotonic() > end:
                 return

@@ -157,7 +157,8 @@ class open_persistence(Persistence):  # used like the function it reads as
         return self
 
     def __exit__(self, *error: Any) -> None:
-        opening, self._opening = self._opening, None
+        opening = self._opening
+        self._opening = None
         if opening is None:
             return
         try:

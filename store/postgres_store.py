@@ -30,7 +30,8 @@ from longtable.store.locks import Lease, setup_lease
 
 CONNECT_SECONDS = 10
 CONNECTIONS = 8
-LOOK_SECONDS, PING_SECONDS = 0.02, 10.0
+LOOK_SECONDS = 0.02
+PING_SECONDS = 10.0
 """How often a process that has leases looks whether their connection broke, and asks the server by
 it.
 """
@@ -82,7 +83,8 @@ class PostgresHeads(SqlHeads):
         ):
             cursor.execute(ALONE, (f"longtable head {name}",))
             bound = copy.copy(self.saver)
-            bound.conn, bound.lock = connection, threading.Lock()
+            bound.conn = connection
+            bound.lock = threading.Lock()
             yield _execute(cursor), bound
 
     @contextmanager

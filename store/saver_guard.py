@@ -297,7 +297,8 @@ def _with_mark(
     loaded: CheckpointTuple | None, config: RunnableConfig, seen: str | None
 ) -> CheckpointTuple | None:
     """Return what was loaded, its config marked with the run that loads it."""
-    key, checkpoint_id = _key_of(config), get_checkpoint_id(config)
+    key = _key_of(config)
+    checkpoint_id = get_checkpoint_id(config)
     if loaded is None:
         if FILLED in config and not checkpoint_id:
             # There is no checkpoint whose config could carry the mark: LangGraph goes on with this

@@ -84,12 +84,10 @@ class Database:
         limits: QueryLimits,
         policy: TablePolicy,
     ) -> None:
-        self.url, self.name, self.limits, self.policy = (
-            without_password(url, location),
-            location.name,
-            limits,
-            policy,
-        )
+        self.url = without_password(url, location)
+        self.name = location.name
+        self.limits = limits
+        self.policy = policy
         self.dialect: Dialect = location.dialect
         if engine is not None:
             self.engine = engine
@@ -227,7 +225,8 @@ class Database:
         reflected = self.engine.reflect()
         catalog = self._visible(reflected)
         self.engine.guard(catalog, reflected)
-        self._catalog, self._version = catalog, version
+        self._catalog = catalog
+        self._version = version
         return catalog
 
     def run(
@@ -251,7 +250,8 @@ class Database:
                 fetch, walled=True, seconds=seconds or self.limits.seconds, cancel=cancel
             )
         ms = round((time.monotonic() - started) * 1000)
-        masked, reads = verdict.masks.of(fetched.columns), (*verdict.tables, *verdict.columns)
+        masked = verdict.masks.of(fetched.columns)
+        reads = (*verdict.tables, *verdict.columns)
         headings = dict(verdict.headings)
         columns = tuple(headings.get(name, name) for name in fetched.columns)
         types = tuple(map(without_labels, fetched.types))

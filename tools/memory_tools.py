@@ -27,7 +27,8 @@ from longtable.base.errors import RecallRefusedError
 from longtable.tools.cells import dumps
 
 NAME = "recall_history"
-SHOWN, MOST_SHOWN = 5, 20
+SHOWN = 5
+MOST_SHOWN = 20
 MOST_FOUND = 50
 """Hits asked for, so that the answer can say how many there are beyond those it shows."""
 LEAST_BUDGET = 400
@@ -412,20 +413,24 @@ def _densest(text: str, words: Sequence[str], size: int) -> int:
         return 0
     reach = size * 3 // 4
     inside: Counter[str] = Counter()
-    best, place, end = 0, spots[0][0], 0
+    best = 0
+    place = spots[0][0]
+    end = 0
     for first, (begin, _, word) in enumerate(spots):
         while end < len(spots) and (end <= first or spots[end][1] <= begin + reach):
             inside[spots[end][2]] += 1
             end += 1
         if len(inside) > best:
-            best, place = len(inside), begin
+            best = len(inside)
+            place = begin
         inside[word] -= 1
         if not inside[word]:
             del inside[word]
     return max(0, min(place - size // 4, len(text) - size))
 
 
-PIN, PIN_NAMES = "pin", ("remember", "forget")
+PIN = "pin"
+PIN_NAMES = ("remember", "forget")
 LEAST_PIN_LIMIT = 8_000
 """Limit in tokens below which the two tools are left out: with each call they take about 200."""
 

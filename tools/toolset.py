@@ -72,7 +72,8 @@ def database_tools(database: Database) -> list[BaseTool]:
     """
 
     def described(answer: schema_tools.Entry, key: str, *, listing: bool = False) -> Described:
-        entries, hashes = answer[key], database.catalog().hashes
+        entries = answer[key]
+        hashes = database.catalog().hashes
         entries_read = entries if isinstance(entries, list) else []
         names = [
             str(entry["table" if key == "columns" else "name"])
@@ -490,7 +491,8 @@ def check_query(
     Raises what running the query itself raises; a check that cannot run is in `not_checked`, with
     its code and why.
     """
-    budget, queries = Budget(CHECK_SECONDS), [database.run(sql, cancel=cancel)]
+    budget = Budget(CHECK_SECONDS)
+    queries = [database.run(sql, cancel=cancel)]
     probes: list[Probe] = database.text_job("probes", sql=queries[0].sql, question=question)
     not_checked = [f"{probe.code}: not planned" for probe in probes if not probe.text]
     runs: list[tuple[str, str, list[int]]] = []

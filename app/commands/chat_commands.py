@@ -104,7 +104,9 @@ class Commands:
     """The commands of one chat."""
 
     def __init__(self, chat: RunningChat) -> None:
-        self.chat, self.screen, self.session = chat, chat.screen, chat.session
+        self.chat = chat
+        self.screen = chat.screen
+        self.session = chat.session
         self.conversation = chat.session.conversation
 
     def run(self, text: str) -> None:
@@ -116,7 +118,8 @@ class Commands:
             command: getattr(self, f"_{command}") for command in COMMANDS
         }
         name = "quit" if name == "exit" else name
-        words, most = argument.split(), MOST_WORDS.get(name, 1 if name in CHOICES else 0)
+        words = argument.split()
+        most = MOST_WORDS.get(name, 1 if name in CHOICES else 0)
         if name not in actions:
             self.screen.complain(say("unknown_command", self.screen.language, name=f"/{name}"))
         elif (most is not None and len(words) > most) or not set(words) <= set(

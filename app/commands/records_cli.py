@@ -180,7 +180,8 @@ def result(
             raise ConfigError(
                 "choose one of --csv, --parquet and --xlsx, and a file name with that ending"
             )
-        results, screen = opened.results, opened.screen
+        results = opened.results
+        screen = opened.screen
         if results is None:
             raise ConfigError(
                 "a store in memory keeps no results: name the thread's store with --store"

@@ -358,7 +358,8 @@ def prune(
         from longtable.app.console import render
         from longtable.graph.threads import MOST_THREADS, list_threads, prune_threads, stale_threads
 
-        age, now = _age(older_than), datetime.now(UTC)
+        age = _age(older_than)
+        now = datetime.now(UTC)
         infos = list_threads(opened.persistence, limit=MOST_THREADS, **options.whose)
         stale = stale_threads(infos, older_than=age, now=now)
         if not stale:

@@ -127,7 +127,9 @@ class Chat:
     def __init__(
         self, settings: Settings, screen: Screen, progress: Progress, *, answering: bool = True
     ) -> None:
-        self.settings, self.screen, self.progress = settings, screen, progress
+        self.settings = settings
+        self.screen = screen
+        self.progress = progress
         self.answering = answering
         """Whether more input can come, so that a question of the turn can be answered."""
         self.approval: Approval | None = None

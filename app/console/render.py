@@ -171,7 +171,8 @@ def query_finished(
 
 def first_rows(event: QueryFinished, width: int, language: Language) -> RenderableType:
     """Return the first rows as a table of the columns that fit `width`, and what was left out."""
-    columns, rows = event.get("columns", []), event.get("rows", [])
+    columns = event.get("columns", [])
+    rows = event.get("rows", [])
     cells = [[cell(value) for value in row] for row in rows[:SHOWN_ROWS]]
     fit = _columns_that_fit(columns, cells, width)
     parts: list[RenderableType] = [
@@ -254,14 +255,13 @@ def _table(
 
 def gauge(usage: ContextUsage, language: Language) -> Text:
     """Return the context gauge: used / limit, a bar with the threshold marked, and the parts."""
-    fraction, threshold = usage["fraction"], usage["threshold"]
+    fraction = usage["fraction"]
+    threshold = usage["threshold"]
     style = (
         "red" if fraction >= threshold else "yellow" if fraction >= 0.75 * threshold else "green"
     )
-    filled, mark = (
-        min(GAUGE_CELLS, round(fraction * GAUGE_CELLS)),
-        min(GAUGE_CELLS - 1, round(threshold * GAUGE_CELLS)),
-    )
+    filled = min(GAUGE_CELLS, round(fraction * GAUGE_CELLS))
+    mark = min(GAUGE_CELLS - 1, round(threshold * GAUGE_CELLS))
     bar = "".join(
         "│" if i == mark and i >= filled else "█" if i < filled else "░" for i in range(GAUGE_CELLS)
     )

@@ -191,7 +191,8 @@ def write_png(session: "Session", chart: Chart) -> Path:
     """Draw a chart into a new file beside its result. Raises typed errors, `MissingExtraError`
     without the extra `charts`.
     """
-    png, folder = chart.png(), session.results.path(session.thread_id, chart.handle).parent
+    png = chart.png()
+    folder = session.results.path(session.thread_id, chart.handle).parent
     for number in count(1):
         file = folder / f"chart-{number}.png"
         try:

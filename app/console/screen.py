@@ -55,7 +55,8 @@ class Results:
         if event["status"] != "success":
             return
         if self._old:
-            self._kept, self._old = [], False
+            self._kept = []
+            self._old = False
         self._kept.append(event)
 
     def __len__(self) -> int:
@@ -145,7 +146,10 @@ class ConsoleScreen:
 
     def asked(self, text: str) -> None:
         self.results.next_turn()
-        self._doubts, self._lookups, self._ms, self._said = [], [], 0, ""
+        self._doubts = []
+        self._lookups = []
+        self._ms = 0
+        self._said = ""
         if not self.console.is_terminal:  # in a terminal it stands there already, typed
             self._print(Text(f"> {clean(text)}", "bold"))
 
@@ -157,14 +161,16 @@ class ConsoleScreen:
             "reasoning",
         ):
             self._print(render.lookups(self._lookups, self._ms))
-            self._lookups, self._ms = [], 0
+            self._lookups = []
+            self._ms = 0
         if event["type"] == "voice_started" and event.get("at_once"):
             # Nothing may come of it before another voice speaks.
             self._said = self.end() or self._said
             self._heading = event
             return
         if self._heading and event["type"] != "context_usage":
-            heading, self._heading = self._heading, None
+            heading = self._heading
+            self._heading = None
             if event["type"] != "voice_started":
                 self._start(heading)
         if event["type"] == "token":
@@ -324,8 +330,10 @@ class ConsoleScreen:
     def end(self) -> str:
         """Finish the text that was growing and return it."""
         self._rest()
-        text, self._text = self._text, ""
-        live, self._live = self._live, None
+        text = self._text
+        self._text = ""
+        live = self._live
+        self._live = None
         with writing():
             if live:
                 with self._drawing:

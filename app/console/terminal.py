@@ -281,7 +281,8 @@ def remember(file: Path, text: str) -> None:
         file.chmod(0o600)  # one that another program made
 
 
-VARIABLE, LEVEL = "LONGTABLE_LOG", "LONGTABLE_LOG_LEVEL"
+VARIABLE = "LONGTABLE_LOG"
+LEVEL = "LONGTABLE_LOG_LEVEL"
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
@@ -289,7 +290,8 @@ def start_log() -> None:
     """Log as LONGTABLE_LOG says: "json" (one object a line), "text", or nothing where it is not
     set. Raises `ConfigError`.
     """
-    form, level = os.environ.get(VARIABLE), os.environ.get(LEVEL, "INFO").upper()
+    form = os.environ.get(VARIABLE)
+    level = os.environ.get(LEVEL, "INFO").upper()
     if not form:
         return
     if form not in ("json", "text") or level not in LEVELS:

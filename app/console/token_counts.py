@@ -34,7 +34,8 @@ def limit_needed(values: State, context: Context) -> int | None:
     if not values.get("brief"):
         return None
     call_plan = call_plan_of(values, context)
-    call_config, rounds = call_plan.call_config, split_rounds(call_plan.messages)
+    call_config = call_plan.call_config
+    rounds = split_rounds(call_plan.messages)
     if not rounds or not any(isinstance(message, ToolMessage) for message in rounds[-1]):
         return None
     around = (

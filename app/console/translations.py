@@ -544,7 +544,8 @@ def _command() -> str:
     """Return how to call this program from the current folder: `make chat` runs it outside the
     search path.
     """
-    program, here = Path(sys.argv[0]), Path.cwd()
+    program = Path(sys.argv[0])
+    here = Path.cwd()
     if program.name != "longtable" or shutil.which("longtable"):
         return "longtable"
     return shlex.quote(str(program.relative_to(here) if program.is_relative_to(here) else program))

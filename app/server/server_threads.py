@@ -62,7 +62,9 @@ class ServerThreads(StoredThreads):
     def __init__(
         self, client: LangGraphClient, loop: asyncio.AbstractEventLoop, *, deletes: bool = False
     ) -> None:
-        self.client, self.loop, self.deletes = client, loop, deletes
+        self.client = client
+        self.loop = loop
+        self.deletes = deletes
 
     @property
     def optional_store(self) -> BaseStore:
@@ -284,7 +286,8 @@ class _ServerStore(BaseStore):
     abatch: Any = a_from(batch)
 
     def _do(self, op: Op) -> Any:
-        store, wait = self.threads.client.store, self.threads.wait
+        store = self.threads.client.store
+        wait = self.threads.wait
         match op:
             case GetOp(namespace, key):
                 stored: Any = None

@@ -59,7 +59,8 @@ class Settings(SettingsTables):
 
     def context(self) -> Context:
         """Return these settings as those of a run. Raises `ConfigError`."""
-        policy, tables = self.policy, self.model.model_dump() | self.limits.model_dump()
+        policy = self.policy
+        tables = self.model.model_dump() | self.limits.model_dump()
         values: dict[str, Any] = {
             name: value for name, value in tables.items() if name in Context.__dataclass_fields__
         }
@@ -147,7 +148,8 @@ def load_settings(
     sources: dict[str, str] = {}
     notes: list[str] = []
     config = flags_set.get("config") or environment.get(CONFIG)
-    own, here = user_folder() / FILE, (folder or Path.cwd()) / FILE
+    own = user_folder() / FILE
+    here = (folder or Path.cwd()) / FILE
     for path in (
         [Path(config).expanduser()]
         if config
@@ -305,7 +307,8 @@ def setting_rows(settings: Settings, environment: Mapping[str, str]) -> list[tup
     """Return name, value and source of each setting, of secrets `***`, and "-" where nothing
     holds.
     """
-    context, compaction = settings.context(), settings.compaction.policy() or CompactionPolicy()
+    context = settings.context()
+    compaction = settings.compaction.policy() or CompactionPolicy()
     defaults = _default_limits()
     defaults |= {
         "model.name": "built-in analyst",
@@ -319,7 +322,8 @@ def setting_rows(settings: Settings, environment: Mapping[str, str]) -> list[tup
     }
     rows = []
     for place in KEYS:
-        name, table = ".".join(place), getattr(settings, place[0])
+        name = ".".join(place)
+        table = getattr(settings, place[0])
         table = compaction if place[0] == "compaction" and place[1] != "preset" else table
         value = table if len(place) == 1 else getattr(table, place[1], None)
         preset = settings.sources.get("compaction.preset") if place[0] == "compaction" else None
@@ -361,7 +365,8 @@ def server_settings(environment: Mapping[str, str] | None = None) -> Settings:
     """
     environment = os.environ if environment is None else environment
     settings = load_settings(environment=environment)
-    sources, store = settings.sources, settings.store
+    sources = settings.sources
+    store = settings.store
     if sources.get("store.url") == "LONGTABLE_STORE":  # a file is the command line's, too
         raise ConfigError(
             "LONGTABLE_STORE has no effect here: a server keeps its threads itself. Unset it for"

@@ -96,7 +96,8 @@ def read_settings(path: Path) -> SettingsFile:
     _refuse_long_keys(path, text)
     try:
         values = tomllib.loads(text)
-        lines, entries = _lines_of(text), list(leaves(values))
+        lines = _lines_of(text)
+        entries = list(leaves(values))
     except (ValueError, RecursionError) as error:  # also a number of thousands of digits
         match = re.search(r"^(.*) \(at line (\d+), column \d+\)$", str(error), re.DOTALL)
         line = int(match[2]) if match else text.rstrip().count("\n") + 1
@@ -245,7 +246,8 @@ def _text_of(path: Path) -> str:
     """Return the text of a file. Raises `ConfigError` for one that is none; nothing is read of a
     device or a pipe.
     """
-    reason, data = "", b""
+    reason = ""
+    data = b""
     try:
         # Without O_NONBLOCK the open of a pipe would wait for its writer.
         with open(
@@ -306,13 +308,17 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
     """Yield each header or assignment of valid TOML with its first line; a list or a text may take
     several. Linear in the text.
     """
-    depth, start, first, line = 0, 0, 1, 1
+    depth = 0
+    start = 0
+    first = 1
+    line = 1
     for token in _TOKEN.finditer(f"{text}\n"):
         depth += (token[0] in "[{") - (token[0] in "]}")
         line += token[0].count("\n")
         if token[0] == "\n" and not depth:
             yield first, f"{text}\n"[start : token.end()]
-            start, first = token.end(), line
+            start = token.end()
+            first = line
 
 
 def _shown_path(path: Path) -> str:

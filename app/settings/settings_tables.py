@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
     from longtable.nodes.team.team import Mode, Team
 
-SAME, CODE = "same", "code"
+SAME = "same"
+CODE = "code"
 SUMMARIZERS = (SAME, CODE)
 """Who writes summaries, besides a model by its name: the model that answers, or code."""
 BACKSLASH = (
@@ -87,11 +88,13 @@ def _base_url(url: str) -> str:
         raise ValueError(f"must hold neither blanks nor control characters, {example}")
     try:
         parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
+        host = parts.hostname or ""
+        port = parts.port
         host.encode("idna")
     except ValueError:
         # A bracket left open, a port that is no number or past 65,535, a label too long.
-        host, port = "", None
+        host = ""
+        port = None
     if not host or port == 0:
         raise ValueError(
             "must name a host, an IPv6 address in brackets, and a port from 1 to 65,535 if any,"

@@ -136,7 +136,8 @@ def _parts(message: BaseMessage) -> Iterator[Part]:
         )
     if isinstance(message, AIMessage):
         for call in all_calls(message):
-            name, args = plain(str(call["name"])), call["args"]
+            name = plain(str(call["name"]))
+            args = call["args"]
             sql = args.get("sql") if isinstance(args, dict) else None
             yield (
                 Code(name, "sql", plain(sql))
@@ -170,7 +171,9 @@ def _result(text: str, *, failed: bool) -> Part:
 
 
 def _rows(answer: dict[str, Any]) -> Rows | None:
-    columns, rows, count = answer.get("columns"), answer.get("rows"), answer.get("row_count")
+    columns = answer.get("columns")
+    rows = answer.get("rows")
+    count = answer.get("row_count")
     if not isinstance(columns, list) or not columns or not isinstance(rows, list):
         return None
     if not all(isinstance(row, list) and len(row) == len(columns) for row in rows):

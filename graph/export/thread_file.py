@@ -30,7 +30,8 @@ from longtable.tools.charts.chart_tool import chart_of, embedded_svg
 if TYPE_CHECKING:
     from longtable.tools.results.result_store import ResultStore
 
-FORMAT, SCHEMA = "longtable-thread", 1
+FORMAT = "longtable-thread"
+SCHEMA = 1
 MOST_LINE = 100_000_000
 """Characters of one line that are read; no message a checkpoint holds comes near."""
 ENTRY = {
@@ -71,7 +72,8 @@ def export_as(
 
 def export_lines(whole: ThreadRecord) -> Iterator[str]:
     """Yield a thread line by line, each with its line feed."""
-    digest, count = hashlib.sha256(), 0
+    digest = hashlib.sha256()
+    count = 0
     for line in _lines(whole):
         digest.update(line.encode())
         count += 1
@@ -146,7 +148,8 @@ def _read(lines: Iterable[str]) -> ThreadRecord:
         "edit": [],
         "state": [],
     }
-    digest, count = hashlib.sha256(), 0
+    digest = hashlib.sha256()
+    count = 0
     end: Json | None = None
     for text in lines:
         line = text.rstrip("\r\n")
@@ -220,7 +223,8 @@ def _header(fields: Json) -> Json:
     entry = _dict(fields.get("entry"), "entry")
     kinds = {**ENTRY, OWNER: str}
     sound = all(name in kinds and type(value) is kinds[name] for name, value in entry.items())
-    thread_id, archived = fields.get("thread_id"), fields.get("archived")
+    thread_id = fields.get("thread_id")
+    archived = fields.get("archived")
     if (
         not sound
         or not isinstance(thread_id, str)

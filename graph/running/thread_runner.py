@@ -137,7 +137,8 @@ class RunReader:
         self.speaking = ""
         """The voice whose heading came last."""
         self.headings: dict[str, VoiceStarted] = {}
-        self.first, self.later = "", dict[str, list[Event]]()
+        self.first = ""
+        self.later = dict[str, list[Event]]()
         """Of voices that are asked at once: the first that is not done, and the events of those
         after it.
         """
@@ -495,7 +496,8 @@ class ThreadRunner:
         """Take the step that a run has left, unless another turn came first or the work was
         dropped.
         """
-        state, step = self.state(), self.step_after_answer
+        state = self.state()
+        step = self.step_after_answer
         if state.next != (PREPARE,) or step is None:
             return
         info = ExecutionInfo(

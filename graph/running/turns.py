@@ -355,7 +355,8 @@ def rest_of(messages: Sequence[BaseMessage], state: StateSnapshot, error: Thread
     If other turns came after its messages, these move to the end of the transcript, and what it had
     written leaves it. Raises `error` if they are part of a compaction by now.
     """
-    thread, newest = thread_of(values_of(state)), turn_of(values_of(state))
+    thread = thread_of(values_of(state))
+    newest = turn_of(values_of(state))
     places = {message.id: place for place, message in enumerate(thread.messages)}
     if not messages:  # they were still on their way in when the turn was resumed
         if not is_pending(state):
@@ -413,7 +414,8 @@ async def _steering_events(runner: ThreadRunner, message: HumanMessage, *, wait:
 
     `wait`: until it was taken in.
     """
-    inbox, thread_id = Inbox(_inbox_store(runner), runner.thread_id), runner.thread_id
+    inbox = Inbox(_inbox_store(runner), runner.thread_id)
+    thread_id = runner.thread_id
     free = not runner.locks.is_mine(thread_id, blocks=not runner.how.on_loop)
     async with AsyncExitStack() as stack:
         stack.enter_context(storage_errors())
@@ -467,7 +469,8 @@ def _number_to_join(runner: ThreadRunner, message: HumanMessage, values: Values)
     It would be sent under the settings of the running turn: under its limit where that is the
     smaller. A sender who withholds every cell does not join a turn that does not.
     """
-    running, context = turn_of(values), runner.context
+    running = turn_of(values)
+    context = runner.context
     if context.privacy == "types" and running.get("number") and not running.get("private"):
         raise NotPrivateError
     if values.get("brief"):

@@ -507,7 +507,10 @@ class Step(Runnable[State, Update]):
     def __init__(
         self, name: str, node: Node, operator: Context, counting: "_Counting | None"
     ) -> None:
-        self.name, self.node, self.operator, self.counting = name, node, operator, counting
+        self.name = name
+        self.node = node
+        self.operator = operator
+        self.counting = counting
         self.waits = inspect.iscoroutinefunction(type(node).__call__)
 
     def invoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Update:  # noqa: ARG002  # in its context

@@ -47,7 +47,8 @@ MOST_CHANGES = 500
 MOST_NAMED = (12, 3, 0)
 """Of these named to the model: as many as its note has room for."""
 NAME_CHARS = 64
-NOTE_SHARE, NOTE_TOKENS = 0.5, 100
+NOTE_SHARE = 0.5
+NOTE_TOKENS = 100
 """Most of the budget that the note may take, and tokens that it may take of however small a one:
 the card stands below it.
 """
@@ -136,7 +137,9 @@ def call_configs(
         choice = context.model or ""
         if choice not in models:
             raise UnknownModelError(name=choice, known=", ".join(filter(None, models)))
-        model, summarizer, name = models[choice], summarizers[choice], model_name(models[choice])
+        model = models[choice]
+        summarizer = summarizers[choice]
+        name = model_name(models[choice])
         limit = model_limit(name, setting=context.model_limit, profile=model.profile)
         pinning = bool(offer.pinning) and limit >= LEAST_PIN_LIMIT
         encoding, tool_tokens = counted(choice, pinning)

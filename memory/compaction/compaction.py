@@ -132,7 +132,8 @@ class Job:
         """Return the compaction's identity: covered ids and contents, the memory before, strategy
         and version, what a person changed.
         """
-        plan, thread = self.plan, self.thread
+        plan = self.plan
+        thread = self.thread
         before = plan.previous["id"] if plan.previous else ""
         changes = (
             sorted(thread.undone),
@@ -294,7 +295,8 @@ def needs_originals(thread: Thread, call_config: CallConfig) -> bool:
         return count < record["count"] or bool(again)
     if must_be_remade(thread, call_config):
         return True
-    every, window = call_config.policy.rebuild_every, call_config.window
+    every = call_config.policy.rebuild_every
+    window = call_config.window
     if window is None or not every:
         return False
     since = sum(
@@ -366,7 +368,8 @@ def judge(job: Job, draft: Draft) -> tuple[Compaction | None, list[Reason]]:
     """Return the record of a draft that passes the gate, or why it does not."""
     record = _record(job, draft)
     call_plan = _call_plan(job, record)
-    after, block = call_plan.parts, call_plan.memory.render()
+    after = call_plan.parts
+    block = call_plan.memory.render()
     pins, _ = pins_that_fit(current_pins(call_plan.thread.pins), job.call_config)
     why = objections(
         Candidate(
@@ -402,7 +405,8 @@ def _call_plan(job: Job, record: Compaction) -> CallPlan:
 
 
 def _record(job: Job, draft: Draft) -> Compaction:
-    plan, thread = job.plan, job.thread
+    plan = job.plan
+    thread = job.thread
     previous: Compaction | None = plan.previous
     record: Compaction = {
         "id": job.id,

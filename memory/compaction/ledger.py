@@ -201,7 +201,10 @@ _TO_READ = re.compile(f"{_ESCAPE}(.)|[{''.join(_BREAKS)}]", re.DOTALL)
 _START = re.compile(r'- T(\d+) (?=")')
 _FIELD = re.compile(rf"((?:[^|{_ESCAPE}]|{_ESCAPE}.)*) \| ")
 _NAME = re.compile(rf"((?:[^,{_ESCAPE}]|{_ESCAPE}.)+)(?:, |$)")
-_ROWS, _HANDLE, _TABLES, _SQL = "rows ", "handle ", "tables ", "SQL: "
+_ROWS = "rows "
+_HANDLE = "handle "
+_TABLES = "tables "
+_SQL = "SQL: "
 
 
 def fit_ledger(

@@ -308,7 +308,8 @@ def _bounds(value: float, half: float, text: str, match: re.Match[str]) -> tuple
     """Return what may be written as this figure here: rounding, and what "about", "over" and
     "nearly" allow.
     """
-    before, whole = text[max(0, match.start() - 24) : match.start()], f"{value:.0f}"
+    before = text[max(0, match.start() - 24) : match.start()]
+    whole = f"{value:.0f}"
     step = 10.0 ** (len(whole) - len(whole.rstrip("0"))) if half == 0.5 and value else 2 * half
     slack = half * (1 + 1e-9) + abs(value) * 1e-12
     wide = max(slack, 0.1 * value, min(step, 0.2 * value))

@@ -102,7 +102,8 @@ def ranks_of(vocabulary: Mapping[str, Any]) -> dict[bytes, int]:
     This is the same tokenizer only where merges stand in the order of the tokens they make, which
     is checked.
     """
-    model, special = vocabulary["model"], {token["content"] for token in vocabulary["added_tokens"]}
+    model = vocabulary["model"]
+    special = {token["content"] for token in vocabulary["added_tokens"]}
     merged = [
         model["vocab"]["".join(pair.split(" ") if isinstance(pair, str) else pair)]
         for pair in model["merges"]
@@ -171,14 +172,12 @@ TEMPLATE_TOKENS = 200
 """Tokens of what a chat template says about tools before and after them: 86 in Qwen 2.5's; others
 show the format of a call at length.
 """
-(
-    FUNCTION_TOKENS,
-    PROPERTIES_TOKENS,
-    PROPERTY_TOKENS,
-    ENUM_TOKENS,
-    ENUM_VALUE_TOKENS,
-    FUNCTIONS_END_TOKENS,
-) = (7, 3, 3, -3, 3, 12)
+FUNCTION_TOKENS = 7
+PROPERTIES_TOKENS = 3
+PROPERTY_TOKENS = 3
+ENUM_TOKENS = -3
+ENUM_VALUE_TOKENS = 3
+FUNCTIONS_END_TOKENS = 12
 """The cookbook's tokens for a function, its first property, each property, each enum and its
 values, and once after the last.
 """
@@ -233,7 +232,8 @@ class TokenCounter:
         % at most.
         """
         # So long a text is not counted to be refused.
-        low, high = 0, min(len(text), max(0, tokens) * MOST_CHARS)
+        low = 0
+        high = min(len(text), max(0, tokens) * MOST_CHARS)
         if self.text(text[:high]) <= tokens:
             return text[:high]
         while high - low > 1 + low // 50:

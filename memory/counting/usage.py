@@ -109,7 +109,8 @@ def spent_of(
                 "estimated": 1,
             }
             by = reported_model(message) or model or UNKNOWN
-            voice, times = str(marks.get(VOICE) or ""), _times(marks.get("time"))
+            voice = str(marks.get(VOICE) or "")
+            times = _times(marks.get("time"))
             calls.append(
                 Spent(
                     thread=thread,
@@ -130,7 +131,8 @@ def reported(message: AIMessage) -> ReportedTokens | None:
     usage = message.usage_metadata
     if not isinstance(usage, Mapping):
         return None
-    sent, received = _tokens(usage.get("input_tokens")), _tokens(usage.get("output_tokens"))
+    sent = _tokens(usage.get("input_tokens"))
+    received = _tokens(usage.get("output_tokens"))
     if sent is None or received is None or not sent + received:
         return None
     cached = _detail(usage.get("input_token_details"), "cache_read")

@@ -95,7 +95,8 @@ def unmarked(message: Marked) -> Marked:
 
 def is_copy(message: BaseMessage, known: BaseMessage) -> bool:
     """Return whether a message was made from an accepted one: it carries the same turn and time."""
-    mine, theirs = marks_of(message), marks_of(known)
+    mine = marks_of(message)
+    theirs = marks_of(known)
     return all(mine.get(name) == theirs.get(name) for name in ("turn", "time"))
 
 

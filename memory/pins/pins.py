@@ -337,7 +337,8 @@ def current_pins(pins: Sequence[Pin], *, ended: bool = False) -> list[Pin]:
     """
     by_text: dict[str, list[tuple[str, Pin]]] = {}
     for pin in sorted(pins, key=lambda pin: (pin.by == IN_PASSING, -len(pin.text))):
-        text, others = " ".join(pin.text.split()), by_text.setdefault(pin.message_id or pin.id, [])
+        text = " ".join(pin.text.split())
+        others = by_text.setdefault(pin.message_id or pin.id, [])
         if not any(
             text in other or (pin.by != firm.by == "model" and other in text)
             for other, firm in others

@@ -175,7 +175,8 @@ def read_answer(answer: str, form: type[Form]) -> Form | str:
 
 def _object_in(answer: str) -> object:
     """Return the JSON object in an answer, also with words or a fence around it."""
-    start, end = answer.find("{"), answer.rfind("}")
+    start = answer.find("{")
+    end = answer.rfind("}")
     if start < 0 or end < start:
         raise ValueError("no JSON object")
     return json.loads(answer[start : end + 1])
@@ -190,7 +191,8 @@ def _fault(error: ValidationError) -> str:
     return "; ".join(places)
 
 
-SAME_SUBJECT, SAME_WORDS = 0.3, 0.15
+SAME_SUBJECT = 0.3
+SAME_WORDS = 0.15
 """Share of a text, by weight, that another must have to be about the same subject; the second where
 no SQL names tables.
 
@@ -200,12 +202,15 @@ without any SQL 72 % and 72 %.
 """
 STAY = 0.1
 """Added to the score of the topic that the round before belongs to."""
-TABLE, TABLE_WEIGHT = "table ", 8.0
+TABLE = "table "
+TABLE_WEIGHT = 8.0
 THIN = 2
 """A question with fewer content words than this belongs to what was spoken of before: "and in
 June?".
 """
-BODY_CHARS, BODY_LINES, QUESTION_CHARS = 1_200, 14, 600
+BODY_CHARS = 1_200
+BODY_LINES = 14
+QUESTION_CHARS = 600
 
 _WORDLESS = {"en": "(no words)", "zh": "（无文字）"}
 _QUESTION = {"en": "Question", "zh": "问题"}
@@ -265,10 +270,8 @@ def read_drafts(
         if cited:
             key = fold(topic.title)
             before = drafts[key].sections if key in drafts else ()
-            title, summary = (
-                clean(Section(topic.title, (), "")).title[:TITLE_CHARS],
-                topic.summary[:SUMMARY_CHARS],
-            )
+            title = clean(Section(topic.title, (), "")).title[:TITLE_CHARS]
+            summary = topic.summary[:SUMMARY_CHARS]
             drafts[key] = SubjectDraft(
                 title,
                 drafts[key].summary if key in drafts else summary,
@@ -396,7 +399,9 @@ def section_of(round_: Round, language: str) -> Section:
     messages as sources.
     """
     new = shown(round_) or list(round_)
-    question, answer, sql = " ".join(question_of(round_).split()), final_answer(new), _sql(new)
+    question = " ".join(question_of(round_).split())
+    answer = final_answer(new)
+    sql = _sql(new)
     lines = [_shortened(answer)] if answer else []
     if len(question) > TITLE_CHARS:
         lines.append(f"{_QUESTION[language]}: {_clip(question, QUESTION_CHARS)}")

@@ -258,7 +258,8 @@ class Filer:
 
     def _fitting(self, topics: Sequence[Topic]) -> list[Topic]:
         """Return the topics, the likeliest first, whose lines fill at most half a request."""
-        left, offered = self.job.room // 2, []
+        left = self.job.room // 2
+        offered = []
         for topic in topics:
             left -= self.job.count(topic_line(topic)) + 1
             if left < 0:
@@ -321,7 +322,8 @@ def _by_likeness(draft: SubjectDraft, topics: Sequence[Topic]) -> list[tuple[boo
 
 
 def _subject(title: str, summary: str, parts: Sequence[Section]) -> Words:
-    titles, bodies = " ".join(part.title for part in parts), "\n".join(part.body for part in parts)
+    titles = " ".join(part.title for part in parts)
+    bodies = "\n".join(part.body for part in parts)
     return subject_of((title, 2.0), (summary, 1.0), (titles, 1.0), sql=bodies)
 
 
@@ -356,12 +358,11 @@ class Topics:
 
     def attempts(self, job: Job) -> Attempts:
         """See `longtable.memory.compaction.compaction.Strategy`."""
-        call_config, count, before = (
-            job.call_config,
-            job.call_config.counter.text,
-            topics_of(job.thread),
-        )
-        newest, visible = current(before), visible_topics(job.thread)
+        call_config = job.call_config
+        count = job.call_config.counter.text
+        before = topics_of(job.thread)
+        newest = current(before)
+        visible = visible_topics(job.thread)
         filed_before, again = unfiled(job.thread)
         reads = [
             (number, message)

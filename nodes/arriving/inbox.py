@@ -100,7 +100,8 @@ def receive(
 
     Deletes the messages that joined at the step before. `look=False` does only that.
     """
-    store, thread_id = runtime.store, thread_id_of(runtime)
+    store = runtime.store
+    thread_id = thread_id_of(runtime)
     if store is None or not thread_id:
         return [], turn
     inbox = Inbox(store, thread_id)

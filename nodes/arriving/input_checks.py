@@ -172,7 +172,8 @@ def _check_fit(message: BaseMessage, call_plan: CallPlan) -> None:
     """
     call_config = call_plan.call_config
     parts = must_stay(call_plan, message)
-    need, budget = parts.total + NOTE_TOKENS, call_config.hard_tokens
+    need = parts.total + NOTE_TOKENS
+    budget = call_config.hard_tokens
     if need > budget:
         fixed = SYSTEM_PROMPT if parts.system >= parts.tools else TOOLS
         leaves_room = need - parts.messages <= budget - call_config.share(TALK_SHARE)

@@ -49,9 +49,11 @@ class RateLimit:
     def check(self, owner: str | None, thread_id: str, run: str, store: BaseStore | None) -> None:
         """Count a turn that begins. Raises `RateLimitedError` where the owner has none left."""
         with self._failing_softly():
-            key, store = turns_key(owner, thread_id), store or self._memory
+            key = turns_key(owner, thread_id)
+            store = store or self._memory
             with self._lock:
-                now, times = self.clock(), _times(store, key)
+                now = self.clock()
+                times = _times(store, key)
                 recent = [each for each in times if now - self.seconds < each[0] <= now][
                     -self.turns :
                 ]
@@ -65,7 +67,8 @@ class RateLimit:
     ) -> None:
         """Stop counting a turn that failed before anything came of it."""
         with self._failing_softly():
-            key, store = turns_key(owner, thread_id), store or self._memory
+            key = turns_key(owner, thread_id)
+            store = store or self._memory
             with self._lock:
                 others = [each for each in _times(store, key) if each[1] != run]
                 store.put(TURNS, key, {"times": others}, index=False)

@@ -35,7 +35,8 @@ from longtable.memory.answers import reasoning_sent, split_reasoning, without_re
 from longtable.nodes.calling.provider_errors import provider_error
 from longtable.nodes.telemetry import span, usage_fields
 
-FIRST_WAIT, MOST_WAIT = 0.5, 30.0
+FIRST_WAIT = 0.5
+MOST_WAIT = 30.0
 """Seconds before the first further try, doubled each time; and the longest that a provider's
 retry-after is waited for while another model could answer.
 """
@@ -154,7 +155,8 @@ class Caller:
             # again for each part.
             answerer = self.line[self.answered]
             settings = call_settings(self.context, answerer.base)
-            sent, config = _messages_for(answerer, messages), self._config()
+            sent = _messages_for(answerer, messages)
+            config = self._config()
             try:
                 with span(
                     "model",
@@ -213,7 +215,8 @@ class Caller:
                 type="model_fallback", model=self.name, fallback=following, code=known.code
             )
         )
-        self.answered, self._tries = self.answered + 1, 0
+        self.answered = self.answered + 1
+        self._tries = 0
         return 0.0
 
 
@@ -290,7 +293,8 @@ def _for_openai(context: Context, model: BaseChatModel) -> Settings:
 
 
 def _thinking_body(thinking: bool | int, model: BaseChatModel) -> Settings:
-    name, url = str(getattr(model, "model_name", "")), getattr(model, "openai_api_base", None)
+    name = str(getattr(model, "model_name", ""))
+    url = getattr(model, "openai_api_base", None)
     host = ""
     with suppress(ValueError):  # no URL: the client says so
         host = (urlsplit(url).hostname or "") if isinstance(url, str) else ""

@@ -95,13 +95,15 @@ class ContextProviders:
         """
         if not self.providers:
             return ProvidedContext()
-        thread_id, turn = thread_id_of(runtime), turn_of(state)
+        thread_id = thread_id_of(runtime)
+        turn = turn_of(state)
         number = turn.get("number", 0)
         # A turn is known by the run that opened it.
         key = f"{thread_id}/{turn['run']}/{number}" if thread_id and turn.get("run") else ""
         if key and (cached := self.turns.get(key)):
             return cached
-        thread, owner = thread_of(state), (runtime.context or Context()).owner
+        thread = thread_of(state)
+        owner = (runtime.context or Context()).owner
         messages = [message for message in thread.messages if message.id not in thread.excluded]
         question = next(
             (str(message.text) for message in reversed(messages) if is_users(message)), ""

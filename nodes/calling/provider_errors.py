@@ -93,7 +93,8 @@ _OUTPUT_ASKED = re.compile(
     r" (?:completion|output)|\d+ \+ (\d+) > \d"
     r"|(\d+) `max_new_tokens`"
 )
-LEAST_LIMIT, MOST_LIMIT = 256, 100_000_000
+LEAST_LIMIT = 256
+MOST_LIMIT = 100_000_000
 """Tokens outside of which a number is no model's limit."""
 WORDS_READ = 4_000
 """Characters of an error that are read: some servers repeat the prompt after their own words."""
@@ -220,7 +221,8 @@ def _asks_too_much_output(words: str) -> bool:
     """Return whether the output asked for would not fit the context alone, whatever the input's
     size.
     """
-    request, limit = _OUTPUT_ASKED.search(words), _limit_in(words)
+    request = _OUTPUT_ASKED.search(words)
+    limit = _limit_in(words)
     return (
         request is not None
         and limit is not None

@@ -117,7 +117,8 @@ def _sieved(chunk: ChatGenerationChunk, *, ended: bool) -> ChatGenerationChunk:
     thought, text = sieve.feed(content)
     if ended:
         last_thought, last_text = sieve.close()
-        thought, text = thought + last_thought, text + last_text
+        thought = thought + last_thought
+        text = text + last_text
         _SIEVES.pop(_here())
     if text == content and not thought:
         return chunk

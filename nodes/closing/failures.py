@@ -130,8 +130,10 @@ def close_refused(state: State, error: ProviderRefusedError) -> Update:
     """Return the update after a refusal: ask once more without unanswered messages, or close the
     turn as failed.
     """
-    thread, turn = thread_of(state), without_key(turn_of(state), "without")
-    number, tried = turn.get("number", 0), turn_of(state).get("without")
+    thread = thread_of(state)
+    turn = without_key(turn_of(state), "without")
+    number = turn.get("number", 0)
+    tried = turn_of(state).get("without")
     earlier = _unanswered_before(thread, number)
     suspects = [message for message in earlier if message.id not in thread.excluded]
     if suspects and tried is None:
@@ -160,7 +162,8 @@ def retry_update(state: State) -> Update:
     """Return the update that runs a failed turn again: its messages come back, and the model is
     asked where it was refused.
     """
-    thread, turn = thread_of(state), turn_of(state)
+    thread = thread_of(state)
+    turn = turn_of(state)
     back = inclusions(
         message.id
         for message in request_in(thread, turn.get("number", 0))

@@ -59,7 +59,8 @@ class AtOnce:
     count: Callable[..., Update]
 
     async def __call__(self, state: State, *, runtime: Runtime[Context], how: Execution) -> Update:
-        turn, first_voice = turn_of(state), turn_of(state).get("voice", "")
+        turn = turn_of(state)
+        first_voice = turn_of(state).get("voice", "")
         if is_ahead(state):
             return self._taken(state)
         voices = (
@@ -80,7 +81,8 @@ class AtOnce:
         await self.respond.providers.collect(state, runtime, how)
         # One call is each one's own, so that a later voice takes nobody's only one.
         left = turn.get("calls_left", self.team.max_calls) - len(voices)
-        permits, runs = Semaphore(left), list[Any]()
+        permits = Semaphore(left)
+        runs = list[Any]()
         for voice in voices:
             own = (
                 turn
@@ -146,7 +148,9 @@ class AtOnce:
 
         That is a compaction, an approval, and a request that the provider refused.
         """
-        now, voice, write = state, turn_of(state)["voice"], runtime.stream_writer
+        now = state
+        voice = turn_of(state)["voice"]
+        write = runtime.stream_writer
         # What is asked of a person is asked when it is the voice's turn.
         runtime = runtime.override(
             stream_writer=lambda event: (
@@ -161,7 +165,8 @@ class AtOnce:
             ):
                 now = _with_turn(now, status="call_budget")
                 break
-            node, before = self.respond if step == "respond" else self.run_tools, now
+            node = self.respond if step == "respond" else self.run_tools
+            before = now
             try:
                 counted = (
                     how.call(partial(self.count, now, runtime=runtime))
@@ -181,12 +186,11 @@ class AtOnce:
 
     def _taken(self, state: State) -> Update:
         """Return what the voice whose turn it is has made."""
-        turn, ahead, messages = (
-            turn_of(state),
-            state.get("ahead") or {},
-            list(thread_of(state).messages),
-        )
-        result, transcript = ahead[turn["voice"]], list[BaseMessage]()
+        turn = turn_of(state)
+        ahead = state.get("ahead") or {}
+        messages = list(thread_of(state).messages)
+        result = ahead[turn["voice"]]
+        transcript = list[BaseMessage]()
         own = {name: value for name, value in result["turn"].items() if name in OF_VOICE}
         turn = cast("Turn", {**without_key(turn, *OF_VOICE), **own})
         for message in result.get("messages", ()):
@@ -226,11 +230,9 @@ def _made(before: State, now: State) -> Update:
     """Return the update that makes one state of another: of messages and edits those that are
     new.
     """
-    old, new, lists = (
-        cast("dict[str, Any]", before),
-        cast("dict[str, Any]", now),
-        ("messages", "edits"),
-    )
+    old = cast("dict[str, Any]", before)
+    new = cast("dict[str, Any]", now)
+    lists = ("messages", "edits")
     changed = {name: value for name, value in new.items() if value is not old.get(name)}
     return cast(
         "Update",

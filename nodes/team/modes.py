@@ -19,15 +19,20 @@ from longtable.nodes.team.team import JUDGED, Mode, Persona, Scene, is_answer, p
 
 STEPS = ("analyst", "checker", "reviewer")
 SEND_BACK = "send_back"
-TASK_CHARS, ARTEFACT_CHARS = 2_000, 4_000
+TASK_CHARS = 2_000
+ARTEFACT_CHARS = 4_000
 """Characters of the task and of each step's artefact that an answer's mark keeps; the transcript
 has the whole.
 """
-POSE, SCORE, VOTE = "pose_question", "score", "vote"
+POSE = "pose_question"
+SCORE = "score"
+VOTE = "vote"
 PERSON = "you"
 """How the quizmaster names the person in front of the screen."""
 FEWEST_PLAYERS = 3
-WOLF, SEER, VILLAGER = "werewolf", "seer", "villager"
+WOLF = "werewolf"
+SEER = "seer"
+VILLAGER = "villager"
 SHARE_OF_WOLVES = 4
 """Players for each werewolf."""
 
@@ -64,7 +69,9 @@ class Workflow(Mode):
         send_back: int = 2,
         policy: CompactionPolicy | None = None,
     ) -> None:
-        self.steps, self.roles, self.policy = steps or STEPS, dict(roles or {}), policy
+        self.steps = steps or STEPS
+        self.roles = dict(roles or {})
+        self.policy = policy
         if len(set(self.steps)) != len(self.steps) or not set(self.roles) <= set(self.steps):
             raise ConfigError(
                 "a workflow has different steps, and roles for these alone; found steps"
@@ -94,7 +101,8 @@ class Workflow(Mode):
 
     def whisper(self, scene: Scene, persona: str) -> str:  # noqa: ARG002
         """Return the step and the task."""
-        now, state = self._progress(scene), self.state(scene)
+        now = self._progress(scene)
+        state = self.state(scene)
         if now.place >= len(self.steps):
             return ""
         lines = [
@@ -149,7 +157,8 @@ class Workflow(Mode):
 
     def state(self, scene: Scene) -> dict[str, Any]:
         """Return task, follow-ups, the step that is next and what each step has made."""
-        before, now = scene.before(self.name), self._progress(scene)
+        before = scene.before(self.name)
+        now = self._progress(scene)
         return {
             "task": before.get("task") or scene.question[:TASK_CHARS],
             "follow_ups": before["follow_ups"] + 1 if before else 0,
@@ -164,7 +173,9 @@ class Workflow(Mode):
 
     def _progress(self, scene: Scene) -> _Progress:
         place = sent_back = 0
-        reason, artefacts, args = "", dict[str, str](), dict[str | None, dict[str, Any]]()
+        reason = ""
+        artefacts = dict[str, str]()
+        args = dict[str | None, dict[str, Any]]()
         back: dict[str, Any] | None = None
         for message in scene.of_turn:
             if isinstance(message, AIMessage):
@@ -179,11 +190,9 @@ class Workflow(Mode):
                 artefacts[self.steps[place]] = str(message.text)[:ARTEFACT_CHARS]
                 place += 1
                 if back and place == len(self.steps) and sent_back < self.most:
-                    place, reason, sent_back = (
-                        self.steps.index(back.get("to") or self.steps[0]),
-                        str(back["reason"]),
-                        sent_back + 1,
-                    )
+                    place = self.steps.index(back.get("to") or self.steps[0])
+                    reason = str(back["reason"])
+                    sent_back = sent_back + 1
                 back = None
         return _Progress(place, sent_back, reason, artefacts)
 
@@ -512,7 +521,8 @@ class Werewolf(Mode):
 
     def _day(self, scene: Scene) -> _Day:
         before = scene.before(self.name)
-        number, roles = before.get("day", 0) + 1, self._roles(list(scene.names))
+        number = before.get("day", 0) + 1
+        roles = self._roles(list(scene.names))
         alive = [id_ for id_ in before.get("alive", scene.names) if id_ in scene.names]
         over = before.get("over", False)
         prey = [id_ for id_ in alive if roles[id_] != WOLF]
@@ -541,7 +551,8 @@ class Werewolf(Mode):
         return Counter(player for player in newest.values() if player in players)
 
     def _roles(self, ids: Sequence[str]) -> dict[str, str]:
-        wolves, shuffled = max(1, len(ids) // SHARE_OF_WOLVES), sorted(ids)
+        wolves = max(1, len(ids) // SHARE_OF_WOLVES)
+        shuffled = sorted(ids)
         self._draw("roles", len(ids)).shuffle(shuffled)
         seer = shuffled[wolves] if len(ids) > FEWEST_PLAYERS else ""
         return {

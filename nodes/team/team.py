@@ -284,7 +284,8 @@ class Team:
                 "the mode's policy is a CompactionPolicy or None for the graph's, found"
                 f" {mode.policy!r}"
             )
-        self.mode, self.max_calls = mode, max_calls
+        self.mode = mode
+        self.max_calls = max_calls
         self.personas: dict[str, Persona] = {}
         self.words: dict[str, str] = {}
         """Ids by the folded words that mention them."""

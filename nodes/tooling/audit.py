@@ -136,20 +136,16 @@ class Audit:
         thread_id = thread_id_of(runtime)
         entries: dict[int, AuditEntry] = {}
         if runtime.store is not None and thread_id and message is not None:
-            now, turn = (
-                self.clock().isoformat(timespec="milliseconds"),
-                turn_of(state).get("number", 0),
-            )
+            now = self.clock().isoformat(timespec="milliseconds")
+            turn = turn_of(state).get("number", 0)
             # Its place in the message: a later step of the same answer may see fewer of its calls.
             places = {
                 call["id"]: place for place, call in reversed([*enumerate(all_calls(message))])
             }
             for job in jobs:
                 if (sql := _sql(job.call, tools)) is not None:
-                    key, edited = (
-                        f"{message.id}:{places.get(job.call['id'], 0)}",
-                        (job.edited or "")[:MOST_SQL],
-                    )
+                    key = f"{message.id}:{places.get(job.call['id'], 0)}"
+                    edited = (job.edited or "")[:MOST_SQL]
                     voice = str(mark_of(message, VOICE) or "")
                     entries[id(job.call)] = AuditEntry(
                         key,
@@ -263,7 +259,8 @@ class Log:
 
 def _sql(call: ToolCall, tools: Mapping[str, BaseTool]) -> str | None:
     """Return the SQL that a call asks for, None for a call that asks for none."""
-    tool, sql = tools.get(call["name"]), call["args"].get("sql")
+    tool = tools.get(call["name"])
+    sql = call["args"].get("sql")
     kind = (tool.metadata or {}).get("kind") if tool else None
     if kind in ("query", CHECK):  # a check may have the handle of a result instead
         return (
@@ -276,10 +273,8 @@ def _sql(call: ToolCall, tools: Mapping[str, BaseTool]) -> str | None:
 
 def _closed(entry: AuditEntry, answer: ToolMessage, ms: int, check: Checking | None) -> AuditEntry:
     # The first of a check's.
-    error, result = (
-        answer.artifact,
-        next(iter(getattr(answer.artifact, "queries", [])), answer.artifact),
-    )
+    error = answer.artifact
+    result = next(iter(getattr(answer.artifact, "queries", [])), answer.artifact)
     if isinstance(error, QueryRefusedError):
         return replace(entry, verdict="refused", rule=error.rule, ms=ms)
     if isinstance(error, QueryRejectedError | RepairsUsedUpError):
@@ -294,10 +289,8 @@ def _closed(entry: AuditEntry, answer: ToolMessage, ms: int, check: Checking | N
             check = None
         return _with_reads(replace(entry, verdict=verdict, rule=rule, ms=ms), entry.sent, check)
     fields = answer_json(answer)
-    ran, total = (
-        str(fields.get("sql") or "")[:MOST_SQL],
-        fields.get("total", fields.get("row_count")),
-    )
+    ran = str(fields.get("sql") or "")[:MOST_SQL]
+    total = fields.get("total", fields.get("row_count"))
     rows = total if isinstance(total, int) else None
     entry = replace(
         entry, verdict="run", ms=ms, handle=str(fields.get("handle") or ""), ran=ran, rows=rows

@@ -48,7 +48,8 @@ class RepairsUsedUpError(LongtableError):
             f"not run: the query failed, and so did {tries} of it. The last error was: {last}"
             f" {FINAL}"
         )
-        self.repairs, self.last = repairs, last
+        self.repairs = repairs
+        self.last = last
 
 
 class CallRefusedError(LongtableError):
@@ -221,10 +222,8 @@ class Work:
                 Job(job.call, RepairsUsedUpError(repairs=self.repairs, last=last)) for job in tries
             ]
         order = {id(job.call): place for place, job in enumerate(self._todo)}
-        self._todo, self._begun = (
-            tries[len(now) :],
-            sorted([*free, *now], key=lambda job: order[id(job.call)]),
-        )
+        self._todo = tries[len(now) :]
+        self._begun = sorted([*free, *now], key=lambda job: order[id(job.call)])
         return self._begun
 
     def done(self, answers: Sequence[ToolMessage | None]) -> None:
@@ -289,7 +288,8 @@ def work_of(
     """Return the work that the newest answer asks for. `queries`: names of the tools that run
     queries.
     """
-    messages, turn = thread_of(state).messages, turn_of(state)
+    messages = thread_of(state).messages
+    turn = turn_of(state)
     approval = turn.get("approval") or Approval(asked=[])
     decisions = {
         one["id"]: decision

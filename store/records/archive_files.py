@@ -35,7 +35,8 @@ from longtable.store.encryption import (
 )
 from longtable.store.records.retired import encode_message
 
-FORMAT, SCHEMA = "longtable-archive", 1
+FORMAT = "longtable-archive"
+SCHEMA = 1
 STALE_SECONDS = 3_600.0
 _KEY = re.compile(r"([0-9]{8}T[0-9]{6}Z)-([0-9]{1,9})-([0-9]{1,9})(?:-[0-9]{1,4})?\.json")
 _TIME = "%Y%m%dT%H%M%SZ"
@@ -84,7 +85,8 @@ class ArchiveFiles:
 
         The file is there whole or not at all. Raises `PersistenceError` where it cannot be written.
         """
-        first, last = originals[0].number, originals[-1].number
+        first = originals[0].number
+        last = originals[-1].number
         stamp = time.replace(tzinfo=time.tzinfo or UTC).astimezone(UTC).strftime(_TIME)
         body = {
             "type": FORMAT,

@@ -137,7 +137,8 @@ def _decode(value: Any) -> Any:
         return value
     if TAG not in value:
         return {key: _decode(item) for key, item in value.items()}
-    kind, inner = value[TAG], value["value"]
+    kind = value[TAG]
+    inner = value["value"]
     if kind == "dict":
         return {_decode(key): _decode(item) for key, item in inner}
     if kind in _COLLECTIONS:
@@ -202,7 +203,8 @@ def to_item(original: Original) -> Item:
     """Return a message as plain JSON that any store keeps. Raises `ArchiveFormatError` for what is
     no data.
     """
-    message, marks = original.message, marks_of(original.message)
+    message = original.message
+    marks = marks_of(original.message)
     return {
         "number": original.number,
         "id": _clean(message.id or ""),
@@ -217,7 +219,8 @@ def from_item(item: Mapping[str, Any]) -> Original:
     """Return the message of an item, exactly as it was. Raises `ArchiveFormatError` for one that is
     damaged.
     """
-    number, text = item.get("number"), item.get("message")
+    number = item.get("number")
+    text = item.get("message")
     if not isinstance(number, int) or not isinstance(text, str):
         raise ArchiveFormatError(
             f"an archived item lacks its number or message (keys {sorted(item)}): it was not"

@@ -190,7 +190,8 @@ def archived(
     """Return the outcome with the key of the file that holds what was compacted, or with the reason
     why there is none.
     """
-    start, end = job.plan.start, job.plan.end
+    start = job.plan.start
+    end = job.plan.end
     if files is None or outcome.record is None or not thread_id or start == end:
         return outcome
     if getattr(store, "encrypts", False) and not files.encrypts:

@@ -33,7 +33,9 @@ class ChartSpecError(DatabaseError):
     def __init__(self, reason: str, *, place: str = "", hint: str = "") -> None:
         where = f" at {place}" if place else ""
         super().__init__(f"{reason}{where}" + (f": {hint}" if hint else ""))
-        self.reason, self.place, self.hint = reason, place, hint
+        self.reason = reason
+        self.place = place
+        self.hint = hint
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -326,7 +328,8 @@ def _grouped(
     for channel in channels:
         if "aggregate" not in channel or channel["aggregate"] == "count":
             continue
-        kind, name = str(channel["aggregate"]), _name(channel, fields)
+        kind = str(channel["aggregate"])
+        name = _name(channel, fields)
         if kind not in _COMPOSABLE and not (kind in ("mean", "average") and not rounded):
             raise ChartSpecError(
                 f"the result has {len(rows):,} rows, too many to take {kind} of", hint=_SQL

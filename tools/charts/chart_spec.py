@@ -278,7 +278,8 @@ def _type_for(field: Field, definition: Spec) -> str:
 def _type_faults(channel_type: str, field: Field, definition: Spec) -> tuple[Fault, ...]:
     counted = definition.get("aggregate") in ("count", "distinct", "valid", "missing")
     what = f"{field.name!r} holds {_holds(field)}"
-    is_number, is_time = field.kind == "number", field.kind == "time"
+    is_number = field.kind == "number"
+    is_time = field.kind == "time"
     return (
         (
             channel_type == "quantitative" and not is_number and not counted,

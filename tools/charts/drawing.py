@@ -142,7 +142,8 @@ def _bars(
         return ""
     for row in rows:
         label = tuple(_label(row, key, rows) for key in keys)
-        numbers, value = groups.setdefault(label, []), row.get(field)
+        numbers = groups.setdefault(label, [])
+        value = row.get(field)
         if kind == "count" or (
             kind == "distinct" and value is not None and (label, value) not in counted
         ):
@@ -231,7 +232,8 @@ def _label(row: Mapping[str, Json], key: Spec, rows: Sequence[Mapping[str, Json]
     value = row.get(name)
     if key.get("bin") and isinstance(value, int | float):
         numbers = [number for other in rows if isinstance(number := other.get(name), int | float)]
-        low, high = min(numbers), max(numbers)
+        low = min(numbers)
+        high = max(numbers)
         step = (high - low) / 10 or 1.0
         place = min(9, int((value - low) / step))
         return f"{low + place * step:,.4g} to {low + (place + 1) * step:,.4g}"
@@ -270,7 +272,8 @@ def _grid(rows: Sequence[Mapping[str, Json]], across: Spec, up: Spec, width: int
     low_x, high_x, low_y, high_y = (
         choose(point[axis] for point in points) for axis in (0, 1) for choose in (min, max)
     )
-    top, bottom = f"{high_y:,.6g}", f"{low_y:,.6g}"
+    top = f"{high_y:,.6g}"
+    bottom = f"{low_y:,.6g}"
     margin = max(len(top), len(bottom))
     room = width - margin - 2
     cells = [[" "] * room for _ in range(GRID_LINES)]
@@ -283,9 +286,11 @@ def _grid(rows: Sequence[Mapping[str, Json]], across: Spec, up: Spec, width: int
         f"{text:>{margin}} │{''.join(line)}".rstrip()
         for text, line in zip(margins, cells, strict=True)
     ]
-    left, right = f"{low_x:,.6g}", f"{high_x:,.6g}"
+    left = f"{low_x:,.6g}"
+    right = f"{high_x:,.6g}"
     gap = max(1, room - len(left) - len(right))
-    heading, floor = clip(f"{names[1]} against {names[0]}", width), f"{' ' * margin} └{'─' * room}"
+    heading = clip(f"{names[1]} against {names[0]}", width)
+    floor = f"{' ' * margin} └{'─' * room}"
     return "\n".join(
         [heading, *lines, floor[:width], f"{' ' * margin}  {left}{' ' * gap}{right}"[:width]]
     )
@@ -421,7 +426,8 @@ def embedded_svg(svg: str, prefix: str) -> str | None:
             if value is None:
                 return None
             element.set(name, value)
-        element.text, element.tail = _line(element.text), _line(element.tail)
+        element.text = _line(element.text)
+        element.tail = _line(element.tail)
     return ElementTree.tostring(root, encoding="unicode")
 
 

@@ -186,7 +186,8 @@ class FailedAtError(QueryFailedError):
         self, reason: str, *, problem: Problem, offset: int | None = None, word: str = ""
     ) -> None:
         super().__init__(reason, problem=problem)
-        self.offset, self.word = offset, word
+        self.offset = offset
+        self.word = word
 
 
 def refusal(readable: str) -> QueryRefusedError:

@@ -56,7 +56,9 @@ class DuckdbEngine:
     def __init__(
         self, open_root: Callable[[], duckdb.DuckDBPyConnection], *, alias: str, memory_bytes: int
     ) -> None:
-        self._open_root, self._alias, self._memory_bytes = open_root, alias, memory_bytes
+        self._open_root = open_root
+        self._alias = alias
+        self._memory_bytes = memory_bytes
         self._root = open_root()
         self._times_opened = 1
         self._path: Path | None = None
@@ -64,7 +66,8 @@ class DuckdbEngine:
         self._lock = threading.Lock()
         self._readable = frozenset[str]()  # nothing, until `guard` has been called
         self._closed_columns: Mapping[str, frozenset[str]] = {}
-        self._closed, self._at_work = False, 0
+        self._closed = False
+        self._at_work = 0
 
     @classmethod
     def of_file(cls, path: Path, *, limits: QueryLimits) -> "DuckdbEngine":
@@ -116,7 +119,8 @@ class DuckdbEngine:
     def close(self) -> None:
         """Close the instance; when a cursor is still at work, the last one to end does."""
         with self._lock:
-            self._closed, was_closed = True, self._closed
+            was_closed = self._closed
+            self._closed = True
             if not was_closed and not self._at_work:
                 self._root.close()
 
@@ -202,12 +206,10 @@ class DuckdbSession:
         readable: frozenset[str] | None,
         closed: Mapping[str, frozenset[str]] | None = None,
     ) -> None:
-        self.cursor, self._memory_bytes, self._readable, self._closed = (
-            cursor,
-            memory_bytes,
-            readable,
-            closed or {},
-        )
+        self.cursor = cursor
+        self._memory_bytes = memory_bytes
+        self._readable = readable
+        self._closed = closed or {}
 
     def fetch(
         self, sql: str, params: Sequence[object] = (), *, limits: QueryLimits, stop: Stop

@@ -130,7 +130,10 @@ def _plan_below(
     above: int, times: float, steps: Sequence[Step], rows_of: Callable[[str], float | None]
 ) -> Plan:
     """Add up the steps below one. Scans side by side are loops within each other."""
-    loops, scans, pairs, inner = 0, [], 0.0, times
+    loops = 0
+    scans = []
+    pairs = 0.0
+    inner = times
     for number, parent, what in steps:
         if parent != above:
             continue
@@ -138,7 +141,8 @@ def _plan_below(
             rows = rows_of(step["name"])
             if rows is not None:
                 scans.append(Scan(step["name"], rows))
-            loops, inner = loops + 1, product((inner, DERIVED_ROWS if rows is None else rows))
+            loops = loops + 1
+            inner = product((inner, DERIVED_ROWS if rows is None else rows))
         # Once for each row of the loops around it, where it looks at that row.
         below = _plan_below(number, inner if what.startswith("CORRELATED") else 1.0, steps, rows_of)
         scans += below.scans
@@ -153,7 +157,8 @@ def aliases(sql: str, view_sql: Mapping[str, str]) -> dict[str, set[str]]:
     views too.
     """
     known: dict[str, set[str]] = {}
-    todo, read = [sql], set()
+    todo = [sql]
+    read = set()
     while todo:
         with suppress(RefusedError):
             for node in statement(todo.pop(), "sqlite").find_all(exp.Table):
@@ -248,7 +253,8 @@ def reflect_duckdb(cursor: "duckdb.DuckDBPyConnection", *, name: str) -> Reflect
             foreign.setdefault((schema, table), []).append(
                 ForeignKey(tuple(names), _shown(schema, target), tuple(target_names))
             )
-    tables, views = [], {}
+    tables = []
+    views = {}
     for schema, table, kind, comment, sql, _ in rows(TABLES, name):
         key = (schema, table)
         tables.append(

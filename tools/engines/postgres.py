@@ -81,7 +81,8 @@ class PostgresEngine:
     dialect = "postgres"
 
     def __init__(self, server: str, *, limits: QueryLimits, wait_seconds: float) -> None:
-        self._limits, self._wait_seconds = limits, wait_seconds
+        self._limits = limits
+        self._wait_seconds = wait_seconds
         self._pool = Pool(connector(server, seconds=limits.seconds), wait_seconds=wait_seconds)
         self._lock = threading.Lock()
         self._server: Server | None = None
@@ -211,7 +212,8 @@ class PostgresSession:
     """One transaction at work."""
 
     def __init__(self, link: "Link", *, readable: frozenset[tuple[str, str]] | None) -> None:
-        self.link, self._readable = link, readable
+        self.link = link
+        self._readable = readable
 
     def fetch(
         self, sql: str, params: Sequence[object] = (), *, limits: QueryLimits, stop: Stop
@@ -377,7 +379,8 @@ class Link:
     """One connection out of the pool, for one query at a time."""
 
     def __init__(self, connection: RawConnection, *, fresh: bool) -> None:
-        self.connection, self.fresh = connection, fresh
+        self.connection = connection
+        self.fresh = fresh
         self.interrupted = False
         self._last = 0.0
 
@@ -401,7 +404,9 @@ class Pool:
         wait_seconds: float,
         size: int = MAX_CONNECTIONS,
     ) -> None:
-        self._connect, self._wait_seconds, self._size = connect, wait_seconds, size
+        self._connect = connect
+        self._wait_seconds = wait_seconds
+        self._size = size
         self._changed = threading.Condition()
         self._idle: list[RawConnection] = []
         self._out = 0
@@ -424,7 +429,8 @@ class Pool:
         """Close what is idle; what is at work is closed when it comes back."""
         with self._changed:
             self._closed = True
-            idle, self._idle = self._idle, []
+            idle = self._idle
+            self._idle = []
             self._changed.notify_all()
         for connection in idle:
             connection.close()
@@ -455,7 +461,8 @@ class Pool:
     def replace(self, link: Link) -> None:
         """Give the link a new connection for one that the server has closed meanwhile."""
         link.connection.close()
-        link.connection, link.fresh = self._connect(), True
+        link.connection = self._connect()
+        link.fresh = True
 
     def _give_back(self, connection: RawConnection, *, keep: bool) -> None:
         idle = psycopg.pq.TransactionStatus.IDLE
@@ -512,10 +519,8 @@ def translated(
 def _translate(
     error: psycopg.Error, limits: QueryLimits, sql: str, before: int, stopped: bool
 ) -> LongtableError | StoppedError:
-    state, text = (
-        error.sqlstate or "",
-        error.diag.message_primary or str(error).strip().split("\n", 1)[0],
-    )
+    state = error.sqlstate or ""
+    text = error.diag.message_primary or str(error).strip().split("\n", 1)[0]
     if state in _STOPPED or (state == "57014" and (stopped or "timeout" in text)):
         return StoppedError()
     if ROW_TOO_LARGE in text:

@@ -87,7 +87,8 @@ class SqliteEngine:
 
     def __init__(self, path: Path, *, limits: QueryLimits, busy_seconds: float) -> None:
         check_file(path, dialect=self.dialect)
-        self._path, self._busy_seconds = path, busy_seconds
+        self._path = path
+        self._busy_seconds = busy_seconds
         self._value_bytes = min(limits.bytes, MAX_VALUE_BYTES)
         self._lock = threading.Lock()
         self._idle: dict[bool, list[tuple[sqlite3.Connection, _Version]]] = {True: [], False: []}
@@ -132,7 +133,8 @@ class SqliteEngine:
         self._authorizer = _authorizer(catalog, reflected, shadows=shadows, real=real)
         with self._lock:
             # They are watched by what could be read before.
-            idle, self._idle[True] = self._idle[True], []
+            idle = self._idle[True]
+            self._idle[True] = []
             self._walls += 1
         for connection, _ in idle:
             connection.close()
@@ -141,7 +143,8 @@ class SqliteEngine:
         """Close the idle connections; those at work are closed when they come back."""
         with self._lock:
             self._closed = True
-            idle, self._idle = self._idle, {True: [], False: []}
+            idle = self._idle
+            self._idle = {True: [], False: []}
         for connection, _ in [*idle[True], *idle[False]]:
             connection.close()
 
@@ -287,12 +290,10 @@ class SqliteSession:
         view_sql: Mapping[str, str],
         rows_of: Callable[[Iterable[str]], float | None],
     ) -> None:
-        self.connection, self._value_bytes, self._view_sql, self._rows_of = (
-            connection,
-            value_bytes,
-            view_sql,
-            rows_of,
-        )
+        self.connection = connection
+        self._value_bytes = value_bytes
+        self._view_sql = view_sql
+        self._rows_of = rows_of
 
     def fetch(
         self, sql: str, params: Sequence[Any] = (), *, limits: QueryLimits, stop: Stop

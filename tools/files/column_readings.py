@@ -95,7 +95,8 @@ def _decided(
         for name in names
     }
     readings: dict[str, Reading] = {}
-    unsure, fixed = set(names), style
+    unsure = set(names)
+    fixed = style
     for _ in range(12):
         readings |= {
             name: read_as(values[name], names[name], style=style, stray=stray.get(name, NO_WORDS))
@@ -127,7 +128,8 @@ def _decided(
         }
         agreed = fixed or (styles.pop() if len(styles) == 1 else None)
         if agreed != style:
-            style, unsure = agreed, unsure | {name for name in names if readings[name].notes}
+            style = agreed
+            unsure = unsure | {name for name in names if readings[name].notes}
         if not unsure:
             break
     return readings | dict.fromkeys(unsure, Reading(TEXT))

@@ -274,7 +274,9 @@ def _date_reading(values: Sequence[str], style: Style | None) -> Reading | None:
     fitting = [form for form, pattern in _FORMS.items() if _all(pattern, values)]
     if not fitting:
         return _mixed_dates(values)
-    form, pattern, notes = fitting[0], _FORMS[fitting[0]], []
+    form = fitting[0]
+    pattern = _FORMS[fitting[0]]
+    notes = []
     if {"%d", "%m"} <= {fit[:2] for fit in fitting}:
         # No value decides it. In a file with decimal commas days come first, too.
         form = next(fit for fit in fitting if fit.startswith("%d" if style == "comma" else "%m"))

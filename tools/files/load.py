@@ -48,7 +48,8 @@ HEAD_CHARS = 262_144
 """Characters that are read to find the field separator."""
 MOST_LINE = 2_000_000
 """Characters of one line; DuckDB's own limit."""
-FIRST_ROWS, HEAD_ROWS = 1_000, 100
+FIRST_ROWS = 1_000
+HEAD_ROWS = 100
 """Rows in which a table begins, and its rows that show whether the first one holds names."""
 END_MARK = "\0end"
 NOTE_CHARS = 200
@@ -544,7 +545,8 @@ def _reader(lines: Sequence[str], ending: str) -> Callable[[Iterable[str]], Iter
                 and not all(map(looks_typed, map(str.strip, lines[1:])))
             )
         ):
-            best, reader = score, tried
+            best = score
+            reader = tried
     return (lambda lines: itertools.islice(reader(lines), 1, None)) if separator else reader
 
 
@@ -577,7 +579,8 @@ def _find_table(rows: Iterable[Row]) -> tuple[Row, Notes, Iterator[Row], int]:
     first = next(place for place, count in enumerate(counts) if count >= 0.6 * max(counts))
     body = head[first + 1 : first + HEAD_ROWS]
     for upper in (first - 1, first):
-        over, under = head[upper], head[min(upper + 1, len(head) - 1)]
+        over = head[upper]
+        under = head[min(upper + 1, len(head) - 1)]
         gaps = any(
             low and not top and any(over[:place])
             for place, (top, low) in enumerate(zip(over, under, strict=True))
@@ -596,16 +599,18 @@ def _find_table(rows: Iterable[Row]) -> tuple[Row, Notes, Iterator[Row], int]:
                 lambda last, cell: (cell[0] or (cell[1] and last[0]), cell[1]),
             )
             names = [" ".join(filter(None, label)) for label in labels]
-            first, start, notes = upper, places[upper + 1] + 1, [("header_joined", 2, "")]
+            first = upper
+            start = places[upper + 1] + 1
+            notes = [("header_joined", 2, "")]
             break
     else:
-        names, start, notes = (
-            [" ".join(name.split()) for name in read[places[first]]],
-            places[first] + 1,
-            [],
-        )
+        names = [" ".join(name.split()) for name in read[places[first]]]
+        start = places[first] + 1
+        notes = []
         if not _is_header(head[first], body):
-            names, start, notes = [""] * width, places[first], [("no_names", 1, "")]
+            names = [""] * width
+            start = places[first]
+            notes = [("no_names", 1, "")]
         # R writes no name above the names of rows.
         elif (
             not head[first][-1]
@@ -658,8 +663,11 @@ def _make_table(
     """
     part = loading.scratch / "rows.csv"
     width = widest = len(header)
-    counts, examples = Counter[str](), dict[str, str]()
-    blank, typical, tail = 0, 0, deque[tuple[int, Row]](maxlen=MOST_TAIL + 1)
+    counts = Counter[str]()
+    examples = dict[str, str]()
+    blank = 0
+    typical = 0
+    tail = deque[tuple[int, Row]](maxlen=MOST_TAIL + 1)
     with part.open("w", encoding="utf-8", errors="replace", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         for row in rows:
@@ -674,7 +682,9 @@ def _make_table(
                 writer.writerows([[""]] * blank if width == 1 else [])
                 writer.writerow(row + [""] * (width - len(row)))
                 tail.append((blank, row))
-                blank, widest, typical = 0, max(widest, len(row)), max(typical, sum(map(bool, row)))
+                blank = 0
+                widest = max(widest, len(row))
+                typical = max(typical, sum(map(bool, row)))
             else:
                 blank += code != "rulers" or width > 1
     headers = {f"c{place}": name for place, name in enumerate(header + [""] * (widest - width))}
@@ -821,7 +831,9 @@ def _merged_and_unsaved(source: IO[bytes]) -> Notes:
     """Return notes on the XML of a sheet: cells merged over rows, and formulas whose values the
     program did not save.
     """
-    unsaved, cells, rest = list[str](), [b""], b""
+    unsaved = list[str]()
+    cells = [b""]
+    rest = b""
     for part in itertools.chain(iter(partial(source.read, 1 << 22), b""), [b"<c "]):
         *cells, rest = (rest[-(1 << 22) :] + part).split(b"<c ")
         unsaved += [

@@ -154,7 +154,8 @@ def _write_part(
     names: Sequence[str],
     rows: Sequence[Sequence[object]],
 ) -> list[str]:
-    columns, types = [], []
+    columns = []
+    types = []
     for place in range(len(names)):
         cells = [row[place] for row in rows]
         kind = _type_of(cells)

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ResultGoneError", "ResultMeta", "ResultPage", "ResultStore", "UnknownResultError"]
 
-DATA, META = "data.parquet", "meta.json"
+DATA = "data.parquet"
+META = "meta.json"
 STALE_SECONDS = 3_600.0
 PAGE_ROWS = 20
 MOST_PAGE_ROWS = 1_000
@@ -60,7 +61,8 @@ class UnknownResultError(DatabaseError):
     def __init__(self, handle: str, *, known: Sequence[str]) -> None:
         there = f"there are {', '.join(known[-10:])}" if known else "no query has run yet"
         super().__init__(f"this conversation has no result {handle[:40]!r}: {there}")
-        self.handle, self.known = handle, tuple(known)
+        self.handle = handle
+        self.known = tuple(known)
 
 
 class ResultGoneError(DatabaseError):
@@ -70,7 +72,8 @@ class ResultGoneError(DatabaseError):
         super().__init__(
             f"the rows of {handle} are no longer kept (quota): run its SQL again: {sql}"
         )
-        self.handle, self.sql = handle, sql
+        self.handle = handle
+        self.sql = sql
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,12 +145,12 @@ class ResultStore:
                     f"ResultStore {name} must be a whole number of at least 1, found {value!r}"
                 )
         self.folder = folder.absolute()
-        self.quota_bytes_per_thread, self.quota_bytes_total = (
-            quota_bytes_per_thread,
-            quota_bytes_total,
-        )
+        self.quota_bytes_per_thread = quota_bytes_per_thread
+        self.quota_bytes_total = quota_bytes_total
         self._clock = clock
-        self._runner, self._lock, self._isolation = Runner(), threading.Lock(), isolation
+        self._runner = Runner()
+        self._lock = threading.Lock()
+        self._isolation = isolation
         self._workers: Workers | None = None
 
     def put(
@@ -361,7 +364,8 @@ class ResultStore:
 
         Raises `PersistenceError`.
         """
-        home, other = self._home(thread_id), self._home(other_id)
+        home = self._home(thread_id)
+        other = self._home(other_id)
         # Killed half way, its data is counted in the quota, and goes by it.
         draft = self.folder / f"copy-{uuid.uuid4().hex}"
         try:

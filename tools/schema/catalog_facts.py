@@ -111,7 +111,8 @@ def _pointers(table: str, target: str) -> list[str]:
     """Return what a column is called that points at a table's key: artist_id, ArtistId or artist
     for artists.id or artists.ArtistId.
     """
-    own, key = _word(table), _word(target)
+    own = _word(table)
+    key = _word(target)
     if not own:
         return []
     return [own + key, own] if key in KEY_WORDS else [key] if own in key and key != own else []
@@ -164,11 +165,9 @@ def _holds(
     """Return whether every sampled value is found in the target; None where there was no time to
     look.
     """
-    column, target, other = (
-        quoted(candidate.column.name),
-        quoted(candidate.target.name),
-        candidate.table.sql_name,
-    )
+    column = quoted(candidate.column.name)
+    target = quoted(candidate.target.name)
+    other = candidate.table.sql_name
     sample = (
         f"SELECT DISTINCT v FROM (SELECT {column} AS v FROM {table.sql_name} LIMIT {ROWS}) AS r"
         f" WHERE v IS NOT NULL LIMIT {VALUES}"
@@ -204,7 +203,8 @@ class Knowledge:
     """Look things up about one catalogue of one database."""
 
     def __init__(self, database: Reader, catalog: Catalog) -> None:
-        self.database, self.catalog = database, catalog
+        self.database = database
+        self.catalog = catalog
         self._lock = threading.Lock()
         self._index: SchemaIndex | None = None
         self._names: KeyNames | None = None
@@ -272,7 +272,8 @@ class Knowledge:
 
     def _sample(self, cancel: Cancel | None) -> None:
         """Look at the values of some more tables; what is too slow twice is left for good."""
-        budget, index = Budget(SAMPLE_SECONDS), self.index
+        budget = Budget(SAMPLE_SECONDS)
+        index = self.index
         while budget.left > 0:
             with self._lock:
                 if not self._unsampled:

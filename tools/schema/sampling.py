@@ -32,7 +32,10 @@ MOST_COLUMNS = 60
 FEW_VALUES = 8
 MOST_TOLD_APART = 100
 VALUE_CHARS = 40
-NAME_ROWS, NAME_VALUES, NAME_COLUMNS, NAME_CHARS = 200, 12, 12, 60
+NAME_ROWS = 200
+NAME_VALUES = 12
+NAME_COLUMNS = 12
+NAME_CHARS = 60
 """What is sampled of a table for the search: rows, and of these so many values a column, columns,
 characters a value.
 """
@@ -250,7 +253,8 @@ def _between(value: object, least: int, most: int) -> bool:
 def _findings(
     place: int, row: Sequence[object], values: Mapping[int, list[Json]]
 ) -> dict[str, Json]:
-    rows, filled, distinct, low, high = row[0], *row[4 * place + 1 : 4 * place + 5]
+    rows = row[0]
+    filled, distinct, low, high = row[4 * place + 1 : 4 * place + 5]
     # Each word is paid for again in every call: no distinct count beside the values themselves, nor
     # of what is measured.
     measured = low is not None and not _between(distinct, 0, MOST_TOLD_APART)

@@ -23,11 +23,13 @@ DETAILED = 0.65
 """Share of the room that goes to tables with their columns, where not all fit; the rest goes to
 names.
 """
-COUNT_SECONDS, KEY_SECONDS = 0.4, 0.4
+COUNT_SECONDS = 0.4
+KEY_SECONDS = 0.4
 SHORTEST_LINE = 12
 ASKED_TABLES = 20
 MOST_COLUMNS = 60
-TYPE_CHARS, NAME_CHARS = 40, 64
+TYPE_CHARS = 40
+NAME_CHARS = 64
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _ODD = re.compile(r"[<>`\r\n\t]|\s\s")
 
@@ -109,7 +111,8 @@ def _ranked(
     is large; views after tables.
     """
     names = {table.name for table in tables}
-    index, worth = database.knowledge().index, dict.fromkeys(names, 0.0)
+    index = database.knowledge().index
+    worth = dict.fromkeys(names, 0.0)
     for question in questions:
         for place, table in enumerate(index.tables(question)[:ASKED_TABLES]):
             if table.name in names:
@@ -131,8 +134,10 @@ class _Writer:
     """
 
     def __init__(self, database: Database, count: Count) -> None:
-        self.database, self.count = database, count
-        self._counting, self._keying = Budget(COUNT_SECONDS), Budget(KEY_SECONDS)
+        self.database = database
+        self.count = count
+        self._counting = Budget(COUNT_SECONDS)
+        self._keying = Budget(KEY_SECONDS)
         self._rows: dict[str, int | None] = {}
 
     def rows(self, table: Table) -> int | None:

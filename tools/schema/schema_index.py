@@ -112,7 +112,8 @@ def slips(text: str, candidates: Sequence[str], most: int, limit: int) -> list[t
     return [(place, int(distance)) for _, distance, place in matches]
 
 
-K1, B = 1.2, 0.5
+K1 = 1.2
+B = 0.5
 """BM25's constants. B under the usual 0.75: a table is not less about orders for being wide."""
 NEAR = 0.6
 """What a term counts that is only nearly the one asked for: another ending, a typing error."""
@@ -241,7 +242,8 @@ class SchemaIndex:
         folded = text.strip().casefold()
         called = [place for place, name in enumerate(self._column_names) if folded in name]
         weights = self._wanted(text, near=not called)
-        scores, by_values = self._columns.search(weights), self._by_values(weights)
+        scores = self._columns.search(weights)
+        by_values = self._by_values(weights)
         for place in called:
             times = 2.0 if self._column_names[place] == folded else 1.0
             scores[place] = scores.get(place, 0.0) + times * math.log(2 + len(self._places))

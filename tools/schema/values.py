@@ -28,7 +28,8 @@ COLUMNS = 400
 MOST_MATCHES = 100
 MOST_TEXTS = 10
 MATCHES = ("exact", "case", "plural", "partial", "typo")
-PARTIAL, TYPO = 3, 4
+PARTIAL = 3
+TYPO = 4
 MOST_DISTINCT = 3_000
 """Values of one column, the most frequent first, that are compared with a text that may hold a
 typing error.
@@ -341,7 +342,8 @@ def _query(
         where = "v LIKE ? ESCAPE '\\'"
     else:
         # SQLite knows the case of A to Z only.
-        where, sought = "instr(lt_fold(v), lt_fold(?)) > 0", text
+        where = "instr(lt_fold(v), lt_fold(?)) > 0"
+        sought = text
     params = (
         [text, sought, *forms] if dialect == "postgres" else [text, text, *forms, sought, *forms]
     )

@@ -54,7 +54,8 @@ class _Scope:
     def references(self, column: exp.Column) -> int:
         # A struct's field looks like a table's column.
         parts = [fold(part.name) for part in column.parts]
-        most, scope = 1, self
+        most = 1
+        scope = self
         while True:
             most = max(most, *(scope.names.get(part, 1) for part in parts))
             if len(parts) == 1 and parts[0] not in scope.names:  # a table's name is its whole row
@@ -76,7 +77,8 @@ class _Expander:
     """Counts a statement with one running total; a recursive use of a CTE counts as one source."""
 
     def __init__(self, dialect: str, catalog: Catalog) -> None:
-        self._dialect, self._catalog = dialect, catalog
+        self._dialect = dialect
+        self._catalog = catalog
         self._ctes: dict[int, Expansion] = {}
         self._views: dict[str, Expansion] = {}
         self._used: set[int] = set()
@@ -274,7 +276,10 @@ class _Expander:
     def _apart(self, query: exp.Expr, outer: _Scope | None, cte: exp.Expr | None) -> Expansion:
         """Count a query from zero: each of its uses adds it to the running total."""
         outside = self._sources, self._references, self._leaves, self._counted
-        self._sources, self._references, self._leaves, self._counted = 0, 0, 0, cte
+        self._sources = 0
+        self._references = 0
+        self._leaves = 0
+        self._counted = cte
         try:
             columns = self._query(query, outer)
             return Expansion(

@@ -114,7 +114,8 @@ def _nested_sizes(tree: exp.Expr, dialect: str) -> Iterator[tuple[exp.Func, int,
     while todo:
         node, select, size = todo.pop()
         if isinstance(node, exp.Select):
-            select, size = id(node), 1.0
+            select = id(node)
+            size = 1.0
         elif isinstance(node, exp.Func):
             own = _size(node, dialect)
             size = None if size is None or own is None else size * own
@@ -161,7 +162,9 @@ def _streams(node: exp.Expr) -> bool:
 
 
 def _series(node: exp.GenerateSeries, *, steps: set[str]) -> float | None:
-    step, start, end = node.args.get("step"), node.args.get("start"), node.args.get("end")
+    step = node.args.get("step")
+    start = node.args.get("start")
+    end = node.args.get("end")
     if (unit := _interval_unit(step)) is not None:
         return float(_DATES) if unit in steps else None
     by = 1.0 if step is None else _number(step)
@@ -169,7 +172,8 @@ def _series(node: exp.GenerateSeries, *, steps: set[str]) -> float | None:
         return None
     if end is not None and _is_checked(end):
         return float(MAX_SERIES)
-    low, high = _number(start) if start is not None else 0.0, _number(end)
+    low = _number(start) if start is not None else 0.0
+    high = _number(end)
     return None if low is None or high is None else max(1.0, abs(high - low) / abs(by) + 1)
 
 
@@ -199,7 +203,9 @@ def _interval_unit(step: exp.Expr | None) -> str | None:
 
 
 def _bound_series(node: exp.GenerateSeries, dialect: str) -> None:
-    step, start, end = node.args.get("step"), node.args.get("start"), node.args.get("end")
+    step = node.args.get("step")
+    start = node.args.get("start")
+    end = node.args.get("end")
     by = 1.0 if step is None else _number(step)
     if (
         end is None
@@ -243,8 +249,10 @@ def _is_checked(node: exp.Expr) -> bool:
     """Return whether this is a check as `bounded` writes it: the same value compared and used."""
     if not isinstance(node, exp.Case) or node.this is not None or len(node.args["ifs"]) != 1:
         return False
-    branch, value = node.args["ifs"][0], node.args.get("default")
-    test, outcome = branch.this, branch.args.get("true")
+    branch = node.args["ifs"][0]
+    value = node.args.get("default")
+    test = branch.this
+    outcome = branch.args.get("true")
     if not (isinstance(test, exp.GT) and _fails(outcome) and value is not None):
         return False
     most = _number(test.expression)

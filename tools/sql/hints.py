@@ -194,7 +194,8 @@ def add_hints(
         (match for pattern in _UNKNOWN_COLUMN if (match := pattern.search(error.reason))), None
     )
     place = _place(error, parts["name"] if parts else "", asked=asked, ran=ran, dialect=dialect)
-    hint, close = error.hint, error.nearest
+    hint = error.hint
+    close = error.nearest
     if not hint and _NO_SUCH_SIGNATURE.match(error.reason):
         hint = "cast the arguments to what the function takes, as in round(CAST(x AS numeric), 2)"
     elif not hint and parts is not None and error.problem != "ambiguous":
@@ -225,7 +226,8 @@ def _place(
             )
         ) is not None:
             return place
-    offset, word = getattr(error, "offset", None), getattr(error, "word", "")
+    offset = getattr(error, "offset", None)
+    word = getattr(error, "word", "")
     if offset is not None:
         return place_as_asked(ran, offset, asked, dialect)
     return place_of_word(word, asked, dialect) if word else None

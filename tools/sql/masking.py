@@ -127,7 +127,9 @@ class _Rule:
     """Walks the queries of one statement."""
 
     def __init__(self, tables: Mapping[int, Table], dialect: str, *, view: bool) -> None:
-        self._tables, self._dialect, self._view = tables, dialect, view
+        self._tables = tables
+        self._dialect = dialect
+        self._view = view
         self._ctes: dict[int, Columns] = {}
         self._values = 0
         self._unread = {
@@ -154,7 +156,8 @@ class _Rule:
         self._masked_names.update(name for name, value in columns if name and value.masked)
 
     def _columns(self, table: Table) -> Columns:
-        exact, untyped = self._dialect == "postgres", "?" if self._dialect == "sqlite" else ""
+        exact = self._dialect == "postgres"
+        untyped = "?" if self._dialect == "sqlite" else ""
         return [
             (
                 column.name if exact else fold(column.name),
@@ -167,7 +170,8 @@ class _Rule:
 
     def query(self, query: exp.Expr, outer: Scope | None, *, top: bool = False) -> Columns:
         """Check a query and return its columns. `top`: its SELECT list is the outermost."""
-        scope, done = Scope(outer), ("this", "expression", "with_", "order")
+        scope = Scope(outer)
+        done = ("this", "expression", "with_", "order")
         if isinstance(query, exp.Select):
             return self._select(query, scope, top=top)
         if isinstance(query, exp.SetOperation):
@@ -180,7 +184,8 @@ class _Rule:
                 top=top and not any(value for key, value in query.args.items() if key != "this"),
             )
         else:
-            scope.items, done = UNKNOWN, ("", "", "", "order")
+            scope.items = UNKNOWN
+            done = ("", "", "", "order")
         self._sorted(query, scope)
         self._open(child_nodes(query, *done), scope)
         return scope.items
@@ -378,7 +383,8 @@ class _Rule:
             if not node.alias and not pivoted:
                 return self._more_joins(node, sources, columns, scope)
         else:
-            columns, done = UNKNOWN, ("alias", "joins")
+            columns = UNKNOWN
+            done = ("alias", "joins")
         if pivoted:
             if any(value.masked for _, value in columns):
                 raise _refused(
@@ -522,7 +528,8 @@ class _Rule:
             columns = lists[0] if lists else UNKNOWN
             unclear = len(lists) != 1 or item.args.get("db") is not None
         else:
-            columns, unclear = scope.star, not scope.sources
+            columns = scope.star
+            unclear = not scope.sources
         if (
             unclear or any(value for key, value in star.args.items() if key != "except_")
         ) and scope.any_masked():

@@ -81,7 +81,8 @@ def _subquery(node: exp.Table, table: Table, blind: bool) -> exp.Subquery:
 
 def _without_schema(column: exp.Column, narrow: list[Table]) -> None:
     """`sales.items.id` cannot name a column of a subquery, `items.id` can."""
-    schema, table = column.args.get("db"), column.args.get("table")
+    schema = column.args.get("db")
+    table = column.args.get("table")
     if schema is None or table is None:
         return
     if any(

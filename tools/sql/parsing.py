@@ -41,8 +41,12 @@ class RefusedError(Exception):
         nearest: Sequence[str] = (),
     ) -> None:
         super().__init__(reason)
-        self.rule, self.reason, self.hint = rule, reason, hint
-        self.place, self.node, self.nearest = place, node, tuple(nearest)
+        self.rule = rule
+        self.reason = reason
+        self.hint = hint
+        self.place = place
+        self.node = node
+        self.nearest = tuple(nearest)
 
 
 MAX_SQL_CHARS = 50_000

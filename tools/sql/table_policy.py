@@ -213,13 +213,17 @@ class _Lines:
     """Finds the line of a key or an entry, which tomllib does not report."""
 
     def __init__(self, name: str, text: str) -> None:
-        self._name, self._lines = name, text.splitlines()
+        self._name = name
+        self._lines = text.splitlines()
 
     def place(self, section: str, key: str, entry: str | None = None) -> str:
-        within, at_key, line_found = "", False, 0
+        within = ""
+        at_key = False
+        line_found = 0
         for number, line in enumerate(self._lines, 1):
             if header := re.match(r"\s*\[+\s*([^\]\s]+)\s*\]+", line):
-                within, at_key = header[1].strip("\"'"), False
+                within = header[1].strip("\"'")
+                at_key = False
                 if not section and within == key:
                     return f"{self._name}, line {number}"
             elif begins := re.match(r"""\s*["']?([\w.-]+)["']?\s*=""", line):

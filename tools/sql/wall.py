@@ -106,10 +106,8 @@ def check_tokens(sql: str, tokens: list[Token]) -> None:
             and (after.text[:1].isalpha() or after.text[:1] == "_")
         )
         if (token.token_type == TokenType.NUMBER and glued) or text.startswith(("0x", "0b", "0o")):
-            place, reason = (
-                line_and_column(sql, token.start),
-                f"the number at {text[:20]!r} can be read in two ways",
-            )
+            place = line_and_column(sql, token.start)
+            reason = f"the number at {text[:20]!r} can be read in two ways"
             raise RefusedError("syntax", reason, "write it in plain digits", place=place)
         if text == "<=>":
             place = line_and_column(sql, token.start)
@@ -170,7 +168,8 @@ class VerdictCache:
     """
 
     def __init__(self, *, entries: int, characters: int) -> None:
-        self._most_entries, self._most_characters = entries, characters
+        self._most_entries = entries
+        self._most_characters = characters
         self._characters = 0
         self._verdicts: dict[tuple[int, str, str], tuple[ref[Catalog], Verdict, int]] = {}
         self._lock = Lock()
@@ -238,7 +237,8 @@ def _decide(sql: str, dialect: str, catalog: Catalog) -> Verdict:
         first = _checked(sql, dialect, catalog)
         counted = first if dialect == "sqlite" else bounded(first, dialect)
         narrow = narrowed(counted, resolve, catalog.hidden_columns)
-        columns, early = reads_of(first, resolve), stops_early(counted)
+        columns = reads_of(first, resolve)
+        early = stops_early(counted)
         # SQLite's quoted names run in backticks and are shown in double quotes.
         renamed = dialect == "sqlite" and any(node.args.get("quoted") for node in nodes_of(narrow))
         rendered = _render(narrow, dialect, keep=renamed)
@@ -450,7 +450,8 @@ def _check_table(node: exp.Table, dialect: str, catalog: Catalog) -> None:
         return
     name = node.name
     close = catalog.nearest_tables(name)
-    folded, exact = fold(name), written_name(node.this, "postgres")
+    folded = fold(name)
+    exact = written_name(node.this, "postgres")
     others = (
         one for one in catalog.tables if fold(one.bare_name) == folded and one.bare_name != exact
     )
@@ -503,14 +504,16 @@ def _check_function(node: exp.Func, sql: str, dialect: str, catalog: Catalog) ->
 
 def _written_name(node: exp.Func, sql: str) -> str:
     """Return the function's name as it stands in the text: sqlglot gives many names one node."""
-    start, end = node.meta.get("start"), node.meta.get("end")
+    start = node.meta.get("start")
+    end = node.meta.get("end")
     if isinstance(start, int) and isinstance(end, int):
         return fold(sql[start : end + 1].strip('"`[]'))
     return fold(node.name if isinstance(node, exp.Anonymous) else node.sql_name())
 
 
 def _check_growth(tree: exp.Expr, dialect: str) -> None:
-    size, rows = growth(tree, dialect), longest_series(tree) if dialect == "postgres" else 1.0
+    size = growth(tree, dialect)
+    rows = longest_series(tree) if dialect == "postgres" else 1.0
     if size is None or rows is None:
         raise RefusedError(
             "growth",

@@ -74,7 +74,9 @@ class _Worker:
         self._answers = cast("RawIOBase", self.process.stdout)
         self.started = self.used = time.monotonic()
         self.greeted = self.busy = self.killed = False
-        self.deadline, self.interrupted, self.number = inf, inf, 0
+        self.deadline = inf
+        self.interrupted = inf
+        self.number = 0
         self.cancel = Cancel()
         with suppress(OSError):  # it has ended already: reading its greeting says why
             write_frame(self._requests, opening)
@@ -90,7 +92,9 @@ class _Worker:
     def begin(self, seconds: float, cancel: Cancel) -> None:
         """Set when the next answer is late."""
         self.number += 1
-        self.deadline, self.interrupted, self.cancel = time.monotonic() + seconds, inf, cancel
+        self.deadline = time.monotonic() + seconds
+        self.interrupted = inf
+        self.cancel = cancel
 
     def send(self, job: str, arguments: tuple[object, ...]) -> None:
         """Send a job; raise `OSError` when the process is gone, `TypeError` for what cannot
@@ -190,23 +194,24 @@ class Workers:
             raise ConfigError(
                 "the path of a database must be UTF-8: rename the file or its folder"
             ) from None
-        self._database, self._memory_bytes, self._most_bytes = (
-            database,
-            memory_bytes,
-            64_000_000 + 4 * answer_bytes,
-        )
-        self._wait_seconds, self._idle_seconds = wait_seconds, idle_seconds
+        self._database = database
+        self._memory_bytes = memory_bytes
+        self._most_bytes = 64_000_000 + 4 * answer_bytes
+        self._wait_seconds = wait_seconds
+        self._idle_seconds = idle_seconds
         self._closed = False
         self._begin()
         with self._changed:
             self._wake_thread()
 
     def _begin(self) -> None:
-        self._pid, self._changed = os.getpid(), threading.Condition()
+        self._pid = os.getpid()
+        self._changed = threading.Condition()
         self._workers: list[_Worker] = []
         self._thread: threading.Thread | None = None
         self._failed: OSError | None = None
-        self._waiting, self._used = 0, time.monotonic()
+        self._waiting = 0
+        self._used = time.monotonic()
 
     def call(
         self, job: str, *arguments: object, seconds: float, cancel: Cancel | None = None
@@ -218,9 +223,12 @@ class Workers:
         """
         if self._pid != os.getpid():
             self._leave_to_parent()
-        cancel, began = cancel or Cancel(), time.monotonic()
+        cancel = cancel or Cancel()
+        began = time.monotonic()
         while True:
-            worker, sent, keep = self._acquire(cancel), False, False
+            worker = self._acquire(cancel)
+            sent = False
+            keep = False
             try:
                 with self._changed:
                     worker.begin(seconds, cancel)
@@ -256,7 +264,8 @@ class Workers:
             self._leave_to_parent()
         with self._changed:
             self._closed = True
-            workers, self._workers = self._workers, []
+            workers = self._workers
+            self._workers = []
             busy = [worker for worker in workers if worker.busy]
             self._changed.notify_all()
         for worker in workers:
@@ -283,9 +292,11 @@ class Workers:
                 worker.greet(most=self._most_bytes)
                 return worker
             except (EOFError, OSError, ValueError):
-                error, recent = self._not_started(worker), worker.started >= began
+                error = self._not_started(worker)
+                recent = worker.started >= began
             except LongtableError as raised:
-                error, recent = raised, worker.started > began - self._wait_seconds - 1
+                error = raised
+                recent = worker.started > began - self._wait_seconds - 1
             self._release(worker, keep=False)
             if recent or cancel.cancelled:  # an older failure may be over by now: start another
                 raise error
@@ -300,7 +311,8 @@ class Workers:
                     if cancel.cancelled:
                         raise QueryCancelledError
                     if self._failed is not None:
-                        error, self._failed = self._failed, None
+                        error = self._failed
+                        self._failed = None
                         raise DatabaseUnavailableError(
                             f"no worker process can be started: {error.strerror}"
                         )
@@ -323,8 +335,11 @@ class Workers:
 
     def _release(self, worker: _Worker, *, keep: bool) -> None:
         with self._changed:
-            worker.busy, worker.used = False, time.monotonic()
-            worker.deadline, worker.cancel, self._used = inf, Cancel(), worker.used
+            worker.busy = False
+            worker.used = time.monotonic()
+            worker.deadline = inf
+            worker.cancel = Cancel()
+            self._used = worker.used
             if not keep and worker in self._workers:
                 self._workers.remove(worker)
             self._changed.notify_all()

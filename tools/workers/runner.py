@@ -55,7 +55,8 @@ class Cancel:
             if self._cancelled:
                 return
             self._cancelled = True
-            callbacks, self._callbacks = self._callbacks, []
+            callbacks = self._callbacks
+            self._callbacks = []
         for callback in callbacks:
             callback()
 
