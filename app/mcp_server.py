@@ -27,7 +27,8 @@ from longtable.graph.running.thread_runner import answer_of
 from longtable.tools.cells import Json, dumps, json_value, preview_rows
 from longtable.tools.charts.chart_tool import masked_chart_of
 from longtable.tools.sql.verdict import CostThresholds, reasons
-from longtable.tools.toolset import cancellable, database_tools
+from longtable.tools.tool_answers import cancellable
+from longtable.tools.toolset import database_tools
 
 if TYPE_CHECKING:
     from longtable.tools.database import Cancel, Database

@@ -154,7 +154,7 @@ def _quiet_warnings() -> None:
     """Show longtable's own warnings as one line each, and no other library's."""
     import warnings
 
-    from longtable.memory.call_config import EncodingFallbackWarning
+    from longtable.memory.counting.model_limits import EncodingFallbackWarning
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
         print(f"Note: {clean_line(str(message))}", file=sys.stderr)

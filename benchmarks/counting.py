@@ -15,7 +15,8 @@ from functools import partial
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
-from longtable.memory.counting.tokens import PACKAGES, TokenCounter, counter, load_encoding
+from longtable.memory.counting.tokenizers import PACKAGES, load_encoding
+from longtable.memory.counting.tokens import TokenCounter, counter
 
 REPEATS = 7
 HISTORY = 5_000

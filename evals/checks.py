@@ -12,8 +12,8 @@ from pathlib import Path
 from evals.analyst import HERE, databases
 from evals.faults import checks
 from longtable.base.errors import DatabaseError
+from longtable.tools.check_tool import check_query
 from longtable.tools.database import Database
-from longtable.tools.toolset import check_query
 
 FILES = {"nycflights13": "demo"}
 """What a database is called elsewhere in this folder."""

@@ -40,10 +40,8 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
         prune_threads as prune_threads,
         search_threads as search_threads,
     )
-    from longtable.memory.answers import (
-        MessageMetadata as MessageMetadata,
-        metadata_of as metadata_of,
-    )
+    from longtable.memory.messages.metadata import MessageMetadata as MessageMetadata
+    from longtable.memory.messages.metadata import metadata_of as metadata_of
     from longtable.memory.policy import CompactionPolicy as CompactionPolicy
     from longtable.memory.counting.usage import Price as Price
     from longtable.nodes.calling.context_providers import ContextProvider as ContextProvider
@@ -77,7 +75,7 @@ _HOMES = {
     "Database": "longtable.tools.database",
     "FreeChat": "longtable.nodes.team.team",
     "LongtableError": "longtable.base.errors",
-    "MessageMetadata": "longtable.memory.answers",
+    "MessageMetadata": "longtable.memory.messages.metadata",
     "Mode": "longtable.nodes.team.team",
     "Persistence": "longtable.store.persistence",
     "Persona": "longtable.nodes.team.team",
@@ -100,7 +98,7 @@ _HOMES = {
     "import_thread": "longtable.graph.threads",
     "list_projects": "longtable.graph.threads",
     "list_threads": "longtable.graph.threads",
-    "metadata_of": "longtable.memory.answers",
+    "metadata_of": "longtable.memory.messages.metadata",
     "move_thread": "longtable.graph.threads",
     "next_view": "longtable.nodes.call_plans",
     "node_thread_id": "longtable.graph.embedding",

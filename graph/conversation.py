@@ -59,7 +59,7 @@ from longtable.nodes.arriving.input_checks import Question
 from longtable.nodes.call_plans import call_plan_of
 from longtable.nodes.state import thread_of, turn_of
 from longtable.nodes.tooling.audit import AuditEntry
-from longtable.store.loading import readable
+from longtable.store.damage import readable
 from longtable.store.locks import WAIT_SECONDS
 from longtable.store.persistence import Persistence, storage_errors
 from longtable.store.records.archive_files import ArchiveFile, ArchiveFiles, archive_from

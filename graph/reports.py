@@ -21,7 +21,7 @@ from longtable.graph.transcripts import find_thread, load_thread, spent_in, usag
 from longtable.memory.counting.usage import UNKNOWN, By, Price, Spent, added, price_rows
 from longtable.nodes.closing.spending import rows_of
 from longtable.nodes.tooling.audit import AuditEntry
-from longtable.store.loading import Report, log_damaged, readable, skip_unreadable
+from longtable.store.damage import Report, log_damaged, readable, skip_unreadable
 from longtable.store.persistence import Persistence, storage_errors
 from longtable.store.records.thread_index import may_see
 

@@ -25,7 +25,7 @@ from longtable.nodes.approve import decisions_of
 from longtable.nodes.closing.failures import FAILED
 from longtable.nodes.state import Input, State, thread_of, turn_of, values_of, without_key
 from longtable.nodes.tally import Tally, check_whole
-from longtable.store.loading import readable
+from longtable.store.damage import readable
 from longtable.store.locks import locks_of
 from longtable.store.persistence import Persistence, storage_errors
 from longtable.store.records.retired_store import read_compactions

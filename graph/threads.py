@@ -43,7 +43,7 @@ from longtable.memory.messages.marks import marks_of
 from longtable.memory.search import Index, Original, text_of, tokens_of
 from longtable.nodes.arriving.rate_limit import turns_key
 from longtable.nodes.closing.spending import rows_of
-from longtable.store.loading import Report, log_damaged, skip_unreadable
+from longtable.store.damage import Report, log_damaged, skip_unreadable
 from longtable.store.persistence import Persistence, storage_errors
 from longtable.store.records.retired import DAMAGED, key_of
 from longtable.store.records.thread_index import may_see, owner_of, title_of
@@ -51,7 +51,7 @@ from longtable.store.records.thread_index import may_see, owner_of, title_of
 if TYPE_CHECKING:
     from longtable.store.records.archive_files import ArchiveFiles
     from longtable.tools.results.result_store import ResultStore
-from longtable.tools.memory_tools import short_excerpt
+from longtable.tools.excerpts import short_excerpt
 
 REDUCED = "reduced"
 """Key in the index: time and number of the last turn before a thread's checkpoints were dropped."""

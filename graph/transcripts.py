@@ -41,7 +41,7 @@ from longtable.nodes.state import (
     values_of,
     with_tally,
 )
-from longtable.store.loading import readable
+from longtable.store.damage import readable
 from longtable.store.persistence import storage_errors
 from longtable.store.records.retired import page
 from longtable.store.records.retired_store import StoreArchive, keep_originals, write_compactions

@@ -7,9 +7,10 @@ from typing import Any, cast
 from langchain_core.messages import BaseMessage
 
 from longtable.base.context import Context
-from longtable.memory.answers import reasoning_sent
-from longtable.memory.call_config import Calibration, CallConfig
+from longtable.memory.call_config import CallConfig
+from longtable.memory.counting.calibration import Calibration
 from longtable.memory.messages.marks import MATERIAL, mark_of
+from longtable.memory.messages.reasoning import reasoning_sent
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.view import CallPlan, build_view
 from longtable.memory.voices import Voice

@@ -32,7 +32,6 @@ from longtable.base.errors import (
 from longtable.base.events import ContextCompactionSkipped, ContextCompressed
 from longtable.base.redaction import redacted
 from longtable.base.stored import Namespace, thread_namespace
-from longtable.memory.answers import split_reasoning
 from longtable.memory.call_config import CallConfig
 from longtable.memory.compaction.compaction import (
     ROLLING,
@@ -50,6 +49,7 @@ from longtable.memory.compaction.plan import CompactionPlan, When, plan_compacti
 from longtable.memory.compaction.rolling import PIN_ROOM
 from longtable.memory.compaction.summary_text import Numbered
 from longtable.memory.counting.usage import SummaryCall, call_usage
+from longtable.memory.messages.reasoning import split_reasoning
 from longtable.memory.policy import WINDOW
 from longtable.memory.thread import Compaction, is_results, writer_of
 from longtable.memory.view import CallPlan

@@ -20,12 +20,13 @@ from longtable.base.errors import (
     ProviderUnavailableError,
 )
 from longtable.base.events import ContextUsage, TurnStatus
-from longtable.memory.answers import MARK, separate_reasoning, without_reasoning
-from longtable.memory.call_config import Calibration
+from longtable.memory.counting.calibration import Calibration
 from longtable.memory.counting.usage import reported_model
+from longtable.memory.materials import Material, MaterialPart, with_materials
 from longtable.memory.messages.marks import MATERIAL, PRIVATE, unmarked
+from longtable.memory.messages.reasoning import MARK, separate_reasoning, without_reasoning
 from longtable.memory.messages.rounds import all_calls
-from longtable.memory.view import CallPlan, Material, MaterialPart, View, with_materials
+from longtable.memory.view import CallPlan, View
 from longtable.nodes.arriving.rate_limit import RateLimit
 from longtable.nodes.call_plans import calibration_of
 from longtable.nodes.calling.caller import Answerer, Caller, without_tools

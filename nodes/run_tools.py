@@ -69,9 +69,13 @@ from longtable.nodes.tooling.tool_jobs import (
 from longtable.store.records.thread_index import thread_id_of
 from longtable.tools.cells import clean, clip, json_value, without_labels
 from longtable.tools.charts import chart_tool
+from longtable.tools.check_tool import CHECK
 from longtable.tools.database import QueryResult
-from longtable.tools.memory_tools import PIN, PIN_NAMES, answered
-from longtable.tools.toolset import CHECK, KIND, Described, ThreadResults, cancellable, with_note
+from longtable.tools.fetch import ThreadResults
+from longtable.tools.memory_tools import answered
+from longtable.tools.pin_tools import PIN, PIN_NAMES
+from longtable.tools.previews import with_note
+from longtable.tools.tool_answers import KIND, Described, cancellable
 
 if TYPE_CHECKING:
     from longtable.tools.results.result_store import ResultStore

@@ -232,7 +232,7 @@ class StoredConfig(TypedDict, total=False):
 
 
 class Learned(TypedDict, total=False):
-    """What the provider taught: see `longtable.memory.call_config.Calibration`."""
+    """What the provider taught: see `longtable.memory.counting.calibration.Calibration`."""
 
     ratio: float
     samples: int

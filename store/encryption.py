@@ -27,7 +27,8 @@ from longtable.base.errors import (
     PersistenceError,
     StoreKeyError,
 )
-from longtable.store.loading import UNREADABLE, MessageSerializer
+from longtable.store.damage import UNREADABLE
+from longtable.store.loading import MessageSerializer
 from longtable.store.records.retired import DAMAGED
 
 LEAST_CHARS = 16

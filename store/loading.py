@@ -1,14 +1,9 @@
 """Load threads from a store: quickly, and as far as one that is damaged can still be read."""
 
 import json
-import logging
 import sqlite3
-import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from datetime import datetime
-from functools import partial
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import ormsgpack
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -23,14 +18,8 @@ from langgraph.checkpoint.serde.jsonplus import (
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from longtable.base.errors import (
-    ArchiveFormatError,
-    ArchiveGapError,
-    DamagedThreadError,
     LongtableError,
-    ThreadBusyError,
-    ThreadNotFoundError,
 )
-from longtable.store.records.retired import DAMAGED
 
 _FIELDS = {
     (kind.__module__, kind.__name__): (kind, frozenset(kind.model_fields))
@@ -177,98 +166,3 @@ def _oldest_first(write: Sequence[Any]) -> Any:
 
 
 # -- what a damaged store still holds: a row that cannot be read names its thread and hides no other
-
-UNREADABLE = (
-    ValueError,  # also what JSON, msgpack, encodings and ciphers raise
-    TypeError,
-    LookupError,
-    AttributeError,
-    ArithmeticError,
-    RecursionError,
-    ArchiveFormatError,
-    ArchiveGapError,
-)
-"""What decoding raises, and what reading raises later of values that were decoded to something
-else.
-"""
-Report = Callable[[DamagedThreadError], object]
-"""What an operation over many threads does about one that it cannot read; it goes on with the
-others.
-"""
-_log = logging.getLogger("longtable.store")
-EPOCH = "1970-01-01 00:00:00"
-TIMES = ("created_at", "updated_at")
-
-text_factory = partial(str, encoding="utf-8", errors="replace")
-"""For SQLite connections: by default one byte that is no UTF-8 makes a whole query fail."""
-
-
-@contextmanager
-def readable(thread_id: str, what: str = "its state") -> Iterator[None]:
-    """Raise `DamagedThreadError` where what is stored of a thread cannot be decoded, or is not what
-    was stored.
-    """
-    try:
-        yield
-    except (*UNREADABLE, NotImplementedError) as error:
-        if isinstance(error, NotImplementedError) and not _is_of_serializer(error):
-            raise
-        # Other messages may quote what was said.
-        why = str(error) if isinstance(error, LongtableError) else type(error).__name__
-        raise DamagedThreadError(thread_id, what=what, why=why) from error
-
-
-def _is_of_serializer(error: Exception) -> bool:
-    """Return whether LangGraph's serializer raised it: an unknown type there is damage, a missing
-    method elsewhere is not.
-    """
-    names = [
-        call_config.f_globals.get("__name__", "")
-        for call_config, _ in traceback.walk_tb(error.__traceback__)
-    ]
-    return str(names[-1]).startswith("langgraph.checkpoint.serde")
-
-
-@contextmanager
-def skip_unreadable(on_damaged: Report) -> Iterator[None]:
-    """Leave the block where its thread is gone, busy or damaged; report a damaged one. For
-    operations over many threads.
-    """
-    try:
-        yield
-    except (ThreadNotFoundError, ThreadBusyError):  # deleted, or used again, since it was listed
-        pass
-    except DamagedThreadError as error:
-        on_damaged(error)
-
-
-def log_damaged(error: DamagedThreadError) -> None:
-    """Write a warning to the log, where the caller gave nothing else to do."""
-    _log.warning("%s", error)
-
-
-def item_value(text: object) -> dict[str, Any]:
-    """Return the value of an item of the store, or the mark of one that cannot be read."""
-    try:
-        value = json.loads(cast("str | bytes", text))
-    except UNREADABLE:
-        value = None
-    return value if isinstance(value, dict) else {DAMAGED: True}
-
-
-def item_row(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return a row of the store with times that can be read: LangGraph parses them, and one that
-    fails fails the query.
-    """
-    names = [column[0] for column in cursor.description]
-    return tuple(
-        EPOCH if name in TIMES and not _is_time(cell) else cell
-        for name, cell in zip(names, row, strict=True)
-    )
-
-
-def _is_time(cell: object) -> bool:
-    try:
-        return isinstance(cell, str) and bool(datetime.fromisoformat(cell))
-    except ValueError:
-        return False

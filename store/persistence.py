@@ -27,27 +27,16 @@ from longtable.base.concurrency import a_from, end_idle_threads, in_thread
 from longtable.base.errors import AWAITED, ConfigError, MissingExtraError, PersistenceError
 from longtable.base.redaction import redacted
 from longtable.base.url import parse_url
+from longtable.store.damage import item_row, item_value, text_factory
 from longtable.store.encryption import (
     SQLITE_TABLES,
     EncryptedStore,
     check_key,
     sqlite_serializer,
 )
-from longtable.store.loading import (
-    LoadingSaver,
-    MessageSerializer,
-    item_row,
-    item_value,
-    text_factory,
-)
-from longtable.store.locks import (
-    CLOSED,
-    LEASE_SECONDS,
-    SqliteLease,
-    ThreadLocks,
-    setup_lease,
-    wait_or_drop,
-)
+from longtable.store.leases import CLOSED, LEASE_SECONDS, SqliteLease, setup_lease
+from longtable.store.loading import LoadingSaver, MessageSerializer
+from longtable.store.locks import ThreadLocks, wait_or_drop
 from longtable.store.saver_guard import GuardedSaver
 
 BUSY_TIMEOUT_MS = 10_000

@@ -25,8 +25,8 @@ from longtable.base.concurrency import a_from
 from longtable.base.errors import ConfigError
 from longtable.store.encryption import META_TABLE, Meta, checked_serializer
 from longtable.store.heads import TABLE, Execute, Saver, SqlHeads, retry_once
+from longtable.store.leases import Lease, setup_lease
 from longtable.store.loading import MessageSerializer
-from longtable.store.locks import Lease, setup_lease
 
 CONNECT_SECONDS = 10
 CONNECTIONS = 8

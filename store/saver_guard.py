@@ -32,9 +32,10 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from longtable.base.concurrency import a_from, in_thread
-from longtable.store.heads import Heads, Key, ProcessHeads, Saver, SqliteHeads, Writer, retry_once
-from longtable.store.loading import readable
+from longtable.store.damage import readable
+from longtable.store.heads import Heads, Key, ProcessHeads, Saver, SqliteHeads, retry_once
 from longtable.store.locks import ThreadLocks
+from longtable.store.writers import Writer
 
 Result = TypeVar("Result")
 # LangGraph keeps keys that begin with two underscores out of a checkpoint's metadata

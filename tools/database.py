@@ -303,7 +303,7 @@ class Database:
 
     def text_job(self, job: str, **arguments: object) -> Any:
         """Do a job of `text_job` with the dialect and the catalogue of this database."""
-        from longtable.tools.sql.wall import text_job
+        from longtable.tools.sql.text_jobs import text_job
 
         return text_job(job)(**arguments, dialect=self.dialect, catalog=self.catalog())
 

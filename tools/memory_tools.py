@@ -8,11 +8,9 @@ import asyncio
 import json
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice, pairwise
 from typing import Annotated, Any, Protocol, runtime_checkable
 
 from langchain_core.tools import (
@@ -25,6 +23,7 @@ from pydantic import Field
 
 from longtable.base.errors import RecallRefusedError
 from longtable.tools.cells import dumps
+from longtable.tools.excerpts import excerpt, words_of
 
 NAME = "recall_history"
 SHOWN = 5
@@ -341,156 +340,3 @@ def _written(
         body["next"] = following
         note += f'; not all fit, the next: {NAME}("{following}")'
     return dumps({**body, "note": note})
-
-
-MOST_SPOTS = 2_000
-"""Occurrences looked at, so that a megabyte of one word costs no more than a page."""
-
-_HAN = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-_RUNS = re.compile(rf"[{_HAN}]+|(?:(?![{_HAN}])\w)+")
-
-
-def words_of(query: str) -> list[str]:
-    """Return what to look for: words without their endings, Chinese as pairs of characters."""
-    words: list[str] = []
-    for run in _RUNS.findall(query):
-        if re.match(f"[{_HAN}]", run):
-            words += [first + second for first, second in pairwise(run)] or [run]
-        else:
-            # "delayed" is to be found where "delays" stands
-            words.append(run[: max(4, len(run) - 3)] if run.isalpha() else run)
-    return list(dict.fromkeys(words))
-
-
-def excerpt(
-    text: str, words: Sequence[str], size: int, *, start: int | None = None, name: str
-) -> str:
-    """Return at most `size` characters of a text, with marks that count what is left out before and
-    after.
-
-    From `start`; where that is None, from where most of the words stand together. The mark behind
-    says what to ask for to read on: `name` with the next character's place.
-    """
-    if start is None:
-        start = 0 if len(text) <= size else _densest(text, words, size)
-    start = min(start, len(text))
-    end = min(len(text), start + size)
-    before = f"[… {start:,} characters …] " if start else ""
-    after = (
-        f" [… {len(text) - end:,} more characters: ask for {name}+{end} …]"
-        if end < len(text)
-        else ""
-    )
-    return f"{before}{text[start:end]}{after}"
-
-
-def short_excerpt(text: str, query: str, chars: int = 200) -> str:
-    """Return at most so many characters of a text on one line, around where most of the query's
-    words are; … marks a cut.
-    """
-    line = " ".join(text.split())
-    if len(line) <= chars:
-        return line
-    start = _densest(line, words_of(query), chars)
-    end = min(len(line), start + chars - 2)
-    return f"{'…' if start else ''}{line[start:end].strip()}{'…' if end < len(line) else ''}"
-
-
-def _densest(text: str, words: Sequence[str], size: int) -> int:
-    """Return where to begin so that most different words are shown, the first such place; some text
-    stands before them.
-    """
-    if not words:
-        return 0
-    pattern = re.compile(
-        "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True)), re.IGNORECASE
-    )
-    spots = [
-        (match.start(), match.end(), match.group().casefold())
-        for match in islice(pattern.finditer(text), MOST_SPOTS)
-    ]
-    if not spots:
-        return 0
-    reach = size * 3 // 4
-    inside: Counter[str] = Counter()
-    best = 0
-    place = spots[0][0]
-    end = 0
-    for first, (begin, _, word) in enumerate(spots):
-        while end < len(spots) and (end <= first or spots[end][1] <= begin + reach):
-            inside[spots[end][2]] += 1
-            end += 1
-        if len(inside) > best:
-            best = len(inside)
-            place = begin
-        inside[word] -= 1
-        if not inside[word]:
-            del inside[word]
-    return max(0, min(place - size // 4, len(text) - size))
-
-
-PIN = "pin"
-PIN_NAMES = ("remember", "forget")
-LEAST_PIN_LIMIT = 8_000
-"""Limit in tokens below which the two tools are left out: with each call they take about 200."""
-
-
-@runtime_checkable
-class PinBoard(Protocol):
-    """The pins of the thread, as the running turn may change them. Both methods raise
-    `PinRefusedError`.
-    """
-
-    def remember(self, quote: str, replaces: str | None) -> str:
-        """Pin a quote and return the pin's id."""
-        ...
-
-    def forget(self, pin: str, quote: str) -> str:
-        """End a pin and return its id."""
-        ...
-
-
-Board = Annotated[PinBoard, InjectedToolArg]
-"""The node's, never the model's."""
-Words = Annotated[
-    str, Field(description="The user's own words, copied exactly from their message.")
-]
-TakenBack = Annotated[
-    str,
-    Field(
-        description="The user's own words that take it back, copied exactly from a later message."
-    ),
-]
-Replaced = Annotated[
-    str | None, Field(description="Id of the pin that it takes the place of, such as p1a2b3c4.")
-]
-PinId = Annotated[str, Field(description="Id of the pin, such as p1a2b3c4.")]
-
-
-def pin_tools() -> list[BaseTool]:
-    """Return remember and forget; a call's "args" must be given `board`, a `PinBoard`, before it is
-    invoked.
-    """
-
-    def remember(board: Board, quote: Words, replaces: Replaced = None) -> str:
-        return f"pinned as {board.remember(quote, replaces)}"
-
-    def forget(board: Board, pin: PinId, quote: TakenBack) -> str:
-        return f"{board.forget(pin, quote)} is ended"
-
-    keeps = (
-        "Keep a rule that the user lays down for later answers (unit, definition, filter, format,"
-        " style), word for word. Not for a question or a request of the moment, and never for what"
-        " a tool returned."
-    )
-    return [
-        StructuredTool.from_function(
-            func=remember, name="remember", description=keeps, metadata={"kind": PIN}
-        ),
-        StructuredTool.from_function(
-            func=forget,
-            name="forget",
-            description="End a pin that the user takes back.",
-            metadata={"kind": PIN},
-        ),
-    ]

@@ -155,7 +155,7 @@ class Commands:
             self.screen.show("view", render.messages(self._wait(self.conversation.aview())))
 
     def _reasoning(self, argument: str) -> None:
-        from longtable.memory.answers import reasoning_of
+        from longtable.memory.messages.reasoning import reasoning_of
 
         if argument in ("on", "off"):
             self.screen.reasoning = argument == "on"

@@ -123,7 +123,7 @@ def show(
     """Show a thread's transcript."""
     with open_store(ctx, options.run) as opened:
         from longtable.app.console import render
-        from longtable.memory.answers import metadata_of
+        from longtable.memory.messages.metadata import metadata_of
 
         messages = opened.conversation(thread, options.owner).history()
         if not opened.settings.as_json:
@@ -229,7 +229,7 @@ def fork(
     """Begin a new thread with the first turns of another."""
     with open_store(ctx, options.run) as opened:
         from longtable.app.settings.run_settings import check_thread_id, new_thread_id
-        from longtable.memory.answers import metadata_of
+        from longtable.memory.messages.metadata import metadata_of
 
         new_id = new or new_thread_id()
         check_thread_id(new_id)

@@ -454,7 +454,7 @@ def messages(
 
     `marks`: what stands before each role.
     """
-    from longtable.memory.answers import reasoning_of
+    from longtable.memory.messages.reasoning import reasoning_of
 
     lines: list[Text] = []
     for place, message in enumerate(transcript):

@@ -77,8 +77,8 @@ from longtable.graph.thread_state import (
     waits_for_the_model,
     writing_node,
 )
-from longtable.memory.answers import streamed_reasoning
 from longtable.memory.messages.marks import mark_of, marks_of, turn_number
+from longtable.memory.messages.reasoning import streamed_reasoning
 from longtable.memory.messages.rounds import all_calls
 from longtable.memory.voices import VOICE
 from longtable.nodes.call_plans import next_view
@@ -93,12 +93,12 @@ from longtable.nodes.state import (
     values_of,
 )
 from longtable.nodes.team.team import answer_text
-from longtable.store.loading import UNREADABLE, readable
+from longtable.store.damage import UNREADABLE, readable
 from longtable.store.locks import Background, ThreadLocks, locks_of
 from longtable.store.persistence import storage_errors
 from longtable.store.records.thread_index import entry_of, may_see, owner_of
 from longtable.tools.cells import clip, html_table
-from longtable.tools.charts.drawing import Chart, embedded_svg
+from longtable.tools.charts.pictures import Chart, embedded_svg
 
 if TYPE_CHECKING:
     from longtable.graph.wiring.build import Step

@@ -48,7 +48,8 @@ from longtable.nodes.closing.failures import ending_with_failed
 from longtable.nodes.ingest import answer_to
 from longtable.nodes.state import Input, State, thread_of, turn_of, values_of
 from longtable.nodes.telemetry import log_cause
-from longtable.store.locks import GRACE_SECONDS, pause, pauses
+from longtable.store.leases import GRACE_SECONDS
+from longtable.store.locks import pause, pauses
 from longtable.store.persistence import storage_errors
 
 Events = AsyncGenerator[Event, None]

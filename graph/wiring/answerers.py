@@ -15,9 +15,9 @@ from longtable.nodes.calling.marker_filter import MarkerFilter
 from longtable.nodes.calling.provider_errors import with_usage
 from longtable.nodes.calling.thinking import with_reasoning_kept
 from longtable.nodes.team.team import Team, persona_tools
+from longtable.tools.check_tool import CHECK_SQL, check_tool
 from longtable.tools.database import Database
-from longtable.tools.memory_tools import PIN_NAMES, pin_tools
-from longtable.tools.toolset import CHECK_SQL, check_tool
+from longtable.tools.pin_tools import PIN_NAMES, pin_tools
 
 
 def model_name(model: BaseChatModel) -> str:

@@ -81,9 +81,10 @@ from longtable.store.records.retired_store import StoreArchive
 from longtable.store.records.thread_index import thread_id_of
 from longtable.tools.charts.chart_tool import chart_tool
 from longtable.tools.database import Database
+from longtable.tools.fetch import fetch_tool
 from longtable.tools.memory_tools import recall_tool
 from longtable.tools.sql.verdict import CostThresholds
-from longtable.tools.toolset import database_tools, fetch_tool
+from longtable.tools.toolset import database_tools
 
 if TYPE_CHECKING:
     from pathlib import Path

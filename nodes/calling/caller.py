@@ -31,7 +31,7 @@ from longtable.base.errors import (
     ProviderUnavailableError,
 )
 from longtable.base.events import ModelFallback, ModelRetry
-from longtable.memory.answers import reasoning_sent, split_reasoning, without_reasoning
+from longtable.memory.messages.reasoning import reasoning_sent, split_reasoning, without_reasoning
 from longtable.nodes.calling.provider_errors import provider_error
 from longtable.nodes.telemetry import span, usage_fields
 

@@ -20,8 +20,8 @@ from longtable.base.concurrency import BoundedCache, Execution
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, Reason
 from longtable.base.events import ContextPassed, PassedMaterial
+from longtable.memory.materials import Material, MaterialPart
 from longtable.memory.messages.rounds import is_users
-from longtable.memory.view import Material, MaterialPart
 from longtable.nodes.state import State, thread_of, turn_of
 from longtable.store.records.thread_index import thread_id_of
 

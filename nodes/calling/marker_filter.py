@@ -15,7 +15,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import ConfigDict
 
-from longtable.memory.answers import keywords_in
+from longtable.memory.messages.markers import keywords_in
 
 NEED_CONTEXT = "need_context"
 """Key in `additional_kwargs` of an answer that held markers: {"keywords": [...]}."""

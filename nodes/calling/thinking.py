@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk
 
 from longtable.base.concurrency import BoundedCache
-from longtable.memory.answers import REASONING, ThinkTagParser, split_reasoning
+from longtable.memory.messages.reasoning import REASONING, ThinkTagParser, split_reasoning
 
 _SIEVES: BoundedCache[tuple[int, int], ThinkTagParser] = BoundedCache(1_024)
 """Of the streams under way; what one that broke off left behind goes when the next request is

@@ -45,8 +45,9 @@ from longtable.nodes.tooling.tool_jobs import (
 )
 from longtable.store.records.retired import DAMAGED
 from longtable.store.records.thread_index import thread_id_of
+from longtable.tools.check_tool import CHECK
 from longtable.tools.database import QueryResult
-from longtable.tools.toolset import CHECK, KIND
+from longtable.tools.tool_answers import KIND
 
 if TYPE_CHECKING:
     from longtable.tools.sql.verdict import Verdict as Checked

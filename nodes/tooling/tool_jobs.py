@@ -20,7 +20,8 @@ from longtable.memory.messages.rounds import all_calls
 from longtable.nodes.route import unanswered
 from longtable.nodes.state import Approval, Decision, State, thread_of, turn_of
 from longtable.tools.database import QueryResult
-from longtable.tools.toolset import ThreadResults, with_note
+from longtable.tools.fetch import ThreadResults
+from longtable.tools.previews import with_note
 
 
 def answer_json(answer: ToolMessage) -> dict[str, Any]:

@@ -30,10 +30,10 @@ from longtable.graph import (
     open_persistence,
 )
 from longtable.graph.reports import aaudit_of_threads, audit_of_threads
+from longtable.tools.check_tool import check_tool
 from longtable.tools.engines.base import QueryLimits
 from longtable.tools.results.result_store import ResultStore
 from longtable.tools.sql.verdict import CostThresholds
-from longtable.tools.toolset import check_tool
 from tests.support.models import ScriptedModel, call, script
 from tests.support.postgres import postgres_server
 

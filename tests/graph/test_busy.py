@@ -26,7 +26,8 @@ from longtable.base.stored import USAGE
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
 from longtable.graph.thread_state import Graph
 from longtable.graph.threads import delete_thread, import_thread, prune_threads, rename_thread
-from longtable.store.locks import Lease, SqliteLease, ThreadLocks, locks_of, process_name
+from longtable.store.leases import Lease, SqliteLease, process_name
+from longtable.store.locks import ThreadLocks, locks_of
 from tests.support import forked
 from tests.support.models import ScriptedModel
 

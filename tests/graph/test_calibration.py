@@ -73,7 +73,9 @@ def test_a_provider_that_counts_more_makes_the_thread_compact_earlier() -> None:
         ("mine", True),
     ],
 )
-@pytest.mark.filterwarnings("ignore::longtable.memory.call_config.EncodingFallbackWarning")
+@pytest.mark.filterwarnings(
+    "ignore::longtable.memory.counting.model_limits.EncodingFallbackWarning"
+)
 def test_usage_says_that_it_estimates_wherever_another_tokenizer_counts(
     model: str, estimated: bool
 ) -> None:

@@ -31,7 +31,7 @@ from longtable.memory.compaction import merging
 from longtable.memory.compaction.merging import merged_count, unmerged
 from longtable.memory.compaction.summary_text import harmless
 from longtable.memory.counting.tokens import counter
-from longtable.memory.view import PASSED_ID
+from longtable.memory.materials import PASSED_ID
 from longtable.store.records.retired_store import read_compactions
 from tests.memory.test_rounds import assert_paired
 from tests.support.histories import TEXTS

@@ -29,10 +29,11 @@ from longtable.graph import (
     metadata_of,
     next_view,
 )
-from longtable.memory.answers import Reported, reasoning_sent
 from longtable.memory.counting.tokens import counter
 from longtable.memory.counting.usage import spent_of
 from longtable.memory.messages.marks import STAMP, kind_of, marked, marks_of, turn_number
+from longtable.memory.messages.metadata import Reported
+from longtable.memory.messages.reasoning import reasoning_sent
 from longtable.nodes.reducers import merge_messages
 from tests.support.model_server import ModelServer, Reply, ToolCall, open_model_server, say
 from tests.support.models import ScriptedModel
@@ -121,7 +122,9 @@ def test_reasoning_that_a_server_leaves_in_the_text_is_kept_apart_too(
 
 
 # Kimi's tokenizer
-@pytest.mark.filterwarnings("ignore::longtable.memory.call_config.EncodingFallbackWarning")
+@pytest.mark.filterwarnings(
+    "ignore::longtable.memory.counting.model_limits.EncodingFallbackWarning"
+)
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize(
     ("model", "sent_back"),

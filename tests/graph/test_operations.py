@@ -47,7 +47,7 @@ from longtable.graph.threads import (
     stale_threads,
 )
 from longtable.memory.messages.marks import EXCLUDED, kind_of
-from longtable.tools.memory_tools import short_excerpt
+from longtable.tools.excerpts import short_excerpt
 from tests.support.models import script
 from tests.support.threads import CONTEXT, summariser, talk, talker, values_of
 

@@ -16,8 +16,9 @@ from longtable.base.errors import ConfigError
 from longtable.graph import Context, ContextProvider, Conversation, build_graph, metadata_of
 from longtable.memory.call_config import CallConfig
 from longtable.memory.counting.tokens import counter
+from longtable.memory.materials import Material, with_materials
 from longtable.memory.thread import Thread
-from longtable.memory.view import CallPlan, Material, build_view, with_materials
+from longtable.memory.view import CallPlan, build_view
 from longtable.nodes.calling.context_providers import ContextRequest
 from tests.support.models import ScriptedModel
 

@@ -29,8 +29,8 @@ from longtable.graph import (
 from longtable.graph.threads import delete_thread, prune_threads
 from longtable.memory.compaction.ledger import ledger_lines
 from longtable.tools.engines.base import QueryLimits
+from longtable.tools.previews import summary
 from longtable.tools.results.result_store import ResultGoneError, UnknownResultError
-from longtable.tools.toolset import summary
 from tests.support.models import ScriptedModel, call, script
 
 CONTEXT = Context(model_limit=16_000)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
-from longtable.memory.answers import ThinkTagParser, separate_reasoning, split_reasoning
+from longtable.memory.messages.reasoning import ThinkTagParser, separate_reasoning, split_reasoning
 
 TEXTS = [
     ("<think>\nfirst <b>\nthen</think>\n\nThe answer.", "first <b>\nthen", "The answer."),

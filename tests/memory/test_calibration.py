@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longtable.memory.call_config import HIGHEST, LEAST_COUNTED, LOWEST, Calibration
+from longtable.memory.counting.calibration import HIGHEST, LEAST_COUNTED, LOWEST, Calibration
 
 COUNTED = 10_000
 NEW = Calibration()

@@ -7,7 +7,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from longtable.memory.compaction.code_summary import fallback_summary
-from longtable.memory.compaction.rolling import corrections, marked
+from longtable.memory.compaction.corrections import corrections, marked
 from longtable.memory.counting.tokens import counter
 from tests.support.compacting import Talk, call_config
 

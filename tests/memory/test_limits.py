@@ -7,7 +7,11 @@ import warnings
 import pytest
 
 from longtable.base.errors import ConfigError
-from longtable.memory.call_config import EncodingFallbackWarning, encoding_name, model_limit
+from longtable.memory.counting.model_limits import (
+    EncodingFallbackWarning,
+    encoding_name,
+    model_limit,
+)
 from longtable.memory.counting.tokens import TokenCounter
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longtable.memory.answers import find, keywords_in
+from longtable.memory.messages.markers import find, keywords_in
 
 LONG = "The flights of May are shown below, one line for each carrier. " * 4
 

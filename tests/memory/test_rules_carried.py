@@ -6,7 +6,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from longtable.memory.compaction.compaction import Request
-from longtable.memory.compaction.model_summary import Standing, carried_on
+from longtable.memory.compaction.standing_rules import Standing, carried_on
 from longtable.memory.compaction.summary_text import CONSTRAINTS, PREFERENCES, sections_of
 from longtable.memory.messages.marks import marked
 from tests.support.compacting import Say, Talk, call_config

@@ -13,14 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 
-from longtable.memory.counting.tokens import (
-    PACKAGES,
-    Encode,
-    TokenCounter,
-    counter,
-    load_tokenizer,
-    ranks_of,
-)
+from longtable.memory.counting.tokenizers import PACKAGES, Encode, load_tokenizer, ranks_of
+from longtable.memory.counting.tokens import TokenCounter, counter
 
 # Tokens by the official tokenizers: Hugging Face's engine on DeepSeek's file, and Qwen's own,
 # special tokens as text.

@@ -14,6 +14,7 @@ from langchain_core.tools import tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from longtable.memory.counting import tokens
+from longtable.memory.counting.tokenizers import estimate, load_encoding
 from longtable.memory.counting.tokens import (
     IMAGE_TOKENS,
     LONG_CHARS,
@@ -24,9 +25,7 @@ from longtable.memory.counting.tokens import (
     TOOL_OVERHEAD,
     TokenCounter,
     counter,
-    estimate,
     fingerprint,
-    load_encoding,
 )
 
 ENCODINGS = ["cl100k_base", "o200k_base"]

@@ -23,7 +23,8 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, Field, create_model
 
-from longtable.memory.counting.tokens import TEMPLATE_TOKENS, counter, load_encoding
+from longtable.memory.counting.tokenizers import load_encoding
+from longtable.memory.counting.tokens import TEMPLATE_TOKENS, counter
 from longtable.tools.database import Database
 from longtable.tools.toolset import database_tools
 from tests.support.model_server import ChatRequest, ModelServer, Reply, open_model_server

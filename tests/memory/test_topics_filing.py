@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 
-from longtable.memory.counting.tokens import counter, estimate
+from longtable.memory.counting.tokenizers import estimate
+from longtable.memory.counting.tokens import counter
 from longtable.memory.messages.marks import RECALLED, marked
 from longtable.memory.pins.pins import current_pins
 from longtable.memory.topics.artifacts import sections, sources_of

@@ -8,7 +8,7 @@ from itertools import combinations
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 
-from longtable.memory.counting.tokens import estimate
+from longtable.memory.counting.tokenizers import estimate
 from longtable.memory.topics.strategy import Filed, Filer, Filing
 from longtable.memory.topics.topics import Topic, current
 

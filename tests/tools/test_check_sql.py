@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from longtable.base.errors import DatabaseError, QueryTimeoutError, UnknownTableError
+from longtable.tools.check_tool import check_query, check_tool
 from longtable.tools.database import Database, QueryLimits, TablePolicy
+from longtable.tools.fetch import ThreadResults
 from longtable.tools.results.result_store import ResultStore
-from longtable.tools.toolset import CheckReport, ThreadResults, check_query, check_tool
+from longtable.tools.tool_answers import CheckReport
 from tests.tools.databases import DIALECTS, Place, make, open_at
 
 SHOP = """

@@ -17,6 +17,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ValidationError
 
 from longtable.base.errors import RecallRefusedError
+from longtable.tools.excerpts import excerpt, words_of
 from longtable.tools.memory_tools import (
     LEAST_TEXT,
     MOST_FOUND,
@@ -24,10 +25,8 @@ from longtable.tools.memory_tools import (
     NOTE,
     PAGE,
     Hit,
-    excerpt,
     recall,
     recall_tool,
-    words_of,
 )
 
 

@@ -24,11 +24,11 @@ from longtable.tools.charts.chart_fields import (
     fields_of,
     find,
     moment,
-    reduced,
     refuse,
     walk,
     words,
 )
+from longtable.tools.charts.chart_points import reduced
 
 MAX_VIEWS = 16
 MAX_CATEGORIES = 200

@@ -34,7 +34,7 @@ from longtable.tools.engines.base import (
     collect,
     refusal,
 )
-from longtable.tools.engines.embedded_catalogs import (
+from longtable.tools.engines.duckdb_introspection import (
     duckdb_plan,
     plan_detail,
     plan_nodes,

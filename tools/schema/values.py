@@ -7,21 +7,19 @@ that does not exist.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from longtable.base.errors import (
     DatabaseError,
     QueryCancelledError,
     QueryFailedError,
-    QueryTimeoutError,
 )
-from longtable.tools.catalog import Column, Table, fold, nearest, quoted
-from longtable.tools.cells import CELL_CHARS, Json, clean, clip, preview_cell, preview_rows
-from longtable.tools.database import Cancel, Database, QueryResult
+from longtable.tools.catalog import Column, Table, nearest, quoted
+from longtable.tools.cells import CELL_CHARS, Json, preview_cell
+from longtable.tools.database import Cancel, Database
 from longtable.tools.schema.sampling import NESTED, NUMBER, TEXT, Budget
 from longtable.tools.schema.schema_index import is_han, other_numbers, slips
 from longtable.tools.schema.schema_tools import find_table
-from longtable.tools.sql.verdict import Predicate, Predicates
 
 SECONDS = 4.0
 COLUMNS = 400
@@ -361,150 +359,3 @@ def _escaped(text: str) -> str:
 def _number(text: str) -> str | None:
     plain = text.replace(",", "").replace("_", "")
     return plain if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)", plain) and len(plain) <= 30 else None
-
-
-EMPTY_SECONDS = 2.0
-MOST_CONDITIONS = 8
-MOST_VALUES = 3
-"""Values of one condition that are looked up, as of an IN with many."""
-NEAREST = 5
-CONDITION_CHARS = 200
-
-ALONE = "no rows meet this condition, whatever the others say"
-TOGETHER = (
-    "each condition tried alone is met by rows: it is together, or with the joins, that none is"
-)
-
-
-def why_empty(
-    database: Database, result: QueryResult, *, cancel: Cancel | None = None
-) -> dict[str, Json] | None:
-    """Return which conditions of a query that found nothing are at fault; None where it found
-    something, or there are none to try.
-
-    Nothing is no row, or one row of a total over none: 0 or NULL in each column.
-    """
-    if result.row_count > 1 or any(
-        cell is not None and cell != 0 for row in result.rows for cell in row
-    ):
-        return None
-    predicates: Predicates = database.text_job("predicates", sql=result.sql)
-    if result.row_count and not predicates.is_total:
-        return None
-    return _Trial(database, cancel, Budget(EMPTY_SECONDS)).report(predicates.predicates)
-
-
-@dataclass
-class _Trial:
-    """The conditions of one query, tried within a time budget."""
-
-    database: Database
-    cancel: Cancel | None
-    budget: Budget
-    incomplete: bool = False
-    faults: list[Json] = field(default_factory=list)
-
-    def report(self, conditions: Sequence[Predicate]) -> dict[str, Json] | None:
-        tried = sum(self._try(condition) for condition in conditions[:MOST_CONDITIONS])
-        if not tried:
-            return None
-        report: dict[str, Json] = {
-            "conditions_tried": tried,
-            "at_fault": self.faults,
-            "note": NOTE if self.faults else TOGETHER,
-        }
-        if self.incomplete or len(conditions) > MOST_CONDITIONS:
-            report["incomplete"] = True
-        return report
-
-    def _try(self, condition: Predicate) -> bool:
-        """Try one condition, and return whether that worked."""
-        table = self.database.catalog().find(condition.table)
-        rows = (
-            self._rows(f"SELECT 1 FROM {table.sql_name} WHERE {condition.text} LIMIT 1")
-            if table is not None
-            else None
-        )
-        if table is None or rows is None:
-            return False
-        if not rows:
-            condition_text = clip(clean(condition.text), CONDITION_CHARS)
-            self.faults.append(
-                {
-                    "condition": condition_text,
-                    "table": table.name,
-                    "why": ALONE,
-                    **self._help(condition, table),
-                }
-            )
-        return True
-
-    def _help(self, condition: Predicate, table: Table) -> dict[str, Json]:
-        """Return what the column does hold: values like the ones asked for, else its most frequent
-        ones, or its range.
-        """
-        column = next(
-            (each for each in table.columns if fold(each.name) == fold(condition.column)), None
-        )
-        if column is None:
-            return {}
-        name = quoted(column.name)
-        if TEXT.search(column.type) and condition.values is not None:
-            near: list[Json] = [
-                value
-                for text in condition.values[:MOST_VALUES]
-                for value in self._near(text, table, column)
-            ]
-            if near:
-                return {
-                    "column": column.name,
-                    "nearest": [value for i, value in enumerate(near) if value not in near[:i]][
-                        :NEAREST
-                    ],
-                }
-            sql = (
-                f"SELECT {name}, count(*) FROM {table.sql_name} GROUP BY {name} ORDER BY 2 DESC"
-                f" LIMIT {NEAREST}"
-            )
-            return {"column": column.name, "frequent": [row[0] for row in self._rows(sql) or []]}
-        rows = self._rows(f"SELECT min({name}), max({name}) FROM {table.sql_name}")
-        return (
-            {"column": column.name, "least": rows[0][0], "most": rows[0][1]}
-            if rows
-            else {"column": column.name}
-        )
-
-    def _near(self, text: str, table: Table, column: Column) -> list[str]:
-        if not text.strip() or self.budget.left <= 0:
-            return []
-        answer = find_values(
-            self.database,
-            text,
-            table.name,
-            column.name,
-            NEAREST,
-            seconds=self.budget.left,
-            cancel=self.cancel,
-        )
-        matches = answer["matches"]
-        return (
-            [str(match["value"]) for match in matches if isinstance(match, dict)]
-            if isinstance(matches, list)
-            else []
-        )
-
-    def _rows(self, sql: str) -> list[list[Json]] | None:
-        """Run SQL behind both walls, for a part of it is the model's; None where it does not run in
-        time, or at all.
-        """
-        if self.budget.left <= 0:
-            self.incomplete = True
-            return None
-        try:
-            result = self.database.run(sql, seconds=self.budget.left, cancel=self.cancel)
-        except QueryCancelledError:
-            raise
-        except DatabaseError as error:
-            self.incomplete |= isinstance(error, QueryTimeoutError)
-            return None
-        return preview_rows(result.shown(result.rows))

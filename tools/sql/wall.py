@@ -8,12 +8,10 @@ reading that was checked.
 
 import re
 import unicodedata
-from collections.abc import Callable
-from importlib import import_module
 from threading import Lock
 from weakref import ref
 
-from sqlglot import Token, TokenType, exp
+from sqlglot import Token, exp
 
 from longtable.tools.catalog import Catalog, Table, fold, nearest
 from longtable.tools.sql.allow_lists import (
@@ -32,131 +30,22 @@ from longtable.tools.sql.growth import (
     largest,
     longest_series,
 )
-from longtable.tools.sql.hints import explained, place_of_fault, place_of_start
+from longtable.tools.sql.hints import place_of_fault, place_of_start
 from longtable.tools.sql.masking import masks_of
-from longtable.tools.sql.narrow import narrowed, predicates_of, reads_of, stops_early
+from longtable.tools.sql.narrow import narrowed, reads_of, stops_early
 from longtable.tools.sql.parsing import (
     MAX_SQL_CHARS,
     MAX_WRITTEN_CHARS,
     RefusedError,
     first_line,
-    line_and_column,
     nodes_of,
     statements,
     tokens_of,
     written,
 )
 from longtable.tools.sql.scope import is_cte, resolved_table, written_name
+from longtable.tools.sql.type_names import check_postgres, check_tokens
 from longtable.tools.sql.verdict import NO_MASKS, Place, Verdict
-
-EXTENSION_TYPES = frozenset(
-    {
-        "citext",
-        "cube",
-        "geography",
-        "geometry",
-        "halfvec",
-        "hstore",
-        "isbn",
-        "ltree",
-        "lquery",
-        "sparsevec",
-        "vector",
-    }
-)
-BUILT_IN_TYPES = frozenset({
-    "bit", "box", "bpchar", "char", "cidr", "circle", "jsonpath", "line", "lseg", "macaddr", "macaddr8", "name", "path", "pg_lsn",
-    "point", "polygon", "timetz", "tsquery", "tsvector", "varbit",
-})  # fmt: skip
-"""Types that sqlglot does not know, and that name nothing."""
-
-
-def check_postgres(node: exp.Expr, catalog: Catalog) -> None:
-    """Raise `RefusedError` for what only PostgreSQL reads in this node."""
-    if isinstance(node, exp.DataType):
-        _check_type(node, catalog)
-    elif isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
-        # `schema.function(...)` may be a function of anybody's with an innocent name.
-        if fold(node.this.name) != "pg_catalog" or isinstance(node.this, exp.Dot):
-            what = f"the function {node.expression.name or 'named with a schema'!r}"
-            raise RefusedError(
-                "function", f"{what} is not allowed", "leave the schema out", node=node
-            )
-    elif isinstance(node, exp.Operator):
-        operator = str(node.args.get("operator"))
-        if "." in operator and not fold(operator).startswith("pg_catalog."):
-            what = f"the operator {operator!r}"
-            raise RefusedError(
-                "function", f"{what} is not allowed", "leave the schema out", node=node
-            )
-    elif isinstance(node, exp.Column | exp.Dot):
-        _check_attribute(node, catalog)
-
-
-def check_tokens(sql: str, tokens: list[Token]) -> None:
-    """Refuse what sqlglot reads in another way than the server.
-
-    It reads `1_000` as `1 AS _000`, `0x1F` as bits, `<=>` as MySQL does.
-    """
-    for token, after in zip(tokens, [*tokens[1:], None], strict=True):
-        text = sql[token.start : token.end + 1].lower()
-        glued = (
-            after is not None
-            and after.start == token.end + 1
-            and (after.text[:1].isalpha() or after.text[:1] == "_")
-        )
-        if (token.token_type == TokenType.NUMBER and glued) or text.startswith(("0x", "0b", "0o")):
-            place = line_and_column(sql, token.start)
-            reason = f"the number at {text[:20]!r} can be read in two ways"
-            raise RefusedError("syntax", reason, "write it in plain digits", place=place)
-        if text == "<=>":
-            place = line_and_column(sql, token.start)
-            raise RefusedError(
-                "syntax",
-                "the operator '<=>' can be read in two ways",
-                "write cosine_distance(a, b)",
-                place=place,
-            )
-
-
-def _check_type(node: exp.DataType, catalog: Catalog) -> None:
-    """A cast to the row type of a table tells its columns: only enums, domains and types of known
-    extensions can be named.
-    """
-    if node.this != exp.DataType.Type.USERDEFINED:
-        return
-    kind = node.args.get("kind")
-    name = (
-        kind
-        if isinstance(kind, str)
-        else written(kind, "postgres")
-        if isinstance(kind, exp.Expr)
-        else ""
-    ).replace('"', "")
-    plain = fold(name).removeprefix("pg_catalog.").removesuffix("[]")
-    if (
-        name in catalog.own_types
-        or plain in catalog.own_types
-        or plain in EXTENSION_TYPES
-        or plain in BUILT_IN_TYPES
-    ):
-        return
-    raise RefusedError(
-        "type",
-        f"the type {name!r} is not allowed",
-        "cast to a built-in type, an enum or a domain",
-        node=node,
-    )
-
-
-def _check_attribute(node: exp.Column | exp.Dot, catalog: Catalog) -> None:
-    """`people.pay` calls the function `pay(people)` where there is no such column."""
-    name = fold(node.expression.name if isinstance(node, exp.Dot) else node.name)
-    qualified = isinstance(node, exp.Dot) or bool(node.table)
-    if qualified and name in catalog.hidden_functions and not catalog.has_column(name):
-        raise RefusedError(
-            "function", f"the function {name!r} is not allowed", "use another function", node=node
-        )
 
 
 class VerdictCache:
@@ -539,25 +428,3 @@ def _label(node: exp.Expr) -> str:
     if isinstance(node, exp.Column | exp.Alias):
         return "the text"
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
-
-
-TEXT_JOBS: dict[str, Callable[..., object]] = {
-    "check": check,
-    "explained": explained,
-    "own_sql": own_sql,
-    "predicates": predicates_of,
-}
-"""What is done with SQL texts. Each parses, and none knows an engine or a driver, so that a worker
-may do them for a server.
-"""
-GUEST_JOBS = {"probes": ("longtable.checks.query_checks", "probes_of")}
-"""Jobs of guests, found by their name so that this room does not depend on them."""
-
-
-def text_job(job: str) -> Callable[..., object]:
-    """Return what does a job on a text; raises `KeyError` for one that is not registered."""
-    if job not in GUEST_JOBS:
-        return TEXT_JOBS[job]
-    module, function = GUEST_JOBS[job]
-    found: Callable[..., object] = getattr(import_module(module), function)
-    return found

@@ -192,7 +192,7 @@ def parse(
     """Do a job of `text_job` for a server; return its answer in a list, None for a catalogue that
     was not sent yet.
     """
-    from longtable.tools.sql.wall import text_job
+    from longtable.tools.sql.text_jobs import text_job
 
     if catalog is not None:
         _catalogs[number] = catalog

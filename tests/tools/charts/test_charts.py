@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longtable.tools.charts.chart_fields import MAX_POINTS, ChartSpecError
+from longtable.tools.charts.chart_fields import ChartSpecError
+from longtable.tools.charts.chart_points import MAX_POINTS
 from longtable.tools.charts.chart_spec import Checked, check_spec
-from longtable.tools.charts.chart_tool import default_spec
-from longtable.tools.charts.drawing import Chart, render_text
+from longtable.tools.charts.chart_wishes import default_spec
+from longtable.tools.charts.drawing import render_text
+from longtable.tools.charts.pictures import Chart
 
 COLUMNS = ["day", "country", "revenue", "orders", "year"]
 TYPES = ["DATE", "VARCHAR", "DECIMAL(18,2)", "BIGINT", "BIGINT"]

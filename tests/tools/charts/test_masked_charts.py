@@ -13,8 +13,8 @@ import pytest
 from longtable.tools.charts.chart_fields import ChartSpecError
 from longtable.tools.charts.chart_tool import chart_of, chart_tool, masked_chart_of
 from longtable.tools.database import QueryResult, TablePolicy
+from longtable.tools.fetch import ThreadResults
 from longtable.tools.results.result_store import ResultStore
-from longtable.tools.toolset import ThreadResults
 from tests.tools.databases import make, open_at
 
 PHONES = {

@@ -9,7 +9,7 @@ import pytest
 
 from longtable.base.errors import QueryCancelledError
 from longtable.tools.database import Cancel, Database
-from longtable.tools.schema.values import why_empty
+from longtable.tools.schema.empty_results import why_empty
 from longtable.tools.sql.table_policy import TablePolicy
 from longtable.tools.toolset import database_tools
 from tests.tools.databases import Place, open_at

@@ -18,12 +18,13 @@ from longtable.base.errors import (
     TooManyRowsError,
 )
 from longtable.tools.database import Database
+from longtable.tools.fetch import ThreadResults, fetched
 from longtable.tools.results.result_store import ResultStore
 from longtable.tools.schema.schema_tools import describe_tables, list_tables
 from longtable.tools.schema.values import find_values
 from longtable.tools.sql.table_policy import TablePolicy, load_policy
 from longtable.tools.sql.verdict import MASK
-from longtable.tools.toolset import ThreadResults, fetched, run_sql
+from longtable.tools.toolset import run_sql
 from longtable.tools.workers.runner import Runner, Stop
 from tests.tools.databases import DIALECTS, Place, make, open_at
 from tests.tools.sql.sql_texts_policy import (

@@ -4,13 +4,11 @@ asks for it, markers that ask for earlier messages, and what is known of it, its
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from longtable.memory.counting.usage import reported, reported_model
-from longtable.memory.messages.marks import GIVEN, kind_of, marks_of, turn_number
+from longtable.memory.messages.marks import marks_of
 from longtable.memory.messages.rounds import all_calls, split_rounds
 
 REASONING = "reasoning_content"
@@ -40,14 +38,14 @@ def reasoning_sent(model: str) -> Sent:
 
 def reasoning_of(message: BaseMessage) -> str:
     """Return the reasoning that is kept of an answer, "" where there is none."""
-    if stored := _text(marks_of(message).get(MARK)):
+    if stored := text_or_empty(marks_of(message).get(MARK)):
         return stored
     return "\n\n".join(_blocks(message))
 
 
 def separate_reasoning(message: BaseMessage) -> str:
     """Return the reasoning an answer came with beside its content."""
-    return _text(message.additional_kwargs.get(REASONING))
+    return text_or_empty(message.additional_kwargs.get(REASONING))
 
 
 def streamed_reasoning(message: BaseMessage) -> str:
@@ -82,7 +80,7 @@ def _with_reasoning(group: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
         return group
     return [
         (
-            _sent_with(message, _text(marks_of(message).get(MARK)))
+            _sent_with(message, text_or_empty(marks_of(message).get(MARK)))
             if isinstance(message, AIMessage)
             else message
         )
@@ -107,10 +105,10 @@ def _block(block: dict[str, Any]) -> str:
     """Return the text of Anthropic's thinking and of LangChain's reasoning blocks."""
     if block.get("type") not in {"thinking", "reasoning"}:
         return ""
-    return _text(block.get("thinking") or block.get("reasoning"))
+    return text_or_empty(block.get("thinking") or block.get("reasoning"))
 
 
-def _text(value: object) -> str:
+def text_or_empty(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
@@ -202,176 +200,3 @@ def split_reasoning(answer: BaseMessage, model: str) -> BaseMessage:
         "additional_kwargs": {**answer.additional_kwargs, REASONING: thought},
     }
     return answer.model_copy(update=changes)
-
-
-KEYWORD_CHARS = 200
-
-_SPACE = r"\s{0,8}"
-_EMPHASIS = r"[*_`]{0,3}"
-_ANY_CASE = r"NEED[\s_\\\-－＿]{0,3}CONTEXT"
-_AS_TOLD = r"(?:NEED\\?[_＿]CONTEXT|(?-i:NEED[\s_\\\-－＿]{0,3}CONTEXT))"
-# As soon as the colon is there it is a marker, whatever follows. In square brackets any writing is
-# one; elsewhere only the words as they were told: "I need context: ..." is what an answer says.
-_BEGINNING = re.compile(
-    rf"(?:(?P<square>[\[［【]){_SPACE}{_EMPHASIS}{_SPACE}{_ANY_CASE}"
-    rf"|(?P<other>[(（<＜{{｛〔〖「『《〈]){_SPACE}{_EMPHASIS}{_AS_TOLD}"
-    rf"|(?P<emphasis>{_EMPHASIS})(?<![A-Za-z0-9]){_AS_TOLD})"
-    rf"{_EMPHASIS}{_SPACE}(?(other)[:：>＞]|[:：])(?P<ended>{_EMPHASIS})",
-    re.IGNORECASE,
-)
-_SQUARE = "]］】"
-_CLOSING = {
-    "(": ")）",
-    "（": ")）",
-    "<": "<>＞",
-    "＜": "<>＞",
-    "{": "}｝",
-    "｛": "}｝",
-    "〔": "〕",
-    "〖": "〗",
-    "「": "」",
-    "『": "』",
-    "《": "》",
-    "〈": "〉",
-}
-"""What ends a marker that begins with a bracket of its own kind."""
-_BARE = re.compile(rf"((?:(?![.!?](?:\s|$)|[。！？\r\n]).){{0,{KEYWORD_CHARS}}})")
-"""A marker without brackets ends with its sentence."""
-_QUOTES = "\"'`*“”‘’「」<> "
-
-
-@dataclass(frozen=True)
-class Marker:
-    """A marker in a text, from `start` up to `end`. The keyword may be empty."""
-
-    keyword: str
-    start: int
-    end: int
-
-
-def find(text: str) -> Marker | None:
-    """Return the first marker of a text.
-
-    Case, blanks and the kind of brackets do not matter. A marker that is not closed ends with its
-    line, one without brackets with its sentence.
-    """
-    begun = _BEGINNING.search(text)
-    if begun is None:
-        return None
-    rest = _rest_of(begun).match(text, begun.end())
-    assert rest is not None, "the pattern matches an empty rest"
-    return Marker(" ".join(rest[1].split()).strip(_QUOTES), begun.start(), rest.end())
-
-
-def _rest_of(begun: re.Match[str]) -> re.Pattern[str]:
-    """Return the pattern of a marker's keyword and end."""
-    if begun["emphasis"] and not begun["ended"]:
-        closing = begun["emphasis"][0]
-    elif begun["emphasis"] is not None:
-        return _BARE
-    else:
-        closing = _SQUARE if begun["square"] else _CLOSING[begun["other"]]
-    closing = re.escape(closing)
-    return re.compile(rf"([^{closing}\r\n]{{0,{KEYWORD_CHARS}}})(?:</?{_AS_TOLD}>|[{closing}]*)")
-
-
-def keywords_in(text: str) -> list[str]:
-    """Return the keywords of a text's markers, each once, in order."""
-    keywords: list[str] = []
-    while marker := find(text):
-        keywords.append(marker.keyword)
-        text = text[marker.end :]
-    return list(dict.fromkeys(keywords))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reported:
-    """Tokens of the call an answer came from, as reported: cached ones within the input, reasoning
-    ones within the output.
-    """
-
-    input: int
-    output: int
-    cached: int
-    reasoning: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Passed:
-    """Material that went with the call of an answer and was not kept. Size in tokens."""
-
-    source: str
-    tokens: int
-    ms: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class MessageMetadata:
-    """One message's metadata; what is not known is empty."""
-
-    kind: str
-    """normal, summary, recalled, steered or excluded."""
-    turn: int
-    time: str
-    run: str
-    """Id of the run that opened the turn."""
-    owner: str
-    channel: str
-    model: str
-    provider: str
-    instead_of: str
-    """The model that was to answer, where a fallback did."""
-    usage: Reported | None
-    reasoning: str
-    """The model's reasoning, apart from the content."""
-    sources: tuple[int, int] | None
-    """First and last message, by number, that a summary stands for."""
-    notice: str
-    """Code of the notice that this message is."""
-    given: bool
-    """A caller handed it in: no call of this thread's model made it."""
-    passed: tuple[Passed, ...]
-    """What context providers added to the call."""
-
-
-def metadata_of(message: BaseMessage) -> MessageMetadata:
-    """Return a message's metadata, whatever is broken in it."""
-    marks = marks_of(message)
-    tokens = reported(message) if isinstance(message, AIMessage) else None
-    return MessageMetadata(
-        kind=kind_of(message),
-        turn=turn_number(message),
-        **{
-            name: _text(marks.get(name))
-            for name in ("time", "run", "owner", "channel", "notice", "instead_of")
-        },
-        model=(reported_model(message) if isinstance(message, AIMessage) else "")
-        or _text(marks.get("model")),
-        provider=_text(message.response_metadata.get("model_provider")),
-        usage=Reported(**tokens) if tokens else None,
-        reasoning=reasoning_of(message),
-        sources=_range(marks.get("sources")),
-        given=marks.get(GIVEN) is True,
-        passed=(
-            tuple(filter(None, map(_passed, materials)))
-            if isinstance(materials := marks.get("passed"), list)
-            else ()
-        ),
-    )
-
-
-def _range(value: Any) -> tuple[int, int] | None:
-    whole = (
-        isinstance(value, list | tuple)
-        and len(value) == 2
-        and all(isinstance(number, int) for number in value)
-    )
-    return (value[0], value[1]) if whole else None
-
-
-def _passed(value: Any) -> Passed | None:
-    if not isinstance(value, dict) or not all(
-        isinstance(value.get(name), int) for name in ("tokens", "ms")
-    ):
-        return None
-    return Passed(source=_text(value.get("source")), tokens=value["tokens"], ms=value["ms"])

@@ -1,0 +1,162 @@
+"""Check a summary's figures against the messages that it was written from."""
+
+import re
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from longtable.memory.compaction.code_summary import left_out_in, numbered_rounds
+from longtable.memory.compaction.headings import sentences
+from longtable.memory.compaction.summary_text import (
+    FACTS,
+    Numbered,
+    citations,
+    cited_numbers,
+    known_citations,
+)
+from longtable.memory.counting import figures as reading
+from longtable.memory.counting.figures import Figure
+from longtable.memory.search import text_of, tokens_of
+from longtable.memory.topics.topics import terms
+
+_WRITTEN = re.compile(r"\d{1,3}(?: \d{3})+|\d+(?:[.,'’]\d+)*(?:[eE][+-]?\d{1,2}(?!\w))?", re.ASCII)
+
+
+@lru_cache(maxsize=8_192)
+def figures(line: str) -> tuple[Figure, ...]:
+    """Return the figures that a line claims; its lines are looked at several times."""
+    return tuple(reading.figures(line))
+
+
+def numbers_in(text: str) -> set[float]:
+    """Return every value that the digits of a text may stand for, whatever stands around them."""
+    plain = unicodedata.normalize("NFKC", text).replace("’", "'")
+    numbers = {figure.value for figure in reading.figures(plain)}
+    for match in _WRITTEN.finditer(plain):
+        digits = re.sub("[ ']", "", match[0])
+        # 1,234.5 and 1.234,5; "3,4" may be two numbers.
+        for form in (
+            digits.replace(",", ""),
+            digits.replace(".", "").replace(",", "."),
+            *re.findall(r"\d+", digits),
+        ):
+            with suppress(ValueError):
+                numbers.add(float(form))
+    return numbers
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What a summary is made of: the messages it reads, by number, and the summary before it."""
+
+    messages: Sequence[Numbered]
+    previous: str
+
+    @cached_property
+    def rounds(self) -> list[list[Numbered]]:
+        """Return the messages by rounds."""
+        return numbered_rounds(self.messages)
+
+    @cached_property
+    def _numbers(self) -> list[list[float]]:
+        return [
+            sorted(set().union(*(numbers_in(text_of(message)) for _, message in round_)))
+            for round_ in self.rounds
+        ]
+
+    @cached_property
+    def _before(self) -> list[float]:
+        return sorted(numbers_in(self.previous))
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        return _words(
+            " ".join([self.previous, *(str(message.text) for _, message in self.messages)])
+        )
+
+    def cited(self, line: str) -> list[int]:
+        """Return the places of the rounds that a line cites."""
+        numbers = cited_numbers(line)
+        return [
+            place
+            for place, round_ in enumerate(self.rounds)
+            if any(number in numbers for number, _ in round_)
+        ]
+
+    def hold(self, figure: Figure, line: str) -> bool:
+        """Return whether a round that the line cites has the figure; a line that cites none, or
+        older messages, may have it from all.
+        """
+        places = self.cited(line)
+        known = {number for round_ in self.rounds for number, _ in round_}
+        read = [self._numbers[place] for place in places] or self._numbers
+        sources = read if places and cited_numbers(line) <= known else [*read, self._before]
+        bounds = [(may.low, may.high) for may in figure.readings]
+        bounds += [
+            (may.low / 100, may.high / 100) for may in figure.readings if may.kind == "percent"
+        ]
+        return any(_in_bounds(numbers, low, high) for numbers in sources for low, high in bounds)
+
+    def know(self, text: str) -> bool:
+        """Return whether a text is about what was said: it cites a message, has a figure, or shares
+        two words.
+        """
+        return bool(cited_numbers(text) or figures(text)) or len(self._words & _words(text)) >= 2
+
+
+def content_words(text: str) -> frozenset[str]:
+    """Return the content words of a text without its numbers."""
+    return frozenset(term for term in terms(text) if not term.isdigit())
+
+
+def _words(text: str) -> frozenset[str]:
+    """Return the content words of a text, of Chinese every pair of characters: few are shared by
+    two who say the same.
+    """
+    return frozenset(terms(text)).union(
+        token for token in tokens_of(text) if token[1:] and not token.isascii()
+    )
+
+
+def _in_bounds(numbers: Sequence[float], low: float, high: float) -> bool:
+    place = bisect_left(numbers, low)
+    return place < len(numbers) and numbers[place] <= high
+
+
+def supported(line: str, sources: Sources) -> str:
+    """Return a line without the sentences that hold a figure no cited round has, "" where none is
+    left.
+
+    The whole sentence goes: without its figure it might say something else.
+    """
+
+    claims = sentences(line)
+    backed = [
+        sentence
+        for sentence in claims
+        if all(sources.hold(figure, line) for figure in figures(sentence))
+    ]
+    if len(backed) == len(claims) or not backed:
+        return line if backed else ""
+    cites = "".join(
+        citation for citation in dict.fromkeys(citations(line)) if citation not in " ".join(backed)
+    )
+    return " ".join([*backed, cites]).strip()
+
+
+def checked(sections: Sequence[Sequence[str]], sources: Sources, messages: int) -> list[list[str]]:
+    """Return the lines without citations of unknown messages and figures that no message has.
+
+    `messages`: how many the transcript has. An answer that stands under no heading but the first
+    may be about anything ("I cannot do that."): none of it stays where it has nothing to do with
+    the conversation.
+    """
+    lines = [[known_citations(line, messages) for line in section] for section in sections]
+    lines = [
+        [supported(line, sources) for line in section if not left_out_in(line)] for section in lines
+    ]
+    usable = any(lines[FACTS + 1 :]) or sources.know("\n".join(lines[FACTS]))
+    return [[line for line in section if usable and line.strip("- ")] for section in lines]

@@ -1,0 +1,121 @@
+"""Carry on the rules of earlier summaries until a quote ends them."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from longtable.memory.compaction.headings import MOST_CITED
+from longtable.memory.compaction.model_summary import claim_of
+from longtable.memory.compaction.sources import content_words
+from longtable.memory.compaction.summary_text import (
+    CONSTRAINTS,
+    DECISIONS,
+    PREFERENCES,
+    Numbered,
+    sections_of,
+    without_citations,
+)
+from longtable.memory.pins.net import LONG, asks, is_request
+from longtable.memory.pins.net import sentences as split_sentences
+from longtable.memory.pins.quotes import holds_words, likeness
+
+RULES = (PREFERENCES, CONSTRAINTS)
+
+
+SAME = 0.75
+"""Share of the words of a line above which another says the same."""
+
+
+ABOUT = 0.5
+"""Share above which a newer line, or a newer sentence of the user, is about the same."""
+
+
+_LATER = {"en": ' (later: "{quote}" [m{number}])', "zh": "（后来：“{quote}”[m{number}]）"}
+
+
+_HAS_LATER = re.compile(r" \(later: \".*\" \[m\d+\]\)|（后来：“.*”\[m\d+\]）")
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What decides whether a rule of the summary before still stands. `ended` and `shown`: texts of
+    pins that ended, and of those that the view shows; `said`: the user's new messages.
+    """
+
+    ended: Sequence[str] = ()
+    shown: Sequence[str] = ()
+    said: Sequence[Numbered] = ()
+
+    def allows(self, line: str) -> bool:
+        """Return whether a line does not repeat a pin that ended, rather than one that holds."""
+        ended = max((_nearness(line, text) for text in self.ended), default=0.0)
+        shown = max((_nearness(line, text) for text in self.shown), default=0.0)
+        return ended < SAME or ended <= shown
+
+    def holds(self, line: str) -> bool:
+        """Return whether a pin that the view shows says what a line says."""
+        return any(_nearness(line, text) >= SAME for text in self.shown)
+
+    def with_later(self, line: str, language: str) -> str:
+        """Return a line with the user's newest sentence about the same, which may change or end it:
+        both are quoted.
+        """
+        bare = _HAS_LATER.sub("", line)
+        words = content_words(without_citations(bare))
+        for number, message in reversed(self.said):
+            for sentence in split_sentences(str(message.text)):
+                about = len(words & content_words(sentence)) >= max(1, ABOUT * len(words))
+                if about and len(sentence) <= LONG and not _of_the_moment(sentence):
+                    return bare + _LATER[language].format(quote=sentence, number=number)
+        return line
+
+
+def carried_on(
+    sections: Sequence[Sequence[str]], previous: str, standing: Standing, language: str
+) -> list[list[str]]:
+    """Return a summary with the preferences and constraints of the one before that it dropped, and
+    without those that repeat a pin which ended.
+
+    A line is not carried on if a pin or a new line says the same, or if a new line which cites a
+    newer message is about the same.
+    """
+    result = [list(section) for section in sections]
+    before = sections_of(previous) if previous else []
+    for place in RULES if before else ():
+        dropped = [
+            standing.with_later(line, language)
+            for line in before[place]
+            if not standing.holds(line) and not _said_again(line, sections)
+        ]
+        result[place] = [line for line in [*dropped, *sections[place]] if standing.allows(line)]
+    return result
+
+
+def _said_again(line: str, sections: Sequence[Sequence[str]]) -> bool:
+    """Return whether a line of a new summary says what a line of the one before said, or changes
+    it.
+    """
+    bare = _HAS_LATER.sub("", line)
+    claim = claim_of(bare)
+    for section in (PREFERENCES, CONSTRAINTS, DECISIONS):
+        for other in sections[section]:
+            new = claim_of(other)
+            share = len(claim.words & new.words) / max(1, len(claim.words))
+            cites_it = bool(claim.cited) and claim.cited <= new.cited
+            newer = max(new.cited, default=0) > max(claim.cited, default=0)
+            least = ABOUT if newer or (cites_it and len(new.cited) <= MOST_CITED) else SAME
+            if claim.words and share >= least and (newer or claim.figures == new.figures):
+                return True
+            if _nearness(other, bare) >= SAME:
+                return True
+    return False
+
+
+def _nearness(line: str, text: str) -> float:
+    """Return 1 if a line has a text word for word, else the share of words they have in common."""
+    bare = without_citations(line)
+    return 1.0 if holds_words(bare, text) else likeness(bare, text)
+
+
+def _of_the_moment(sentence: str) -> bool:
+    return asks(sentence) or is_request(sentence)

@@ -1,0 +1,103 @@
+"""What a stored message tells of itself: who wrote it, at what cost, with which material."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from longtable.memory.counting.usage import reported, reported_model
+from longtable.memory.messages.marks import GIVEN, kind_of, marks_of, turn_number
+from longtable.memory.messages.reasoning import reasoning_of, text_or_empty
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reported:
+    """Tokens of the call an answer came from, as reported: cached ones within the input, reasoning
+    ones within the output.
+    """
+
+    input: int
+    output: int
+    cached: int
+    reasoning: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Passed:
+    """Material that went with the call of an answer and was not kept. Size in tokens."""
+
+    source: str
+    tokens: int
+    ms: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageMetadata:
+    """One message's metadata; what is not known is empty."""
+
+    kind: str
+    """normal, summary, recalled, steered or excluded."""
+    turn: int
+    time: str
+    run: str
+    """Id of the run that opened the turn."""
+    owner: str
+    channel: str
+    model: str
+    provider: str
+    instead_of: str
+    """The model that was to answer, where a fallback did."""
+    usage: Reported | None
+    reasoning: str
+    """The model's reasoning, apart from the content."""
+    sources: tuple[int, int] | None
+    """First and last message, by number, that a summary stands for."""
+    notice: str
+    """Code of the notice that this message is."""
+    given: bool
+    """A caller handed it in: no call of this thread's model made it."""
+    passed: tuple[Passed, ...]
+    """What context providers added to the call."""
+
+
+def metadata_of(message: BaseMessage) -> MessageMetadata:
+    """Return a message's metadata, whatever is broken in it."""
+    marks = marks_of(message)
+    tokens = reported(message) if isinstance(message, AIMessage) else None
+    return MessageMetadata(
+        kind=kind_of(message),
+        turn=turn_number(message),
+        **{
+            name: text_or_empty(marks.get(name))
+            for name in ("time", "run", "owner", "channel", "notice", "instead_of")
+        },
+        model=(reported_model(message) if isinstance(message, AIMessage) else "")
+        or text_or_empty(marks.get("model")),
+        provider=text_or_empty(message.response_metadata.get("model_provider")),
+        usage=Reported(**tokens) if tokens else None,
+        reasoning=reasoning_of(message),
+        sources=_range(marks.get("sources")),
+        given=marks.get(GIVEN) is True,
+        passed=(
+            tuple(filter(None, map(_passed, materials)))
+            if isinstance(materials := marks.get("passed"), list)
+            else ()
+        ),
+    )
+
+
+def _range(value: Any) -> tuple[int, int] | None:
+    whole = (
+        isinstance(value, list | tuple)
+        and len(value) == 2
+        and all(isinstance(number, int) for number in value)
+    )
+    return (value[0], value[1]) if whole else None
+
+
+def _passed(value: Any) -> Passed | None:
+    if not isinstance(value, dict) or not all(
+        isinstance(value.get(name), int) for name in ("tokens", "ms")
+    ):
+        return None
+    return Passed(source=text_or_empty(value.get("source")), tokens=value["tokens"], ms=value["ms"])

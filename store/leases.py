@@ -1,0 +1,240 @@
+"""Leases on threads between processes, in the threads' SQLite file."""
+
+import os
+import sqlite3
+import threading
+import time
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from longtable.base.errors import PersistenceError
+
+LEASE_SECONDS = 10.0
+"""How long a process that was killed keeps its threads from others."""
+
+
+TABLE = (
+    "CREATE TABLE IF NOT EXISTS longtable_leases (thread_id TEXT PRIMARY KEY, holder TEXT NOT NULL,"
+    " until REAL NOT NULL) WITHOUT ROWID"
+)
+
+
+HELD_BY_ANOTHER = (
+    "SELECT holder, until FROM longtable_leases WHERE thread_id = ? AND holder <> ? AND until > ?"
+)
+
+
+TAKE = """INSERT INTO longtable_leases (thread_id, holder, until) VALUES (?1, ?2, ?3)
+    ON CONFLICT (thread_id) DO UPDATE SET holder = ?2, until = ?3 WHERE holder = ?2 OR until <= ?4 OR holder = ?5"""
+
+
+RELEASE = "DELETE FROM longtable_leases WHERE thread_id = ? AND holder = ?"
+
+
+def process_name(pid: int) -> str:
+    """Return what tells a process from all others: machine since its start, container, number, time
+    of its start; "" off Linux.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        container = Path("/proc/self/ns/pid").readlink()
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "ended" if state in "ZX" else f"{boot} {container} {pid} {fields[18]}"
+
+
+def has_ended(process: str) -> bool:
+    """Return whether the process of this name is known to have ended: it was on this machine, and
+    its number is free or another's.
+    """
+    *place, pid, _ = [*process.split(" "), "", ""][:4]
+    if not pid.isdecimal() or place != process_name(os.getpid()).split(" ")[:2]:
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except OSError as error:  # of another user's process nothing more can be read
+        return isinstance(error, ProcessLookupError)
+    return process_name(int(pid)) not in ("", process)
+
+
+class Lease(ABC):
+    """The leases of one process. A thread of its own renews them, and takes back at once those that
+    were lost.
+
+    Each method is quick, and may be called from any thread.
+    """
+
+    def __init__(self, interval: float) -> None:
+        self.interval = interval
+        """Seconds between two renewals, while there are leases."""
+        self.held: set[str] = set()
+        self.lock = threading.Lock()
+        self.changed = threading.Condition(self.lock)
+        self.closed = False
+        self.renewing: threading.Thread | None = None
+
+    def take(self, thread_id: str) -> bool:
+        """Take a thread's lease; return whether this process has it now."""
+        with self.lock:
+            if self.closed:
+                # A turn that waited in a thread must not open a connection that nobody closes.
+                raise PersistenceError(CLOSED)
+            if not self._take(thread_id):
+                return False
+            self.held.add(thread_id)
+            if self.renewing is None or not self.renewing.is_alive():
+                self.renewing = threading.Thread(
+                    target=self._renew_all, name="longtable leases", daemon=True
+                )
+                self.renewing.start()
+            self.changed.notify()
+            return True
+
+    def release(self, thread_id: str) -> None:
+        """Release a thread's lease, if this process still has it."""
+        with self.lock:
+            self.held.discard(thread_id)
+            self._release(thread_id)
+
+    def close(self) -> None:
+        """Release everything."""
+        with self.lock:
+            self.closed = True
+            self.changed.notify()
+        if self.renewing is not None:
+            self.renewing.join()
+        with self.lock:
+            self._close()
+
+    def _renew_all(self) -> None:
+        with self.lock:
+            while not self.closed:
+                if not self.held:
+                    self.changed.wait()
+                elif not self.changed.wait_for(lambda: self.closed, self.interval):
+                    self._renew()
+
+    @abstractmethod
+    def _take(self, thread_id: str) -> bool:
+        """Take a lease, or take it again."""
+
+    @abstractmethod
+    def _release(self, thread_id: str) -> None:
+        """Release a lease."""
+
+    @abstractmethod
+    def _renew(self) -> None:
+        """Renew what is held and take back what was lost. An error is left to the next renewal."""
+
+    @abstractmethod
+    def _close(self) -> None:
+        """Release what is held and close the connection."""
+
+
+class SqliteLease(Lease):
+    """A row for each lease in the SQLite file itself.
+
+    After `seconds` without a renewal another process may take it, whatever its own `seconds` are;
+    at once, where the holder ran on the same machine and is gone.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        seconds: float = LEASE_SECONDS,
+        busy_ms: int,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(seconds / 3)
+        self.path = path
+        self.seconds = seconds
+        self.busy_ms = busy_ms
+        self.clock = clock
+        self.holder = f"{uuid.uuid4().hex} {seconds} {process_name(os.getpid())}"
+        self.connection: sqlite3.Connection | None = None
+
+    def _take(self, thread_id: str) -> bool:
+        connection = self._open()
+        now = self.clock()
+        # Read first: a write would wait for the file's one writer, and most callers find the lease
+        # held.
+        other, until = connection.execute(
+            HELD_BY_ANOTHER, (thread_id, self.holder, now)
+        ).fetchone() or ("", now)
+        if other:
+            # Rows of earlier versions hold the id alone.
+            _, seconds, process = [*other.split(" ", 2), self.seconds, ""][:3]
+            # A row that ends later than its lease can was written before the clock was set back: it
+            # counts as lapsed.
+            if until < now + 2 * float(seconds) and not has_ended(process):
+                return False
+        return (
+            connection.execute(
+                TAKE, (thread_id, self.holder, now + self.seconds, now, other)
+            ).rowcount
+            == 1
+        )
+
+    def _release(self, thread_id: str) -> None:
+        if self.connection is not None:
+            self.connection.execute(RELEASE, (thread_id, self.holder))
+
+    def _renew(self) -> None:
+        for thread_id in self.held:
+            try:
+                self._take(thread_id)
+            except sqlite3.Error:  # locked for long, or for a moment unreadable
+                return
+
+    def _close(self) -> None:
+        if self.connection is not None:
+            for thread_id in self.held:
+                self._release(thread_id)
+            self.connection.close()
+            self.connection = None
+
+    def _open(self) -> sqlite3.Connection:
+        if self.connection is None:
+            self.connection = sqlite3.connect(
+                self.path, check_same_thread=False, isolation_level=None
+            )
+            self.connection.execute(f"PRAGMA busy_timeout={self.busy_ms}")
+            self.connection.execute("PRAGMA synchronous=NORMAL")
+            self.connection.execute(TABLE)
+        return self.connection
+
+
+GRACE_SECONDS = 0.2
+"""How long a turn that has its answer waits for it: what is quickly made is told in the turn that
+made it.
+"""
+
+
+@contextmanager
+def setup_lease(lease: Lease) -> Iterator[None]:
+    """Let one process at a time create the tables. It asks again and again: waiting within a server
+    would block the indexes.
+    """
+    while not lease.take(SETUP):
+        time.sleep(SETUP_PAUSE_S)
+    try:
+        yield
+    finally:
+        lease.release(SETUP)
+
+
+SETUP = "longtable setup"
+
+
+SETUP_PAUSE_S = 0.05
+"""The lease of the process that creates the tables, and how long others wait before they ask for it
+again.
+"""
+
+
+CLOSED = "the conversation store was closed: open it again"

@@ -1,0 +1,131 @@
+"""Name the writer of a thread: the run whose checkpoints may be stored."""
+
+import threading
+import time
+from typing import Any
+from uuid import UUID
+
+from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
+from langgraph.checkpoint.base.id import uuid6
+
+from longtable.base.errors import PersistenceError, ThreadBusyError
+from longtable.store.heads import Head, Key
+
+SINCE_1582 = 0x01B21DD213814000
+
+
+MOST_AHEAD = 400 * 86_400 * 10**7
+"""In units of 100 ns: where the times in checkpoint ids begin, and how far one may be ahead of the
+clock.
+"""
+
+
+class Writer(str):
+    """One run: what it has seen and stored of a thread. A string, its id, so that its config stays
+    plain data.
+    """
+
+    key: Key
+    loaded: str | None
+    """The checkpoint it loaded."""
+    head: str | None
+    """The checkpoint that must still be the newest when the run writes."""
+    seen: str | None
+    """Who had written last, and how often, when the run loaded."""
+    writes: int
+    """How often the run has written."""
+    free: bool
+    """Whether the run asked for a certain checkpoint, and has stored none of its own yet."""
+    stored: bool | None
+    """Whether the thread has taken in the run's input; None while it is on its way in."""
+    shift: int
+    """What is added to the times in the ids of its checkpoints, in 100 ns: the one it loaded may be
+    ahead of the clock.
+    """
+    order: threading.Lock
+    """Lets one write at a time compare and note."""
+
+    @classmethod
+    def new(cls, key: Key, loaded: str | None, seen: str | None, *, free: bool = False) -> "Writer":
+        """Return a run that has written nothing yet."""
+        writer = cls(uuid6().hex)
+        writer.key = key
+        writer.loaded = loaded
+        writer.head = loaded
+        writer.seen = seen
+        writer.free = free
+        writer.stored = False
+        writer.writes = 0
+        writer.order = threading.Lock()
+        ahead = (_time_of(loaded) or 0) - (time.time_ns() // 100 + SINCE_1582)
+        writer.shift = ahead + 1 if 0 < ahead < MOST_AHEAD else 0
+        return writer
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Writer":
+        """Return itself: a run has one, however often its config is copied."""
+        return self
+
+    def stored_id(self, checkpoint_id: str) -> str:
+        """Return the id under which a checkpoint of this run is stored, later than the one it
+        loaded though the clock was set back.
+        """
+        time_ = _time_of(checkpoint_id)
+        if not self.shift or time_ is None or checkpoint_id == self.loaded:
+            return checkpoint_id
+        later = time_ + self.shift
+        rest = UUID(checkpoint_id).int & (1 << 64) - 1
+        return str(UUID(int=later >> 12 << 80 | 6 << 76 | (later & 0xFFF) << 64 | rest))
+
+    def claim(self, head: Head, checkpoint: Checkpoint | None) -> None:
+        """Name this run the writer. Raises `ThreadBusyError` if another run wrote since it loaded.
+
+        Writes of a task count, too: they leave the head where it is, and a run that loaded before
+        them has not seen them.
+        """
+        last = self._name(self.writes) if self.writes else self.seen
+        # This very write was stored, and only its answer was lost with the connection: the same
+        # again changes nothing.
+        repeated = head.writer == self._name(self.writes + 1)
+        if not (self.free or repeated or (head.writer == last and head.checkpoint_id == self.head)):
+            raise ThreadBusyError(self.key[0], stored=self.stored)
+        if (
+            checkpoint is not None
+            and head.checkpoint_id is not None
+            and checkpoint["id"] < head.checkpoint_id
+        ):
+            raise PersistenceError(
+                f"the newest checkpoint of thread {self.key[0]!r} was made at a later time than it"
+                " is now by this machine's clock, so a new one would not be the newest: set the"
+                " clock right, or wait until it has caught up"
+            )
+        head.claim(self._name(self.writes + 1))
+
+    def wrote(self, checkpoint: Checkpoint | None, metadata: CheckpointMetadata | None) -> None:
+        """Note a write that is stored."""
+        self.writes += 1
+        if checkpoint is None or metadata is None:
+            # Of a task: with durability "exit" the input may be among it.
+            self.stored = self.stored or None
+            return
+        self.head = checkpoint["id"]
+        self.free = False
+        # What only the input checkpoint holds is on its way in: another run may put its own input
+        # in its place, or keep both. One without a source is the empty one that a first run with
+        # durability "exit" hangs its writes on.
+        self.stored = (
+            True if metadata.get("source") in ("loop", "update", "fork") else self.stored or None
+        )
+
+    def _name(self, writes: int) -> str:
+        return f"{self}:{writes}"
+
+
+def _time_of(checkpoint_id: str | None) -> int | None:
+    """Return the time in a checkpoint id, in units of 100 ns since 1582; None for an id that is no
+    UUID of version 6.
+    """
+    try:
+        uuid = UUID(checkpoint_id or "")
+    except ValueError:
+        return None
+    return uuid.int >> 80 << 12 | uuid.int >> 64 & 0xFFF if uuid.version == 6 else None

@@ -1,0 +1,94 @@
+"""Excerpts of a long text around the words of a search."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from itertools import islice, pairwise
+
+MOST_SPOTS = 2_000
+"""Occurrences looked at, so that a megabyte of one word costs no more than a page."""
+
+
+_HAN = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+
+
+_RUNS = re.compile(rf"[{_HAN}]+|(?:(?![{_HAN}])\w)+")
+
+
+def words_of(query: str) -> list[str]:
+    """Return what to look for: words without their endings, Chinese as pairs of characters."""
+    words: list[str] = []
+    for run in _RUNS.findall(query):
+        if re.match(f"[{_HAN}]", run):
+            words += [first + second for first, second in pairwise(run)] or [run]
+        else:
+            # "delayed" is to be found where "delays" stands
+            words.append(run[: max(4, len(run) - 3)] if run.isalpha() else run)
+    return list(dict.fromkeys(words))
+
+
+def excerpt(
+    text: str, words: Sequence[str], size: int, *, start: int | None = None, name: str
+) -> str:
+    """Return at most `size` characters of a text, with marks that count what is left out before and
+    after.
+
+    From `start`; where that is None, from where most of the words stand together. The mark behind
+    says what to ask for to read on: `name` with the next character's place.
+    """
+    if start is None:
+        start = 0 if len(text) <= size else _densest(text, words, size)
+    start = min(start, len(text))
+    end = min(len(text), start + size)
+    before = f"[… {start:,} characters …] " if start else ""
+    after = (
+        f" [… {len(text) - end:,} more characters: ask for {name}+{end} …]"
+        if end < len(text)
+        else ""
+    )
+    return f"{before}{text[start:end]}{after}"
+
+
+def short_excerpt(text: str, query: str, chars: int = 200) -> str:
+    """Return at most so many characters of a text on one line, around where most of the query's
+    words are; … marks a cut.
+    """
+    line = " ".join(text.split())
+    if len(line) <= chars:
+        return line
+    start = _densest(line, words_of(query), chars)
+    end = min(len(line), start + chars - 2)
+    return f"{'…' if start else ''}{line[start:end].strip()}{'…' if end < len(line) else ''}"
+
+
+def _densest(text: str, words: Sequence[str], size: int) -> int:
+    """Return where to begin so that most different words are shown, the first such place; some text
+    stands before them.
+    """
+    if not words:
+        return 0
+    pattern = re.compile(
+        "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True)), re.IGNORECASE
+    )
+    spots = [
+        (match.start(), match.end(), match.group().casefold())
+        for match in islice(pattern.finditer(text), MOST_SPOTS)
+    ]
+    if not spots:
+        return 0
+    reach = size * 3 // 4
+    inside: Counter[str] = Counter()
+    best = 0
+    place = spots[0][0]
+    end = 0
+    for first, (begin, _, word) in enumerate(spots):
+        while end < len(spots) and (end <= first or spots[end][1] <= begin + reach):
+            inside[spots[end][2]] += 1
+            end += 1
+        if len(inside) > best:
+            best = len(inside)
+            place = begin
+        inside[word] -= 1
+        if not inside[word]:
+            del inside[word]
+    return max(0, min(place - size // 4, len(text) - size))

@@ -1,0 +1,150 @@
+"""The tool `fetch_result`: rows of a kept result, or SQL over kept results."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from langchain_core.tools import BaseTool, InjectedToolArg
+from pydantic import Field
+
+from longtable.base.errors import DatabaseError
+from longtable.tools.cells import Json, dumps
+from longtable.tools.database import Cancel, QueryResult
+from longtable.tools.previews import SHOWN_ROWS, shown_part
+from longtable.tools.sql.verdict import masked_rows
+from longtable.tools.tool_answers import KIND, NOTE, Answer, cancellable_tool
+
+if TYPE_CHECKING:
+    from longtable.tools.results.result_store import ResultMeta, ResultPage, ResultStore
+
+
+class FetchRefusedError(DatabaseError):
+    """A call of fetch_result names nothing that could be fetched."""
+
+
+class ThreadResults:
+    """The results of the one thread that runs, as far as the voice that is asked may read them; a
+    plain class, for a tool's arguments to hold it as it is.
+
+    `private`: what is kept is for this voice alone.
+    """
+
+    def __init__(
+        self, store: "ResultStore", thread_id: str, *, voice: str = "", private: bool = False
+    ) -> None:
+        self.store = store
+        self.thread_id = thread_id
+        self.voice = voice
+        self.private = private
+
+    def handles(self) -> list["ResultMeta"]:
+        """Return the results that the voice may read, oldest first."""
+        return self.store.handles(self.thread_id, voice=self.voice)
+
+    def meta(self, handle: str) -> "ResultMeta":
+        """Return what is known of a result; raise `UnknownResultError`."""
+        return self.store.meta(self.thread_id, handle, voice=self.voice)
+
+    def get(self, handle: str) -> QueryResult:
+        """Return a whole result; raise `UnknownResultError` and `ResultGoneError`."""
+        return self.store.get(self.thread_id, self.meta(handle).handle)
+
+    def page(self, handle: str, *, page: int, size: int) -> "ResultPage":
+        """Return a page of a result; raise as `get` does."""
+        known = self.meta(handle).handle
+        return self.store.page(self.thread_id, known, page=page, size=size)
+
+    def query(self, sql: str, *, cancel: Cancel | None = None) -> QueryResult:
+        """Run one SELECT over the handles; raise as `ResultStore.sql` does."""
+        return self.store.sql(self.thread_id, sql, voice=self.voice, cancel=cancel)
+
+    def put(self, result: QueryResult) -> str:
+        """Keep a result and return its handle."""
+        return self.store.put(
+            self.thread_id,
+            columns=result.columns,
+            types=result.types,
+            rows=result.rows,
+            sql=result.sql,
+            masked=result.masked,
+            voice=self.voice if self.private else "",
+        )
+
+
+Results = Annotated[ThreadResults | None, InjectedToolArg]
+"""The node's argument, never the model's."""
+
+
+def fetch_tool() -> BaseTool:
+    """Return fetch_result; a call's "args" must be given `results`, a `ThreadResults`, before it is
+    invoked.
+    """
+
+    def fetch(
+        handle: Annotated[
+            str, Field(description="Handle of a result, such as r3. Not needed with sql.")
+        ] = "",
+        page: Annotated[
+            int, Field(description=f"Page of that result, {SHOWN_ROWS} rows each, from 1.")
+        ] = 1,
+        sql: Annotated[
+            str,
+            Field(
+                description="Instead of a page: one SELECT (DuckDB) whose tables are handles, as in"
+                " SELECT ... FROM r3."
+            ),
+        ] = "",
+        results: Results = None,
+        *,
+        cancel: Cancel | None = None,
+    ) -> Answer:
+        return dumps(fetched(results, handle, page, sql, cancel=cancel)), None
+
+    return cancellable_tool(
+        "fetch_result",
+        "Read more of a result that run_sql gave a handle (r1, r2 ...), or query such results by"
+        " SQL; the database is not asked again.",
+        fetch,
+        metadata={"kind": KIND},
+    )
+
+
+def fetched(
+    results: ThreadResults | None, handle: str, page: int, sql: str, *, cancel: Cancel | None = None
+) -> dict[str, Json]:
+    """Return a page of a result, or the first rows of SQL over handles, as the model is shown it.
+
+    `total` counts all rows: `row_count` would make a query of the database of it. `handles` are
+    those that the SQL reads. Raises `FetchRefusedError`, `UnknownResultError`, `ResultGoneError`,
+    and what running SQL raises.
+    """
+    if results is None:
+        raise FetchRefusedError(
+            "no results are kept in this run: it has no thread; run the query again"
+        )
+    if sql.strip():
+        result = results.query(sql, cancel=cancel)
+        part = shown_part(result.columns, result.types, result.shown(result.rows[:SHOWN_ROWS]))
+        return {
+            "handles": list(result.tables),
+            "total": result.row_count,
+            **part,
+            "note": NOTE,
+            "sql": result.sql,
+        }
+    if not handle.strip():
+        known = ", ".join(meta.handle for meta in results.handles()[-10:])
+        raise FetchRefusedError(
+            f"give a handle ({known or 'there is none yet'}), or sql over handles"
+        )
+    page_found = results.page(handle, page=page, size=SHOWN_ROWS)
+    head: dict[str, Json] = {
+        "handle": page_found.meta.handle,
+        "total": page_found.meta.row_count,
+        "page": page_found.page,
+        "pages": page_found.pages,
+    }
+    part = shown_part(
+        page_found.meta.columns,
+        page_found.meta.types,
+        masked_rows(page_found.rows, page_found.meta.masked),
+    )
+    return {**head, **part, "note": NOTE}
