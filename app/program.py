@@ -117,8 +117,8 @@ def running(
 
     `load` makes the settings of a command that needs no file.
     """
+    from longtable.app.console.logs import start_log
     from longtable.app.console.screen import ConsoleScreen, JsonScreen
-    from longtable.app.console.terminal import start_log
     from longtable.app.settings.run_settings import load_settings
 
     _quiet_warnings()

@@ -4,7 +4,6 @@ and archive.
 
 import asyncio
 import contextlib
-import re
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -12,10 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any
 
 from longtable.app.demo import OnStep, demo_path, ensure_demo
+from longtable.app.models import model_label, opened_model, summarizer_named
 from longtable.app.settings.run_settings import (
     Settings,
     archive_folder,
@@ -29,9 +28,9 @@ from longtable.app.settings.run_settings import (
     store_url,
 )
 from longtable.app.settings.settings_file import did_you_mean
-from longtable.app.settings.settings_tables import CODE, SAME, VARIABLES, option_of, team_of
+from longtable.app.settings.settings_tables import VARIABLES, option_of, team_of
 from longtable.base.context import RequestLimits
-from longtable.base.errors import ConfigError, pip_install
+from longtable.base.errors import ConfigError
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -43,14 +42,6 @@ if TYPE_CHECKING:
     from longtable.tools.database import Database
     from longtable.tools.results.result_store import ResultStore
 
-BUILT_IN = "built-in analyst"
-KEY_VARIABLES = ("LONGTABLE_API_KEY", "OPENAI_API_KEY")
-PLACEHOLDER_KEY = "no-key"  # local servers ask for none, but the client insists on one
-TIMEOUT_SECONDS = 120.0
-MAX_RETRIES = 1  # a person waits in front of it; the turn can be asked again
-
-_PACKAGE = re.compile(r"pip install (?:-U )?([\w.-]+)")
-_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:KEY|TOKEN)\b")
 
 Progress = Callable[[], contextlib.AbstractContextManager[OnStep]]
 """Shows the building of the demo database; entered only when it is built."""
@@ -285,61 +276,6 @@ def demo_database(progress: Progress, *, force: bool = False) -> Path:
 # -- models by name --------------------------------------------------------------------------------
 
 
-def open_model(
-    name: str | None, *, base_url: str | None = None, option: str = "--model"
-) -> "BaseChatModel":
-    """Return the chat model; None for both is the built-in analyst. Raises `ConfigError` that says
-    what to install or set.
-    """
-    if base_url:
-        return _endpoint(name, base_url, option)
-    if not name:
-        from longtable.analyst.model import BuiltInAnalyst
-
-        return BuiltInAnalyst()
-    return _provider_model(name, option)
-
-
-def named_model(settings: Settings, name: str) -> "BaseChatModel":
-    """Return the model of a table `[models.NAME]`. Raises `ConfigError`.
-
-    A URL without a variable gets no key: another server's is not sent there.
-    """
-    table = settings.models[name]
-    key = _key_in(table.api_key_env, name)
-    model = table.model or name
-    if table.provider == "openai" and table.base_url:
-        return _endpoint(model, table.base_url, f"models.{name}", key or PLACEHOLDER_KEY)
-    places = {"base_url": table.base_url, "api_key": key}
-    options = {place: value for place, value in places.items() if value}
-    return _provider_model(f"{table.provider}:{model}", f"models.{name}", **options)
-
-
-def _key_in(variable: str | None, name: str) -> str | None:
-    """Return the key that a variable holds, None if no variable is named. Raises `ConfigError`."""
-    key = key_for(variable) if variable else None
-    if variable and not key:
-        raise ConfigError(f"models.{name}: set the environment variable {variable} to its key")
-    return key
-
-
-def _opened(
-    settings: Settings, name: str | None, base_url: str | None, option: str
-) -> "BaseChatModel":
-    """Return the model of a table `[models.NAME]`, else the one that its name opens."""
-    if name in settings.models:
-        return named_model(settings, str(name))
-    return open_model(name, base_url=base_url, option=option)
-
-
-def _summarizer(settings: Settings) -> "BaseChatModel | Literal[False] | None":
-    name = settings.summarizer.name
-    if name in settings.models:
-        return named_model(settings, str(name))
-    option = settings.name_of("summarizer.name", "--summarizer")
-    return open_summarizer(name, base_url=settings.model.base_url, option=option)
-
-
 def graph_arguments(settings: Settings) -> dict[str, Any]:
     """Return what the settings say as arguments of `build_graph`. Raises `ConfigError`."""
     from longtable.nodes.arriving.rate_limit import RateLimit
@@ -356,7 +292,7 @@ def graph_arguments(settings: Settings) -> dict[str, Any]:
     )
     spare = settings.name_of("fallbacks.models", "--model")
 
-    opened = partial(_opened, settings)
+    opened = partial(opened_model, settings)
 
     def open_persona(name: str) -> "BaseChatModel":
         return opened(name, base_url, settings.name_of("team.personas", "team.personas"))
@@ -367,7 +303,7 @@ def graph_arguments(settings: Settings) -> dict[str, Any]:
         "models": {
             name: model if name == own else opened(name, base_url, offered) for name in choices
         },
-        "summarizer": _summarizer(settings),
+        "summarizer": summarizer_named(settings),
         "policy": settings.compaction.policy(),
         "fallbacks": [
             opened(name, settings.fallbacks.base_url, spare) for name in settings.fallbacks.models
@@ -381,90 +317,3 @@ def graph_arguments(settings: Settings) -> dict[str, Any]:
         ),
         **({"summary_seconds": summarizer.seconds} if summarizer.seconds else {}),
     }
-
-
-def open_summarizer(
-    name: str | None, *, base_url: str | None = None, option: str = "--summarizer"
-) -> "BaseChatModel | Literal[False] | None":
-    """Return the `summarizer` of `build_graph`: None for the model that answers, False for code,
-    else the model of that name.
-
-    With `base_url` it is a model there, as `open_model` says.
-    """
-    if name in (None, SAME):
-        return None
-    return False if name == CODE else open_model(name, base_url=base_url, option=option)
-
-
-def model_label(settings: Settings) -> str:
-    """Return how to call the model towards the user, and another one that writes summaries. Hosts
-    alone: a URL may hold a password.
-    """
-    model = settings.model
-    summarizer = settings.summarizer.name
-    named = settings.models.get(model.name or "")
-    url = named.base_url if named else model.base_url
-    at = f" at {urlsplit(url).hostname}" if url else ""
-    writer = f" (summaries: {summarizer}{at})" if summarizer not in (None, SAME, CODE) else ""
-    return f"{model.name or BUILT_IN}{at}{writer}"
-
-
-def _endpoint(
-    name: str | None, base_url: str, option: str, own_key: str | None = None
-) -> "BaseChatModel":
-    bare = (name or "").removeprefix("openai:")
-    if not bare:
-        raise ConfigError(f"{option} must name a model at the base URL, as in llama3.1")
-    from langchain_openai import ChatOpenAI
-    from pydantic import SecretStr
-
-    shared = key_for(*KEY_VARIABLES) if own_key is None else own_key
-    key = SecretStr(shared or PLACEHOLDER_KEY)
-    # Without stream_usage, streaming from a base_url of one's own reports no tokens.
-    return ChatOpenAI(
-        model=bare,
-        base_url=base_url,
-        api_key=key,
-        stream_usage=True,
-        timeout=TIMEOUT_SECONDS,
-        max_retries=MAX_RETRIES,
-    )
-
-
-def _provider_model(name: str, option: str, **places: str) -> "BaseChatModel":
-    provider, colon, bare = name.partition(":")
-    if not colon or not provider or not bare:
-        raise ConfigError(
-            f"{option} must be provider:name, as in openai:gpt-4o-mini, found {name!r} (or add"
-            " --base-url for a server of your own)"
-        )
-    from langchain.chat_models import init_chat_model
-
-    try:
-        return cast(
-            "BaseChatModel",
-            init_chat_model(bare, model_provider=provider, **cast("Any", places)),
-        )
-    except Exception as error:  # each provider's package raises its own; the user gets one sentence
-        raise ConfigError(
-            f"{option} {name} cannot be opened: {_what_to_do(error, provider)}"
-        ) from error
-
-
-def _what_to_do(error: Exception, provider: str) -> str:
-    """Return what to do, read off the words of langchain and of the provider's client; never the
-    words themselves.
-    """
-    text = str(error)
-    if isinstance(error, ImportError):
-        package = _PACKAGE.search(text)
-        return f"run `{pip_install(package.group(1) if package else 'langchain-' + provider.replace('_', '-'))}`"
-    if text.startswith("Unsupported provider"):
-        return (
-            f"there is no provider {provider!r}; use one that LangChain knows, as in"
-            " openai:gpt-4o-mini"
-        )
-    unset = [variable for variable in _VARIABLE.findall(text) if not key_for(variable)]
-    if unset:
-        return f"its key is missing; set the environment variable {unset[0]}"
-    return f"check the provider's settings and the model's name ({type(error).__name__})"

@@ -12,8 +12,8 @@ import logging
 import os
 from functools import partial
 
+from longtable.app.console.logs import start_log
 from longtable.app.console.result_files import answer_links
-from longtable.app.console.terminal import start_log
 from longtable.app.demo import ensure_demo
 from longtable.app.server.server_threads import MetadataWriter
 from longtable.app.session import graph_arguments, open_database, server_archive, server_results

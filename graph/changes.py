@@ -22,11 +22,7 @@ from longtable.base.errors import (
     UnknownPinError,
 )
 from longtable.graph.thread_state import Update, Values
-from longtable.memory.call_config import BLOCK_TOKENS, CallConfig
-from longtable.memory.compaction.compaction import Job, needs_originals
 from longtable.memory.compaction.merging import unmerged
-from longtable.memory.compaction.plan import plan_compaction
-from longtable.memory.compaction.rolling import split_input
 from longtable.memory.counting.tokens import fingerprint
 from longtable.memory.messages.marks import EXCLUDED, marked, marks_of
 from longtable.memory.messages.rounds import all_calls
@@ -34,12 +30,11 @@ from longtable.memory.pins.pins import Pin, holds_secret, make_pin
 from longtable.memory.search import Original
 from longtable.memory.thread import Compaction, Edit, Thread
 from longtable.memory.topics.topics import Topic, current, versions, visible_versions
-from longtable.memory.view import CallPlan, View
+from longtable.memory.view import CallPlan
 from longtable.nodes.call_plans import call_plan_of
 from longtable.nodes.closing.failures import FAILED, exclusions, request_in
 from longtable.nodes.reducers import read_messages
-from longtable.nodes.state import UNDER_WAY, State, thread_of, turn_of, without_footer, without_key
-from longtable.tools.cells import html_table
+from longtable.nodes.state import UNDER_WAY, thread_of, turn_of, without_footer, without_key
 
 
 @dataclass(frozen=True)
@@ -275,149 +270,4 @@ def _edited(known: BaseMessage, sent: BaseMessage) -> BaseMessage:
 # -- preview ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class CompactionPreview:
-    """One compaction that was not made. Tokens as counted."""
-
-    messages: int
-    """Messages it would compact, number `first` to `last` of the transcript."""
-    first: int
-    last: int
-    tokens_before: int
-    """The whole next call as it is."""
-    tokens_after_most: int
-    """The whole next call after it, at most."""
-    summariser_calls: int
-    """Calls of the summariser if its first draft is accepted; 0 without one."""
-    summariser_tokens: int
-    """Tokens of text it would read."""
-    rebuilt: bool
-    """It would be made from the originals, not from the memory before; retired messages are not in
-    `summariser_tokens`.
-    """
-
-
-def preview_of(values: State, context: Context) -> CompactionPreview | None:
-    """Return what compacting now would do, None when there is nothing to compact. Pure."""
-    call_plan = call_plan_of(values, context)
-    plan = plan_compaction(call_plan, "asked")
-    if plan is None:
-        return None
-    call_config = call_plan.call_config
-    thread = call_plan.thread
-    rebuilt = needs_originals(thread, call_config)
-    job = Job(
-        strategy=call_config.policy.strategy,
-        thread=thread,
-        call_config=call_config,
-        plan=plan,
-        turn=turn_of(values).get("number", 0),
-        time="",
-        originals=[] if rebuilt else None,
-    )
-    most_memory = plan.summary_budget + plan.ledger_budget + call_config.pin_tokens + BLOCK_TOKENS
-    parts = (
-        split_input(job, call_config.window)
-        if call_config.window is not None and job.budget
-        else []
-    )
-    return CompactionPreview(
-        messages=plan.end - plan.start,
-        first=thread.archived + plan.start + 1,
-        last=job.count,
-        tokens_before=plan.tokens_before,
-        # A compaction that makes the next call no smaller is not accepted.
-        tokens_after_most=min(
-            plan.tokens_before,
-            plan.tokens_before - plan.compacted_tokens + most_memory - call_plan.parts.memory,
-        ),
-        summariser_calls=len(parts),
-        summariser_tokens=sum(call_config.counter.text(text) for part in parts for text in part),
-        rebuilt=rebuilt,
-    )
-
-
 # -- the view in a notebook ------------------------------------------------------------------------
-
-COLOURS = {
-    "system": "#c9d8ee",
-    "tools": "#d9d9d9",
-    "memory": "#f7e3a1",
-    "human": "#bfe3c8",
-    "ai": "#e4d3f0",
-    "tool": "#f3cfc6",
-}
-"""Of the parts of a call: for light and dark pages alike, as a narrow bar."""
-MOST_CHARS = 240
-"""Characters shown of each message."""
-_MEMORY = "<memory>"
-
-
-class ViewMessages(list[BaseMessage]):
-    """The messages of a model call; a notebook shows them as a table of coloured parts with their
-    tokens.
-    """
-
-    def __init__(self, view: View | None = None, call_config: CallConfig | None = None) -> None:
-        super().__init__(view.messages if view else ())
-        self._view = view
-        self._call_config = call_config
-
-    def __repr__(self) -> str:
-        if self._view is None or self._call_config is None:
-            return "<View: no call yet>"
-        parts = self._view.parts
-        return (
-            f"<View of {len(self):,} messages, {parts.total:,} of {self._call_config.limit:,}"
-            f" tokens: system {parts.system:,}, tools {parts.tools:,}, memory {parts.memory:,},"
-            f" messages {parts.messages:,}>"
-        )
-
-    def parts(self) -> list[tuple[str, int, str]]:
-        """Return kind, tokens and text of each part, in the order of the call; the tools'
-        definitions have no text.
-        """
-        if self._view is None or self._call_config is None:
-            return []
-        count = self._call_config.counter
-        parts = self._view.parts
-        blocks = [
-            ("system", parts.system, self[0].text.partition(_MEMORY)[0]),
-            ("tools", parts.tools, ""),
-        ]
-        for message in self:
-            before, mark, memory = message.text.partition(_MEMORY)
-            if mark and (message.type == "system" or not before.strip()):
-                blocks.append(("memory", parts.memory, mark + memory))
-            elif message.type != "system":
-                text = message.text or ", ".join(
-                    f"{call['name']} {call['args']}" for call in getattr(message, "tool_calls", ())
-                )
-                blocks.append((message.type, count.message(message), text))
-        return blocks
-
-    def _repr_html_(self) -> str:
-        parts = self.parts()
-        if not parts or self._view is None or self._call_config is None:
-            return "<p>no call yet</p>"
-        total = self._view.parts.total
-        limit = self._call_config.limit
-        bar = "".join(
-            "<span"
-            f' style="display:inline-block;height:14px;width:{100 * tokens / limit:.2f}%;background:{COLOURS[kind]}"></span>'
-            for kind, tokens, _ in parts
-        )
-        rows = ((kind, f"{tokens:,}", _clipped(text)) for kind, tokens, text in parts)
-        return (
-            f"<p>{total:,} of {limit:,} tokens ({total / limit:.0%})</p>"
-            '<div style="width:100%;border:1px solid'
-            f' #888;line-height:0;white-space:nowrap;overflow:hidden">{bar}</div>'
-            + html_table(
-                ("part", "tokens", "text"), rows, colours=[COLOURS[kind] for kind, _, _ in parts]
-            )
-        )
-
-
-def _clipped(text: str) -> str:
-    text = text.strip()
-    return text if len(text) <= MOST_CHARS else text[: MOST_CHARS - 1] + "…"

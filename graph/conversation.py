@@ -28,8 +28,9 @@ from longtable.base.context import Context
 from longtable.base.errors import ConfigError, PersistenceError, check_type
 from longtable.base.events import ActionRequest, Event
 from longtable.base.stored import NODE
-from longtable.graph import changes, threads
-from longtable.graph.changes import CompactionPreview, TopicHistory, ViewMessages
+from longtable.graph import changes, compaction_preview, threads
+from longtable.graph.changes import TopicHistory
+from longtable.graph.compaction_preview import CompactionPreview
 from longtable.graph.export.thread_file import Form, chart_drawer, export_as
 from longtable.graph.reports import ALL, audit_of
 from longtable.graph.running import turns
@@ -50,6 +51,7 @@ from longtable.graph.thread_state import (
     waiting_in,
 )
 from longtable.graph.transcripts import find_thread, fork_thread, load_thread, spent_in
+from longtable.graph.view_messages import ViewMessages
 from longtable.memory.counting.usage import Price, Spent, added, price_rows
 from longtable.memory.pins.pins import Pin, current_pins
 from longtable.memory.search import Original
@@ -663,7 +665,9 @@ class Conversation:
 
     @storage_errors()
     def _preview(self) -> CompactionPreview | None:
-        return changes.preview_of(self._runner.resting(self._runner.state()), self.context)
+        return compaction_preview.preview_of(
+            self._runner.resting(self._runner.state()), self.context
+        )
 
     def _archived(self, thread: Thread, first: int, last: int) -> list[Original]:
         """Return the retired messages of a range of numbers."""

@@ -34,21 +34,16 @@ UNREADABLE = (
 else.
 """
 
-
 Report = Callable[[DamagedThreadError], object]
 """What an operation over many threads does about one that it cannot read; it goes on with the
 others.
 """
 
-
 _log = logging.getLogger("longtable.store")
-
 
 EPOCH = "1970-01-01 00:00:00"
 
-
 TIMES = ("created_at", "updated_at")
-
 
 text_factory = partial(str, encoding="utf-8", errors="replace")
 """For SQLite connections: by default one byte that is no UTF-8 makes a whole query fail."""

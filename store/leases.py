@@ -15,21 +15,17 @@ from longtable.base.errors import PersistenceError
 LEASE_SECONDS = 10.0
 """How long a process that was killed keeps its threads from others."""
 
-
 TABLE = (
     "CREATE TABLE IF NOT EXISTS longtable_leases (thread_id TEXT PRIMARY KEY, holder TEXT NOT NULL,"
     " until REAL NOT NULL) WITHOUT ROWID"
 )
 
-
 HELD_BY_ANOTHER = (
     "SELECT holder, until FROM longtable_leases WHERE thread_id = ? AND holder <> ? AND until > ?"
 )
 
-
 TAKE = """INSERT INTO longtable_leases (thread_id, holder, until) VALUES (?1, ?2, ?3)
     ON CONFLICT (thread_id) DO UPDATE SET holder = ?2, until = ?3 WHERE holder = ?2 OR until <= ?4 OR holder = ?5"""
-
 
 RELEASE = "DELETE FROM longtable_leases WHERE thread_id = ? AND holder = ?"
 
@@ -230,11 +226,9 @@ def setup_lease(lease: Lease) -> Iterator[None]:
 
 SETUP = "longtable setup"
 
-
 SETUP_PAUSE_S = 0.05
 """The lease of the process that creates the tables, and how long others wait before they ask for it
 again.
 """
-
 
 CLOSED = "the conversation store was closed: open it again"

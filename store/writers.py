@@ -13,7 +13,6 @@ from longtable.store.heads import Head, Key
 
 SINCE_1582 = 0x01B21DD213814000
 
-
 MOST_AHEAD = 400 * 86_400 * 10**7
 """In units of 100 ns: where the times in checkpoint ids begin, and how far one may be ahead of the
 clock.

@@ -151,10 +151,8 @@ def check_tool(database: Database) -> BaseTool:
 
 CHECK_SQL = "check_sql"
 
-
 CHECK = "check"
 """Metadata `kind` of check_sql, which is handed the thread's results, too."""
-
 
 CHECK_SECONDS = 30.0
 """What all queries of one check may take together."""

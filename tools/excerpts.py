@@ -8,9 +8,7 @@ from itertools import islice, pairwise
 MOST_SPOTS = 2_000
 """Occurrences looked at, so that a megabyte of one word costs no more than a page."""
 
-
 _HAN = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-
 
 _RUNS = re.compile(rf"[{_HAN}]+|(?:(?![{_HAN}])\w)+")
 

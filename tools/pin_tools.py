@@ -7,9 +7,7 @@ from pydantic import Field
 
 PIN = "pin"
 
-
 PIN_NAMES = ("remember", "forget")
-
 
 LEAST_PIN_LIMIT = 8_000
 """Limit in tokens below which the two tools are left out: with each call they take about 200."""
@@ -33,11 +31,9 @@ class PinBoard(Protocol):
 Board = Annotated[PinBoard, InjectedToolArg]
 """The node's, never the model's."""
 
-
 Words = Annotated[
     str, Field(description="The user's own words, copied exactly from their message.")
 ]
-
 
 TakenBack = Annotated[
     str,
@@ -46,11 +42,9 @@ TakenBack = Annotated[
     ),
 ]
 
-
 Replaced = Annotated[
     str | None, Field(description="Id of the pin that it takes the place of, such as p1a2b3c4.")
 ]
-
 
 PinId = Annotated[str, Field(description="Id of the pin, such as p1a2b3c4.")]
 

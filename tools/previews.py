@@ -11,25 +11,19 @@ from longtable.tools.cells import Json, clean, clip, dumps, json_value, preview_
 SHOWN_ROWS = 20
 """Rows of a result in the model's preview."""
 
-
 SHOWN_COLUMNS = 30
 """Columns whose cells are shown; a result with more is wide."""
-
 
 SUMMED_COLUMNS = 40
 """Further numeric columns that are summed up in a wide result."""
 
-
 NAMED_COLUMNS = 300
 """Columns whose names and types are shown."""
 
-
 NAME_CHARS = 120
-
 
 MOST_CELLS = 2_000_000
 """Cells that a summary of a wide result reads at most."""
-
 
 DIGITS = 6
 

@@ -2,7 +2,7 @@
 run_sql the whole result.
 """
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from langchain_core.tools import (
     BaseTool,
@@ -15,9 +15,6 @@ from longtable.tools.previews import NAME_CHARS, SHOWN_ROWS, shown_part, summary
 from longtable.tools.schema import schema_tools, values
 from longtable.tools.schema.empty_results import why_empty
 from longtable.tools.tool_answers import NOTE, Answer, Described, cancellable_tool
-
-if TYPE_CHECKING:
-    pass
 
 
 def database_tools(database: Database) -> list[BaseTool]:

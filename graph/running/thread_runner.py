@@ -101,7 +101,7 @@ from longtable.tools.cells import clip, html_table
 from longtable.tools.charts.pictures import Chart, embedded_svg
 
 if TYPE_CHECKING:
-    from longtable.graph.wiring.build import Step
+    from longtable.graph.wiring.step import Step
 
 CompactionEvent = ContextCompressed | ContextCompactionSkipped
 INTERRUPT = "__interrupt__"
@@ -480,9 +480,7 @@ class ThreadRunner:
 
         A saver or store that is bound to an event loop serves no work that outlives the loop.
         """
-        from longtable.graph.wiring.build import (
-            Step,  # here: whoever only reads threads loads no tools
-        )
+        from longtable.graph.wiring.step import Step
 
         node = self.graph.nodes.get(PREPARE)
         if node is None or not isinstance(node.bound, Step) or not node.bound.may_wait:

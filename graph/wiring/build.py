@@ -1,28 +1,16 @@
 """Wire the conversation: nodes and edges, nothing else."""
 
-import inspect
-import sys
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
-from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import BaseMessage
-from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.runtime import Runtime, get_runtime
-from langgraph.types import StateSnapshot, StateUpdate
 
-from longtable.base.concurrency import ASYNC, SYNC, Execution, complete, in_thread
-from longtable.base.context import Context, RequestLimits, requester
+from longtable.base.context import Context, RequestLimits
 from longtable.base.errors import ConfigError, check_type
-from longtable.graph.changes import edited, writes_messages
 from longtable.graph.wiring.answerers import (
     answerer_lines,
     model_name,
@@ -31,21 +19,19 @@ from longtable.graph.wiring.answerers import (
     tool_offer,
 )
 from longtable.graph.wiring.call_setup import call_configs
+from longtable.graph.wiring.editing import Editable
+from longtable.graph.wiring.step import Counting, Node, Step
 from longtable.memory.compaction.compaction import Strategy
 from longtable.memory.compaction.rolling import Rolling
-from longtable.memory.compaction.summary_text import language_of
 from longtable.memory.policy import WINDOW, CompactionPolicy
 from longtable.memory.topics.strategy import Topics
 from longtable.nodes.approve import Approve, Gate
 from longtable.nodes.arriving.rate_limit import RateLimit
 from longtable.nodes.calling.context_providers import ContextProvider, ContextProviders
-from longtable.nodes.closing.failures import reporting
-from longtable.nodes.closing.spending import ENDINGS, keep_spending
 from longtable.nodes.compact import Compact, Compactor, Writer
 from longtable.nodes.estimate import CallPlans, Estimate
-from longtable.nodes.ingest import EACH_STORED, SENT, STATELESS, Ingest
+from longtable.nodes.ingest import Ingest
 from longtable.nodes.prepare import Prepare
-from longtable.nodes.reducers import read_messages
 from longtable.nodes.respond import Respond
 from longtable.nodes.route import (
     after_estimate,
@@ -63,22 +49,12 @@ from longtable.nodes.state import (
     Input,
     Output,
     State,
-    Update,
-    applied,
-    turn_of,
-    values_of,
-    with_tally,
 )
-from longtable.nodes.tally import tally_after_removals
 from longtable.nodes.team.at_once import AtOnce
-from longtable.nodes.team.team import Team, speaking
-from longtable.nodes.telemetry import run_fields, span
+from longtable.nodes.team.team import Team
 from longtable.nodes.tooling.audit import Audit
 from longtable.nodes.tooling.recall import Indexes
 from longtable.store.records.archive_files import archive_from
-from longtable.store.records.retired import ids_in_archive
-from longtable.store.records.retired_store import StoreArchive
-from longtable.store.records.thread_index import thread_id_of
 from longtable.tools.charts.chart_tool import chart_tool
 from longtable.tools.database import Database
 from longtable.tools.fetch import fetch_tool
@@ -89,16 +65,10 @@ from longtable.tools.toolset import database_tools
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from langgraph.store.base import BaseStore
-
     from longtable.store.records.archive_files import ArchiveFiles
     from longtable.tools.results.result_store import ResultStore
 
-Node = Callable[..., Any]
 ConversationGraph = StateGraph[State, Context, Input, State]
-Supersteps = Sequence[Sequence[StateUpdate]]
-OF_LANGGRAPH = {"thread_id", "checkpoint_id", "checkpoint_ns", "run_id", "assistant_id", "graph_id"}
-"""Names that clients of servers send beside settings."""
 OPTIONAL_KINDS: Mapping[str, type] = {
     "database": Database,
     "policy": CompactionPolicy,
@@ -223,9 +193,9 @@ def build_graph(
         team,
     )
     counting = {
-        "ingest": _Counting(estimate.count, counts_after_ingest),
-        "run_tools": _Counting(estimate, counts_after_run_tools),
-        "settle": _Counting(estimate, counts_after_settle),
+        "ingest": Counting(estimate.count, counts_after_ingest),
+        "run_tools": Counting(estimate, counts_after_run_tools),
+        "settle": Counting(estimate, counts_after_settle),
     }
     return _wired(
         output_schema,
@@ -279,7 +249,7 @@ def _known_strategies(
 def _wired(
     output_schema: type[State] | type[Output],
     operator: Context,
-    counting: Mapping[str, "_Counting"],
+    counting: Mapping[str, "Counting"],
     **nodes: Node,
 ) -> ConversationGraph:
     graph: ConversationGraph = _Builder(
@@ -305,271 +275,7 @@ class _Builder(StateGraph[State, Context, Input, State]):
     def compile(
         self, *args: Any, **kwargs: Any
     ) -> CompiledStateGraph[State, Context, Input, State]:
-        # `StateGraph.compile` takes no class: its result becomes an `_Editable` as a shallow copy.
-        editable = _Editable.__new__(_Editable)
+        # `StateGraph.compile` takes no class: its result becomes an `Editable` as a shallow copy.
+        editable = Editable.__new__(Editable)
         vars(editable).update(vars(super().compile(*args, **kwargs)))
         return editable
-
-
-class _Editable(CompiledStateGraph[State, Context, Input, State]):
-    """A compiled graph in which an edit of a message by `update_state` holds or is refused, as in
-    Studio: see `changes.edited`.
-
-    Not in the reducer: there a run's input looks the same, and one that repeats a message's id
-    overwrites nothing.
-    """
-
-    def get_context_jsonschema(self) -> dict[str, Any] | None:
-        """Return the schema of `Context`. Agent Server drops what is not among its properties
-        before a run; here it drops nothing, so that a misspelt field is refused.
-        """
-        schema = super().get_context_jsonschema() or {}
-        return {**schema, "properties": _AllProperties(schema.get("properties", {}))}
-
-    def get_input_jsonschema(self, config: RunnableConfig | None = None) -> dict[str, Any]:
-        """Return the schema of what a caller gives: the messages."""
-        schema = super().get_input_jsonschema(config)
-        properties = {"messages": schema["properties"]["messages"]}
-        definitions = {
-            name: each for name, each in schema.get("$defs", {}).items() if name != "Tally"
-        }
-        return {**schema, "properties": properties, "$defs": definitions}
-
-    def stream(self, *args: Any, **kwargs: Any) -> Any:
-        sent, named = _run_arguments(args, kwargs, stateless=self.checkpointer is None)
-        if self._takes_out(sent, named):
-            state = self.get_state(named["config"])
-            sent = _with_tally_of_rest(sent, values_of(state))
-        return super().stream(sent, **named)
-
-    def astream(self, *args: Any, **kwargs: Any) -> Any:
-        sent, named = _run_arguments(args, kwargs, stateless=self.checkpointer is None)
-        if self._takes_out(sent, named):
-            return self._astream_of_rest(sent, named)
-        return super().astream(sent, **named)
-
-    async def _astream_of_rest(
-        self, sent: Any, named: Mapping[str, Any]
-    ) -> AsyncGenerator[Any, None]:
-        state = await self.aget_state(named["config"])
-        sent = _with_tally_of_rest(sent, values_of(state))
-        stream = cast("AsyncGenerator[Any, None]", super().astream(sent, **named))
-        async with aclosing(stream) as parts:
-            async for part in parts:
-                yield part
-
-    def _takes_out(self, sent: object, named: Mapping[str, Any]) -> bool:
-        """Return whether a run of a stored thread begins by taking messages out."""
-        stored = isinstance(self.checkpointer, BaseCheckpointSaver)
-        place = (named.get("config") or {}).get("configurable", {})
-        own = "thread_id" in place and not place.get("checkpoint_ns")
-        return stored and own and any(message.type == "remove" for message in _sent(sent))
-
-    def bulk_update_state(self, config: RunnableConfig, supersteps: Supersteps) -> RunnableConfig:
-        edits = any(writes_messages(update) for step in supersteps for update in step)
-        return super().bulk_update_state(
-            config,
-            self._edited(config, supersteps, self.get_state(config)) if edits else supersteps,
-        )
-
-    async def abulk_update_state(
-        self, config: RunnableConfig, supersteps: Supersteps
-    ) -> RunnableConfig:
-        if any(writes_messages(update) for step in supersteps for update in step):
-            supersteps = await in_thread(
-                self._edited, config, supersteps, await self.aget_state(config)
-            )
-        return await super().abulk_update_state(config, supersteps)
-
-    def _edited(
-        self, config: RunnableConfig, supersteps: Supersteps, state: StateSnapshot
-    ) -> Supersteps:
-        # Without a store nothing has retired.
-        retired = partial(
-            ids_in_archive,
-            StoreArchive(cast("BaseStore", self.store)),
-            config["configurable"]["thread_id"],
-        )
-        values = values_of(state)
-        edited_steps: list[list[StateUpdate]] = []
-        for step in supersteps:
-            updates = [
-                each._replace(values=edited(each.values or {}, values, retired))
-                if writes_messages(each)
-                else each
-                for each in step
-            ]
-            values = _count_edited(values, updates)
-            edited_steps.append(updates)
-        return edited_steps
-
-
-def _count_edited(values: State, updates: list[StateUpdate]) -> State:
-    """Put the tally of a superstep into the last of its updates that writes messages; return the
-    values after it.
-    """
-    last: int | None = None
-    for place, update in enumerate(updates):
-        if writes_messages(update):
-            values = applied(values, with_tally(values, cast("Update", update.values)))
-            last = place
-    if last is not None:
-        update = updates[last]
-        updates[last] = update._replace(values={**(update.values or {}), "tally": values["tally"]})
-    return values
-
-
-class _AllProperties(dict[str, Any]):
-    """The properties of a schema; all names count as such but those of LangGraph itself."""
-
-    def __contains__(self, name: object) -> bool:
-        ours = super().__contains__(name)
-        return ours or not (name in OF_LANGGRAPH or str(name).startswith("__"))
-
-
-def _run_arguments(
-    args: Sequence[Any], kwargs: Mapping[str, Any], *, stateless: bool
-) -> tuple[Any, dict[str, Any]]:
-    """Return the arguments of a run: its context as `Context`, which servers send as a dict, and in
-    its config its newest message.
-
-    What is wrong with the context is told in the language of the newest message.
-    """
-    named = {**dict(zip(("input", "config"), args, strict=False)), **kwargs}
-    context = named.get("context")
-    if isinstance(context, Mapping):
-        try:
-            named["context"] = Context(**context)
-        except ConfigError as error:
-            error.language = _language_of(named.get("input"), context.get("language"))
-            raise
-    marks: dict[str, Any] = {STATELESS: True} if stateless else {}
-    if named.get("durability") == "sync":
-        marks[EACH_STORED] = True
-    newest = next(iter(_sent(named.get("input"))[::-1]), None)
-    if newest is not None and newest.type == "human" and newest.id:
-        marks[SENT] = newest
-    if marks:
-        config = named.get("config") or {}
-        named["config"] = {**config, "configurable": {**config.get("configurable", {}), **marks}}
-    sent = named.pop("input", None)
-    if isinstance(sent, Mapping) and "tally" in sent:  # the graph's own
-        sent = {name: value for name, value in sent.items() if name != "tally"}
-    return sent, named
-
-
-def _with_tally_of_rest(sent: Mapping[str, Any], values: State) -> dict[str, Any]:
-    """Return an input that takes messages out with the tally of those that are left."""
-    tally = tally_after_removals(values, sent["messages"])
-    return {"messages": sent["messages"], **({"tally": tally} if tally is not None else {})}
-
-
-def _sent(sent: object) -> Sequence[BaseMessage]:
-    """Return the messages of a run's input, none if they cannot be read: `ingest` says why."""
-    messages = sent.get("messages") if isinstance(sent, Mapping) else None
-    with suppress(Exception):
-        return read_messages(messages or [])
-    return ()
-
-
-def _language_of(sent: object, chosen: object) -> str:
-    """Return the language of what a run was sent, English if it holds no messages."""
-    if chosen in ("en", "zh"):
-        return str(chosen)
-    return language_of(_sent(sent))
-
-
-@dataclass(frozen=True)
-class _Counting:
-    """The count of the next call at the end of a node, where `is_due` of the states before and
-    after it.
-    """
-
-    count: Callable[..., Update]
-    is_due: Callable[[State, State], bool]
-
-    def done(self, state: State, update: Update, runtime: Runtime[Context]) -> Update:
-        """Return the update of the node and of the count."""
-        after = applied(state, update)
-        if not self.is_due(state, after):
-            return update
-        counted = self.count(after, runtime=speaking(runtime, after))
-        messages = [*update.get("messages", ()), *counted.get("messages", ())]
-        return {**update, **counted, **({"messages": messages} if messages else {})}
-
-
-class Step(Runnable[State, Update]):
-    """One node, for `invoke` and `ainvoke`, as a span.
-
-    LangGraph starts a traced run for each node. A `RunnableLambda` would start a second one within,
-    0.3 ms a node.
-    """
-
-    def __init__(
-        self, name: str, node: Node, operator: Context, counting: "_Counting | None"
-    ) -> None:
-        self.name = name
-        self.node = node
-        self.operator = operator
-        self.counting = counting
-        self.waits = inspect.iscoroutinefunction(type(node).__call__)
-
-    def invoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Update:  # noqa: ARG002  # in its context
-        """Run the node."""
-        return complete(self._run(input, SYNC))
-
-    def ainvoke(
-        self, input: State, config: RunnableConfig | None = None, **_: Any
-    ) -> Coroutine[Any, Any, Update]:
-        """Run the node, in a worker thread where it never waits."""
-        return self._run(input, ASYNC) if self.waits else super().ainvoke(input, config)
-
-    @property
-    def may_wait(self) -> bool:
-        """Return whether it makes room for the next turn, and asks a model for that."""
-        return isinstance(self.node, Prepare) and self.node.compactor.asks_a_model
-
-    def outside(self, state: State, runtime: Runtime[Context]) -> Update:
-        """Run the node outside a run of its graph."""
-        return complete(self._run(state, SYNC, runtime))
-
-    async def _run(
-        self, state: State, how: Execution, runtime: Runtime[Context] | None = None
-    ) -> Update:
-        runtime = _within(self.operator, runtime or get_runtime(Context))
-        runtime = speaking(runtime, state)
-        with (
-            reporting(state, runtime),
-            span("node", str(self.name), run_fields(turn_of(state), thread_id_of(runtime))),
-        ):
-            update = cast(
-                "Update",
-                (
-                    await self.node(state, runtime=runtime, how=how)
-                    if self.waits
-                    else self.node(state, runtime=runtime)
-                ),
-            )
-            if self.name in ENDINGS:
-                keep_spending(applied(state, update), runtime)
-            if self.counting:
-                counted = partial(self.counting.done, state, update, runtime)
-                update = await how.call(counted) if self.waits else counted()
-            return with_tally(state, update)
-
-
-def _within(operator: Context, runtime: Runtime[Context]) -> Runtime[Context]:
-    """Return the runtime with the settings that hold: the run's own, within the operator's, of the
-    owner that a server found.
-    """
-    context = (runtime.context or Context()).within(operator)
-    user = runtime.server_info.user if runtime.server_info else None
-    if user is not None and user.is_authenticated and not user.identity and _authenticates_nobody():
-        user = None  # a scheduled run's
-    return runtime.override(context=context.replace(owner=requester(user, context.owner)))
-
-
-def _authenticates_nobody() -> bool:
-    """Return whether this process is an Agent Server without authentication."""
-    config = sys.modules.get("langgraph_api.config")
-    return config is not None and not config.LANGGRAPH_AUTH and config.LANGGRAPH_AUTH_TYPE == "noop"

@@ -13,25 +13,19 @@ _FIGURE = re.compile(
     re.ASCII,
 )
 
-
 _DENIED = re.compile(
     rf"(?:\b(?:not|instead of|rather than)|不是|而非|并非)\s*({_FIGURE.pattern})", re.I | re.A
 )
-
 
 _MISTAKE = re.compile(
     r"\b(?:correction|corrected|typo|misread|mistake|wrong)\b|[更纠修]正|[写说看打弄]错", re.I
 )
 
-
 _SENTENCES = re.compile(r"(?<=[.!?])\s|(?<=[。！？])|\n")
-
 
 _AS_WRITTEN = r"(?<![\w.,]){}(?![\d%]|[.,]\d| \(corrected: |（更正：)"
 
-
 _MARKS = {"en": " (corrected: m{number})", "zh": "（更正：m{number}）"}
-
 
 _MARKED = re.compile(rf"({_FIGURE.pattern})(?: \(corrected: |（更正：)m(\d{{1,9}})[)）]", re.ASCII)
 

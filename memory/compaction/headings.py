@@ -19,7 +19,6 @@ NAMES: tuple[tuple[str, ...], ...] = (
      "待解决", "待解決", "待定", "未解决", "未解決", "事项", "事項", "问题", "問題"),
 )  # fmt: skip
 
-
 _NAMED = [
     (
         tuple(filter(str.isascii, names)),
@@ -27,7 +26,6 @@ _NAMED = [
     )
     for names in NAMES
 ]
-
 
 _WORD = re.compile("[a-z]+")
 
@@ -54,33 +52,25 @@ _NEUTRAL = frozenset(
     ]
 )
 
-
 _NEUTRAL_CHINESE = re.compile(
     "用户|用戶|使用者|主要|关键|關鍵|当前|目前|已确定|已確定|已做|[与與和及的、]"
 )
 
-
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
-
 
 _LEAD = re.compile(
     r"(?:[\W_]|\d{1,2}[.)、．）](?!\d)|[一二三四五六七八九十]{1,2}[、.．)）]|(?<=#)\s*\d{1,2}\s)*"
 )
 
-
 _HEAD_ENDS = re.compile(r"\*\*|__|[】\]>」》:：]|\s[-–—]+\s|\s+#+\s*$")
-
 
 _BULLET = re.compile(r"(?:(?:[-*•·◦▪+]|\d{1,3}[.)、]|[（(]\d{1,3}[)）])\s+|[•·◦▪])+")
 
-
 _NUMBERED = re.compile(r"[\W_]*(?:\d{1,2}[.)、．）]|[一二三四五六七八九十]{1,2}[、.．)）])")
-
 
 _SENTENCE = re.compile(
     r"(?<=[.!?])\s+(?=[A-Z\d])|(?<=[。！？])\s*(?=[^\s\[”’」』）)\"])|(?<=\])\s+(?=[A-Z])"
 )
-
 
 _NOTHING = frozenset(
     ("", "none", "n/a", "na", "nothing", "empty", "无", "無", "没有", "沒有", "暂无", "暫無")
@@ -90,17 +80,13 @@ _NOTHING = frozenset(
 # How messages are shown to the summariser: an answer that repeats them sums up nothing.
 _SHOWN = re.compile(r"\[m\d+\] (?:human|ai|tool|system)\b")
 
-
 MOST_LINES = 2_000
 """Lines of an answer that are read: more than the summary of the largest window holds."""
 
-
 SENTENCE_ENDS = tuple('.!?。！？]”"')
-
 
 MOST_HEAD = 40
 """Characters of a heading at most, and eight words."""
-
 
 MOST_CITED = 12
 """Messages that a line cites at most to stand for one of them."""

@@ -21,17 +21,13 @@ from longtable.memory.pins.quotes import holds_words, likeness
 
 RULES = (PREFERENCES, CONSTRAINTS)
 
-
 SAME = 0.75
 """Share of the words of a line above which another says the same."""
-
 
 ABOUT = 0.5
 """Share above which a newer line, or a newer sentence of the user, is about the same."""
 
-
 _LATER = {"en": ' (later: "{quote}" [m{number}])', "zh": "（后来：“{quote}”[m{number}]）"}
-
 
 _HAS_LATER = re.compile(r" \(later: \".*\" \[m\d+\]\)|（后来：“.*”\[m\d+\]）")
 

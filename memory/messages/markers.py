@@ -5,15 +5,11 @@ from dataclasses import dataclass
 
 KEYWORD_CHARS = 200
 
-
 _SPACE = r"\s{0,8}"
-
 
 _EMPHASIS = r"[*_`]{0,3}"
 
-
 _ANY_CASE = r"NEED[\s_\\\-－＿]{0,3}CONTEXT"
-
 
 _AS_TOLD = r"(?:NEED\\?[_＿]CONTEXT|(?-i:NEED[\s_\\\-－＿]{0,3}CONTEXT))"
 
@@ -28,9 +24,7 @@ _BEGINNING = re.compile(
     re.IGNORECASE,
 )
 
-
 _SQUARE = "]］】"
-
 
 _CLOSING = {
     "(": ")）",
@@ -48,10 +42,8 @@ _CLOSING = {
 }
 """What ends a marker that begins with a bracket of its own kind."""
 
-
 _BARE = re.compile(rf"((?:(?![.!?](?:\s|$)|[。！？\r\n]).){{0,{KEYWORD_CHARS}}})")
 """A marker without brackets ends with its sentence."""
-
 
 _QUOTES = "\"'`*“”‘’「」<> "
 

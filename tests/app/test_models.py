@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from langchain_openai import ChatOpenAI
 
-from longtable.app.session import graph_arguments, model_label, open_model
+from longtable.app.models import model_label, open_model
+from longtable.app.session import graph_arguments
 from longtable.app.settings.run_settings import load_settings
 from longtable.base.errors import ConfigError
 from tests.support.model_server import ModelServer, open_model_server, say

@@ -16,7 +16,8 @@ from fastapi.routing import APIRoute
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import ConflictError
 
-from longtable.app.web import app, error_response
+from longtable.app.server.requests import error_response
+from longtable.app.web import app
 from longtable.base.errors import LongtableError, ThreadBusyError
 from tests.app.test_studio import new_thread, running, said, with_client
 from tests.support.errors import CLASSES, made

@@ -12,8 +12,8 @@ from typing import get_type_hints
 
 import pytest
 
+from longtable.app.models import model_label, open_summarizer
 from longtable.app.program import chat_options
-from longtable.app.session import model_label, open_summarizer
 from longtable.app.settings.run_settings import check_apart, load_settings, server_settings
 from longtable.app.settings.settings_tables import PRESETS, VARIABLES
 from longtable.base.errors import ConfigError

@@ -16,7 +16,7 @@ from langgraph_api.auth.noop import UnauthenticatedUser as AgentServersNobody  #
 from starlette.authentication import UnauthenticatedUser as StarlettesNobody
 from starlette.requests import Request
 
-from longtable.app.web import OWNER_HEADER, owner_of
+from longtable.app.server.requests import OWNER_HEADER, owner_of
 from longtable.base.errors import MessageTooLongError, ThreadNotFoundError
 from longtable.graph import (
     ConfigError,

@@ -7,15 +7,11 @@ from longtable.tools.charts.chart_fields import ChartSpecError, Field, Spec, cha
 
 MAX_POINTS = 5_000
 
-
 Points = tuple[list[dict[str, Json]], tuple[str, ...]]
-
 
 _COMPOSABLE: dict[str, Callable[[list[float]], float]] = {"sum": sum, "min": min, "max": max}
 
-
 _COUNT = "rows_counted"
-
 
 _SQL = "aggregate in the SQL first (GROUP BY)"
 

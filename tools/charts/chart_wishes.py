@@ -17,7 +17,6 @@ _MARKS = (
     ("bar", r"\bbars?\b|column chart|columns? graph|柱|条形|排名"),
 )
 
-
 _UNITS = (
     ("yearmonth", r"\bmonth|月", r"^\d{4}-\d\d-\d\d"),
     ("yearquarter", r"\bquarter|季", r"^\d{4}-\d\d-\d\d"),
@@ -26,25 +25,18 @@ _UNITS = (
     ("yearmonthdate", r"\bday|\bdai|\bdate|日|天", r"[T ]\d\d:"),
 )
 
-
 _LABEL = re.compile(r"(?:^|[_\s])(?:id|ids|code|zip|phone)$|(?i:(?:^|_)id)$|[a-z]Id$|编号|序号")
 """Names of whole numbers that measure nothing."""
 
-
 _PERIOD = re.compile(r"year|month|quarter|week|day|hour|date|年|月|季|周|日|时", re.IGNORECASE)
-
 
 _CJK = re.compile("[\u3400-\u9fff]")
 
-
 MOST_SLICES = 12
-
 
 MOST_SERIES = 12
 
-
 MOST_MEASURES = 6
-
 
 MOST_BARS = 60
 
@@ -280,12 +272,9 @@ AGGREGATE_NAMES = {
 }
 """How a column that is named after its SQL is called, in English and Chinese."""
 
-
 ROW_COUNT = ("count", "数量")
 
-
 _ROW_COUNT_SQL = re.compile(r"count_star\(\)|count\(\*?\)", re.IGNORECASE)
-
 
 _AGGREGATE_SQL = re.compile(r"(?:main\.)?(\w+)\((?:\w+\.)?\"?([^\"()*]+)\"?\)")
 

@@ -103,15 +103,12 @@ def _converter() -> ModuleType:
 
 SVG = "http://www.w3.org/2000/svg"
 
-
 _ELEMENTS = words(
     "svg g path text tspan rect line circle ellipse polygon polyline title desc"
     " defs clipPath linearGradient radialGradient stop"
 )
 
-
 ELEMENTS = frozenset(f"{{{SVG}}}{name}" for name in _ELEMENTS)
-
 
 _LOCAL = re.compile(r"url\((['\"]?)#([^)'\"]+)\1\)")
 

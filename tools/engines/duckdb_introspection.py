@@ -38,19 +38,16 @@ WHERE database_name = $1 AND NOT internal AND NOT temporary
 ORDER BY 1, 6
 """
 
-
 COLUMNS = """
 SELECT schema_name, table_name, column_name, data_type, is_nullable, comment FROM duckdb_columns()
 WHERE database_name = $1 AND NOT internal ORDER BY schema_name, table_name, column_index
 """
-
 
 KEYS = """
 SELECT schema_name, table_name, constraint_type, constraint_column_names, referenced_table, referenced_column_names
 FROM duckdb_constraints()
 WHERE database_name = $1 AND constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY') ORDER BY schema_name, table_name, constraint_index
 """
-
 
 FUNCTIONS = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE NOT internal"
 

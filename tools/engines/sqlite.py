@@ -29,7 +29,7 @@ from longtable.tools.engines.base import (
     file_uri,
     refusal,
 )
-from longtable.tools.engines.embedded_catalogs import (
+from longtable.tools.engines.sqlite_introspection import (
     aliases,
     reflect_sqlite,
     shadow_tables,

@@ -13,22 +13,16 @@ from longtable.tools.sql.verdict import Predicate, Predicates
 
 EMPTY_SECONDS = 2.0
 
-
 MOST_CONDITIONS = 8
-
 
 MOST_VALUES = 3
 """Values of one condition that are looked up, as of an IN with many."""
 
-
 NEAREST = 5
-
 
 CONDITION_CHARS = 200
 
-
 ALONE = "no rows meet this condition, whatever the others say"
-
 
 TOGETHER = (
     "each condition tried alone is met by rows: it is together, or with the joins, that none is"

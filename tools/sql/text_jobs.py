@@ -17,7 +17,6 @@ TEXT_JOBS: dict[str, Callable[..., object]] = {
 may do them for a server.
 """
 
-
 GUEST_JOBS = {"probes": ("longtable.checks.query_checks", "probes_of")}
 """Jobs of guests, found by their name so that this room does not depend on them."""
 

@@ -21,7 +21,6 @@ EXTENSION_TYPES = frozenset(
     }
 )
 
-
 BUILT_IN_TYPES = frozenset({
     "bit", "box", "bpchar", "char", "cidr", "circle", "jsonpath", "line", "lseg", "macaddr", "macaddr8", "name", "path", "pg_lsn",
     "point", "polygon", "timetz", "tsquery", "tsvector", "varbit",

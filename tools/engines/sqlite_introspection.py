@@ -1,19 +1,16 @@
-"""Read what SQLite and DuckDB say of themselves: the catalogue of a file, the plan of a query."""
+"""Read what SQLite says of itself: the catalogue of a file, the plan of a query."""
 
 import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlglot import exp
 
 from longtable.tools.catalog import Column, ForeignKey, Reflected, Table, fold, quoted
 from longtable.tools.sql.parsing import RefusedError, statement
 from longtable.tools.sql.verdict import Plan, Scan, product
-
-if TYPE_CHECKING:
-    pass
 
 HIDDEN_COLUMN = 1  # of a virtual table; 2 and 3 are generated columns, which can be read
 

@@ -1,0 +1,144 @@
+"""The chat's prompt: lines are edited, a paste is one message, the history is kept."""
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+    from prompt_toolkit.output import Output
+
+
+MOST_HISTORY = 1_000
+"""Messages that the prompt remembers."""
+
+
+MENU_LINES = 6
+"""Lines kept free below the prompt for the completions of a command."""
+
+
+class Prompt:
+    """Read messages at a terminal: edited over several lines, with a history, commands completed.
+
+    Enter sends; Alt-Enter, or Esc and then Enter, begins a new line. A paste is one message,
+    however many lines it has. prompt_toolkit takes 0.3 s to import, so only a prompt does.
+    """
+
+    def __init__(self, completions: Mapping[str, str], history: Path | None) -> None:
+        """`completions`: what each command does, by the text that is typed for it. `history`: the
+        file of earlier messages; None keeps them until the chat ends.
+        """
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.completion import WordCompleter
+        from prompt_toolkit.history import InMemoryHistory
+
+        self._file = history
+        self._output = _prompt_output()
+        self._session: PromptSession[str] = PromptSession(
+            "> ",
+            multiline=True,
+            key_bindings=_prompt_keys(),
+            history=InMemoryHistory(remembered(history) if history else []),
+            completer=WordCompleter([*completions], meta_dict=completions, sentence=True),
+            complete_while_typing=True,
+            reserve_space_for_menu=MENU_LINES,
+            output=self._output,
+        )
+
+    def __enter__(self) -> "Prompt":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._output.disable_bracketed_paste()
+        self._output.flush()
+
+    def read(self) -> str:
+        """Return one message. Raises `EOFError` for Ctrl-D, `KeyboardInterrupt` for Ctrl-C, and
+        `UnicodeDecodeError` for bytes that are no text.
+        """
+        try:
+            text = self._session.prompt()
+        finally:
+            # What is pasted while an answer comes is one message, too.
+            self._output.enable_bracketed_paste()
+            self._output.flush()
+        text = text.encode(errors="surrogateescape").decode().strip()
+        if text and self._file is not None:
+            remember(self._file, text)
+        return text
+
+
+def _prompt_keys() -> "KeyBindings":
+    """Return the keys of the prompt that are not those of Emacs."""
+    from prompt_toolkit.key_binding import KeyBindings
+
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def send(event: "KeyPressEvent") -> None:
+        event.current_buffer.validate_and_handle()
+
+    @keys.add("escape", "enter")
+    @keys.add("escape", "c-j")
+    def break_line(event: "KeyPressEvent") -> None:
+        event.current_buffer.insert_text("\n")
+
+    return keys
+
+
+def _prompt_output() -> "Output":
+    """Return where the prompt is drawn: the terminal, also if standard output is a pipe."""
+    from prompt_toolkit.output import create_output
+    from prompt_toolkit.output.vt100 import Vt100_Output
+
+    output = create_output(always_prefer_tty=True)
+    if isinstance(output, Vt100_Output):
+        # The terminal's answer to where the cursor is may come after the chat has ended, and would
+        # be typed into the shell.
+        output.enable_cpr = False
+    return output
+
+
+def remembered(file: Path) -> list[str]:
+    """Return the messages in a history file, the oldest first; shorten a file that has grown to
+    twice `MOST_HISTORY`.
+    """
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return []
+    newest = lines[-MOST_HISTORY:]
+    if len(lines) > 2 * MOST_HISTORY:
+        with suppress(OSError):
+            file.write_text("".join(f"{line}\n" for line in newest), encoding="utf-8")
+    return [text for text in map(_text_in, newest) if text]
+
+
+def _text_in(line: str) -> str:
+    """Return the message in a line of a history file, "" for a line that holds none."""
+    try:
+        text = json.loads(line)
+    except ValueError:
+        return ""
+    return text if isinstance(text, str) else ""
+
+
+def remember(file: Path, text: str) -> None:
+    """Add a message to a history file that only its owner may read; go on without it if that
+    fails.
+    """
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        number = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(number, "w", encoding="utf-8") as stream:
+            stream.write(f"{json.dumps(text)}\n")
+        file.chmod(0o600)  # one that another program made

@@ -1,0 +1,220 @@
+"""One request to a route: its owner, thread and parameters, and how errors are answered."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import islice
+from typing import Any
+
+from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from longtable.app.server.server_threads import ServerThreads
+from longtable.base.concurrency import in_thread
+from longtable.base.context import OWNER_RULE, is_owner, requester
+from longtable.base.errors import (
+    ConfigError,
+    DatabaseError,
+    EditRefusedError,
+    InputError,
+    LongtableError,
+    ProviderError,
+    ProviderRateLimitedError,
+    ThreadBusyError,
+    ThreadExistsError,
+    ThreadNotFoundError,
+    TurnPendingError,
+    UndoTooFarError,
+    UnknownArchiveError,
+    UnknownMessageError,
+    UnknownPinError,
+    UnknownTopicError,
+    UnknownTurnError,
+)
+from longtable.graph.threads import MOST_THREADS
+from longtable.graph.transcripts import ThreadRecord, find_thread, load_thread
+from longtable.nodes.closing.failures import failed_event
+from longtable.tools.results.result_store import ResultGoneError, UnknownResultError
+
+PAGE = 100
+
+
+MOST_PAGE = 1_000
+"""Items of one answer, where the request does not say how many, and at most."""
+
+
+LANGUAGES = ("", "en", "zh")
+
+
+OWNER_HEADER = "x-longtable-owner"
+
+
+SAFE = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+
+
+STATUS: tuple[tuple[type[LongtableError], int], ...] = (
+    (ThreadNotFoundError, 404),
+    (UnknownTopicError, 404),
+    (UnknownResultError, 404),
+    (UnknownArchiveError, 404),
+    (UnknownTurnError, 404),
+    (UnknownMessageError, 404),
+    (UnknownPinError, 404),
+    (ResultGoneError, 410),
+    (TurnPendingError, 409),
+    (ThreadBusyError, 409),
+    (ThreadExistsError, 409),
+    (UndoTooFarError, 409),
+    (EditRefusedError, 409),
+    (ProviderRateLimitedError, 429),
+    (ProviderError, 502),
+    (DatabaseError, 503),
+    (InputError, 422),
+    (ConfigError, 400),
+)
+"""HTTP status by error, the first that fits; another typed error is a 500."""
+
+
+class BadRequestError(ConfigError):
+    """A parameter or the body of a request is wrong. `name` and `wanted` repeat nothing of the
+    request: the client is told them.
+    """
+
+    code = ConfigError.code
+
+    def __init__(self, found: str, *, name: str = "", wanted: str = "") -> None:
+        super().__init__(
+            f"{name} must be {wanted}, found {found[:80]!r}", name=name, wanted=wanted or "…"
+        )
+
+
+@dataclass(frozen=True)
+class RouteRequest:
+    """One request to a route: who sent it, its thread and its parameters. Routes run in a
+    thread.
+    """
+
+    http: Request
+    owner: str | None
+    threads: ServerThreads
+    body: bytes
+
+    @property
+    def thread_id(self) -> str:
+        """Return the thread's id as the address has it."""
+        return str(self.http.path_params["thread_id"])
+
+    def seen(self) -> str:
+        """Return the thread's id. Raises `ThreadNotFoundError` if the owner may not see it."""
+        find_thread(self.threads, self.thread_id, self.owner)
+        return self.thread_id
+
+    def load(self) -> ThreadRecord:
+        """Return the thread whole. Raises `ThreadNotFoundError` if the owner may not see it."""
+        return load_thread(self.threads, self.thread_id, self.owner)[0]
+
+    def parameter(self, name: str, default: str = "") -> str:
+        """Return a parameter of the address."""
+        return self.http.query_params.get(name, default)
+
+    def number(self, name: str, default: int, *, least: int, most: int) -> int:
+        """Return a parameter that is a whole number from `least` to `most`. Raises
+        `BadRequestError`.
+        """
+        text = self.parameter(name, str(default))
+        if not (
+            text.isascii() and text.isdecimal() and len(text) < 20 and least <= int(text) <= most
+        ):
+            raise BadRequestError(text, name=f"{name}=", wanted=f"{least} … {most}")
+        return int(text)
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Return offset and limit of the page that is asked for. Raises `BadRequestError`."""
+        return self.number("offset", 0, least=0, most=MOST_THREADS), self.number(
+            "limit", PAGE, least=1, most=MOST_PAGE
+        )
+
+    def page(self, name: str, items: Iterable[Any]) -> dict[str, Any]:
+        """Return one page of these and the offset of the next, null after the last page."""
+        offset, limit = self.bounds
+        window = list(islice(items, offset, offset + limit + 1))
+        return {name: window[:limit], "next": offset + limit if len(window) > limit else None}
+
+
+Handler = Callable[[RouteRequest], Response | Mapping[str, Any]]
+
+
+def status_of(error: LongtableError) -> int:
+    """Return the HTTP status that tells a typed error."""
+    return next((status for kind, status in STATUS if isinstance(error, kind)), 500)
+
+
+def owner_of(request: Request) -> str | None:
+    """Return the owner: as the server's authentication found; if the server has none, as the header
+    says.
+    """
+    owner = requester(request.scope.get("user"), request.headers.get(OWNER_HEADER))
+    if owner is not None and not is_owner(owner):
+        raise BadRequestError(owner, name=OWNER_HEADER, wanted=OWNER_RULE)
+    return owner
+
+
+async def error_response(request: Request, error: Exception) -> Response:
+    """Return a typed error's status, its code, one sentence for people, and the seconds to wait.
+
+    Public: `app.add_exception_handler(LongtableError, error_response)` gives your own FastAPI
+    application the same answers.
+    """
+    assert isinstance(error, LongtableError)
+    language = "zh" if request.headers.get("accept-language", "").startswith("zh") else "en"
+    event = failed_event(error, language)
+    headers = {"Retry-After": f"{event['retry_after']:.0f}"} if event["retry_after"] else {}
+    body = {"code": event["code"], "message": event["text"], "retry_after": event["retry_after"]}
+    return json_response({"error": body}, status=status_of(error), headers=headers)
+
+
+def served(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+    """Return a route that runs the handler in a thread."""
+
+    async def route(request: Request) -> Response:
+        threads = ServerThreads(client_of(request), asyncio.get_running_loop())
+        answer = await in_thread(
+            handler, RouteRequest(request, owner_of(request), threads, await request.body())
+        )
+        return answer if isinstance(answer, Response) else json_response(answer)
+
+    return route
+
+
+def client_of(request: Request) -> LangGraphClient:
+    """Return a client of the server these routes are mounted in."""
+    if find_spec("langgraph_api"):
+        return get_client()
+    headers = {
+        name: value
+        for name in ("authorization", "x-api-key", "cookie")
+        if (value := request.headers.get(name))
+    }
+    return get_client(url=str(request.base_url), headers=headers)
+
+
+def file_headers(name: str) -> dict[str, str]:
+    safe = "".join(
+        letter for letter in name if letter.isascii() and (letter.isalnum() or letter in "._-")
+    )
+    return {**SAFE, "Content-Disposition": f'attachment; filename="{safe}"'}
+
+
+def json_response(
+    body: Mapping[str, Any], *, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    return JSONResponse(
+        json.loads(json.dumps(body, ensure_ascii=False)),
+        status,
+        headers={**SAFE, **(headers or {})},
+    )

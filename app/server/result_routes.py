@@ -1,0 +1,128 @@
+"""Routes over kept results and archive files: CSV, Arrow, SVG."""
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import Response, StreamingResponse
+
+from longtable.app.console.result_files import csv_cells
+from longtable.app.server.requests import SAFE, RouteRequest, file_headers
+from longtable.app.server.thread_routes import PAGE_POLICY
+from longtable.app.session import server_archive, server_results
+from longtable.base.errors import UnknownArchiveError
+from longtable.graph.export.export_text import Drawing, parts_of
+from longtable.tools.charts.chart_tool import chart_of
+
+if TYPE_CHECKING:
+    from longtable.tools.results.result_store import ResultMeta, ResultStore
+
+
+def results(request: RouteRequest) -> Mapping[str, Any]:
+    """Return what is known of the thread's whole results, oldest first."""
+    return request.page("results", map(_described, server_results().handles(request.seen())))
+
+
+def result_csv(request: RouteRequest) -> Response:
+    """Return a whole result as CSV with a heading, a batch at a time."""
+    store = server_results()
+    thread_id = request.seen()
+    handle = request.http.path_params["handle"]
+    store.path(thread_id, handle)  # its errors have a status; those of a stream have none
+    quote = request.parameter("quote_formulas") == "1"
+    return StreamingResponse(
+        _csv(store, thread_id, handle, quote),
+        media_type="text/csv; charset=utf-8",
+        headers=file_headers(f"{handle}.csv"),
+    )
+
+
+def result_arrow(request: RouteRequest) -> Response:
+    """Return a whole result as an Arrow IPC stream."""
+    store = server_results()
+    thread_id = request.seen()
+    handle = request.http.path_params["handle"]
+    body = arrow_bytes(store, thread_id, handle)
+    return Response(
+        body,
+        media_type="application/vnd.apache.arrow.stream",
+        headers=file_headers(f"{handle}.arrows"),
+    )
+
+
+def result_svg(request: RouteRequest) -> Response:
+    """Return a result as a chart: the last one of it in the transcript, or one that `?wish=`
+    describes.
+    """
+    record = request.load()
+    handle = request.http.path_params["handle"]
+    wish = request.parameter("wish")
+    specs = [
+        part.spec
+        for part in parts_of(record.shown)
+        if isinstance(part, Drawing) and part.handle == handle
+    ]
+    chart = chart_of(
+        handle,
+        server_results().get(record.thread_id, handle),
+        spec=specs[-1] if specs and not wish else None,
+        wish=wish,
+    )
+    return Response(
+        chart.svg(),
+        media_type="image/svg+xml",
+        headers={**SAFE, "Content-Security-Policy": PAGE_POLICY},
+    )
+
+
+def archive(request: RouteRequest) -> Mapping[str, Any]:
+    """Return which files were written before the thread's compactions, oldest first."""
+    files = server_archive()
+    thread_id = request.seen()
+    return request.page("archive", map(asdict, files.files(thread_id) if files else []))
+
+
+def archive_file(request: RouteRequest) -> Response:
+    """Return one of these files."""
+    files = server_archive()
+    thread_id = request.seen()
+    key = request.http.path_params["key"]
+    if files is None:
+        raise UnknownArchiveError(key)
+    return Response(
+        files.read(thread_id, key), media_type="application/json", headers=file_headers(key)
+    )
+
+
+def _csv(store: "ResultStore", thread_id: str, handle: str, quote_formulas: bool) -> Iterator[str]:
+    for rows in chain(
+        [[tuple[object, ...](store.meta(thread_id, handle).columns)]],
+        store.batches(thread_id, handle),
+    ):
+        buffer = io.StringIO()
+        csv.writer(buffer).writerows(csv_cells(row, quote_formulas=quote_formulas) for row in rows)
+        yield buffer.getvalue().encode("utf-8", "replace").decode()
+
+
+def _described(meta: "ResultMeta") -> dict[str, Any]:
+    return {
+        "handle": meta.handle,
+        "columns": meta.columns,
+        "types": meta.types,
+        "rows": meta.row_count,
+    }
+
+
+def arrow_bytes(store: "ResultStore", thread_id: str, handle: str) -> bytes:
+    """Return a whole result as an Arrow IPC stream. Raises what `ResultStore.arrow` raises."""
+    table = store.arrow(thread_id, handle)
+    from pyarrow import BufferOutputStream, ipc
+
+    sink = BufferOutputStream()
+    with ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    whole: bytes = sink.getvalue().to_pybytes()
+    return whole

@@ -1,0 +1,293 @@
+"""Routes over threads: list, search, change, export, and what each holds."""
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, replace
+from itertools import starmap
+from typing import Any, cast, get_args
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langgraph_sdk.errors import NotFoundError, UnprocessableEntityError
+from starlette.requests import Request
+from starlette.responses import Response
+
+from longtable.app.server.requests import (
+    LANGUAGES,
+    SAFE,
+    BadRequestError,
+    RouteRequest,
+    client_of,
+    file_headers,
+    json_response,
+    owner_of,
+)
+from longtable.app.server.server_threads import (
+    ServerThreads,
+    compact_thread,
+    threads_there,
+    write_metadata,
+)
+from longtable.app.session import server_archive, server_results
+from longtable.app.settings.run_settings import running_settings
+from longtable.base.errors import ConfigError, UnknownTopicError
+from longtable.graph.changes import TopicHistory, topic_histories
+from longtable.graph.compaction_preview import preview_of
+from longtable.graph.export.thread_file import Form, chart_drawer, export_as
+from longtable.graph.reports import (
+    ALL,
+    audit_of,
+    audit_of_threads,
+    row_of,
+    usage_of_threads,
+    within,
+)
+from longtable.graph.threads import (
+    MOST_THREADS,
+    ThreadInfo,
+    change_thread,
+    delete_thread,
+    list_threads,
+    projects_of,
+    search_threads,
+)
+from longtable.graph.transcripts import find_thread, spent_in
+from longtable.memory.counting.usage import By, added, price_rows
+from longtable.memory.messages.marks import marks_of
+from longtable.memory.pins.pins import current_pins
+from longtable.nodes.state import values_of
+
+BY: tuple[By, ...] = get_args(By)
+
+
+CHANGES = {"title", "project"}
+
+
+FORMS = {
+    "jsonl": ("application/x-ndjson", "jsonl"),
+    "markdown": ("text/markdown", "md"),
+    "html": ("text/html", "html"),
+}
+
+
+PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+"""A transcript is other people's text: nothing of it runs."""
+
+
+async def compact(request: Request) -> Response:
+    """Compact a thread now, also under the threshold."""
+    event = await compact_thread(
+        client_of(request), request.path_params["thread_id"], owner_of(request)
+    )
+    if event is not None and event["type"] == "context_compaction_skipped":
+        return json_response({"compacted": None, "reasons": event["reasons"]})
+    return json_response({"compacted": event})
+
+
+def compact_preview(request: RouteRequest) -> Mapping[str, Any]:
+    """Return what compacting now would cover and cost, null if there is nothing to compact."""
+    state, _ = find_thread(request.threads, request.thread_id, request.owner)
+    values = values_of(state)
+    preview = preview_of(values, running_settings().context()) if values.get("brief") else None
+    return {"preview": asdict(preview) if preview else None}
+
+
+def threads(request: RouteRequest) -> Mapping[str, Any]:
+    """Return the threads that the owner may see, the newest first; `?project=` and `?text=` narrow
+    them.
+    """
+    project = request.http.query_params.get("project")
+    infos = _listed(request, text=request.parameter("text"), project=project)
+    return request.page("threads", map(asdict, infos))
+
+
+def _listed(request: RouteRequest, **narrow: Any) -> list[ThreadInfo]:
+    """Return the threads that the owner may see and the server has."""
+    there = threads_there(request.threads)
+    infos = list_threads(request.threads, limit=MOST_THREADS, owner=request.owner, **narrow)
+    return [info for info in infos if info.thread_id in there]
+
+
+def search(request: RouteRequest) -> Mapping[str, Any]:
+    """Return the turns whose words answer `?q=` best, over all transcripts that the owner may
+    see.
+    """
+    hits = search_threads(
+        request.threads, request.parameter("q"), limit=sum(request.bounds) + 1, owner=request.owner
+    )
+    return request.page("hits", map(asdict, hits))
+
+
+def projects(request: RouteRequest) -> Mapping[str, Any]:
+    """Return each project's name with how many threads it has and when one was last used."""
+    return request.page("projects", map(asdict, projects_of(_listed(request))))
+
+
+def change(request: RouteRequest) -> Mapping[str, Any]:
+    """Rename a thread, move it to another project, or both, as the body says:
+    `{"title": ..., "project": ...}`.
+    """
+    try:
+        fields = json.loads(request.body)
+    except (ValueError, RecursionError):
+        fields = None
+    if (
+        not isinstance(fields, dict)
+        or not fields
+        or not all(name in CHANGES and isinstance(fields[name], str) for name in fields)
+    ):
+        raise BadRequestError(
+            request.body[:80].decode(errors="replace"),
+            name="JSON",
+            wanted='{"title": "…", "project": "…"}',
+        )
+    ours = running_settings().project
+    if ours and fields.get("project", ours) != ours:
+        # No run of this server would find the thread again.
+        raise ConfigError(
+            f"this server answers on threads of the project {ours!r} only, found"
+            f" {fields['project'][:80]!r}",
+            name="project",
+            wanted=json.dumps(ours, ensure_ascii=False),
+        )
+    info = change_thread(request.threads, request.seen(), **fields, owner=request.owner)
+    with suppress(NotFoundError, UnprocessableEntityError):
+        # Deleted by the server: our place in the index is left.
+        request.threads.wait(write_metadata(request.threads.client, info.thread_id))
+    return asdict(info)
+
+
+def delete(request: RouteRequest) -> Response:
+    """Delete a thread with its results, archive files and audit; after the server's own delete,
+    what that left of it.
+    """
+    left = replace(
+        request, threads=ServerThreads(request.threads.client, request.threads.loop, deletes=True)
+    )
+    delete_thread(
+        left.threads,
+        left.seen(),
+        owner=request.owner,
+        results=server_results(),
+        archive=server_archive(),
+    )
+    return Response(status_code=204, headers=SAFE)
+
+
+def history(request: RouteRequest) -> Mapping[str, Any]:
+    """Return the transcript from its first message on, retired messages too; excluded ones are
+    marked.
+    """
+    transcript = request.load().shown
+    return {
+        **request.page("messages", starmap(_message, enumerate(transcript, 1))),
+        "total": len(transcript),
+    }
+
+
+def export(request: RouteRequest) -> Response:
+    """Return the whole thread as `?form=` says: jsonl, markdown or html, labels in `?language=`."""
+    form = request.parameter("form", "jsonl")
+    language = request.parameter("language")
+    thread_id = request.thread_id
+    for name, value, known in (("form", form, (*FORMS,)), ("language", language, LANGUAGES)):
+        if value not in known:
+            raise BadRequestError(value, name=f"{name}=", wanted=" | ".join(filter(None, known)))
+    media, ending = FORMS[form]
+    draw = chart_drawer(server_results(), thread_id) if form == "html" else None
+    text = export_as(request.load(), cast("Form", form), language=language or None, draw=draw)
+    headers = {**file_headers(f"{thread_id}.{ending}"), "Content-Security-Policy": PAGE_POLICY}
+    return Response(
+        text.encode("utf-8", "replace"), media_type=f"{media}; charset=utf-8", headers=headers
+    )
+
+
+def audit(request: RouteRequest) -> Mapping[str, Any]:
+    """Return the queries of a thread, or of all threads that the owner may see, the oldest
+    first.
+    """
+    if "thread_id" in request.http.path_params:
+        pairs = [
+            (request.thread_id, entry)
+            for entry in audit_of(request.threads, request.thread_id, request.owner)
+        ]
+    else:
+        pairs = audit_of_threads(request.threads, owner=request.owner)
+    return request.page("audit", starmap(row_of, pairs))
+
+
+def pins(request: RouteRequest) -> Mapping[str, Any]:
+    """Return what the user laid down, word for word; an ended pin has the words that ended it."""
+    return request.page("pins", map(asdict, current_pins(request.load().thread.pins, ended=True)))
+
+
+def usage(request: RouteRequest) -> Mapping[str, Any]:
+    """Return the tokens that a thread took, or all threads of the owner, added up as `?by=`
+    says.
+    """
+    names = request.parameter("by", ",".join(ALL)).split(",")
+    if not set(names) <= set(BY):
+        raise BadRequestError(",".join(names), name="by=", wanted=", ".join(BY))
+    by = [name for name in BY if name in names]
+    prices = running_settings().price_table()
+    if "thread_id" in request.http.path_params:
+        spent = within(spent_in(request.load()), request.parameter("from"), request.parameter("to"))
+        priced = price_rows(spent, prices) if prices else spent
+        return request.page("usage", map(asdict, added(priced, by)))
+    spent = usage_of_threads(
+        request.threads,
+        by=by,
+        prices=prices,
+        owner=request.owner,
+        first=request.parameter("from"),
+        last=request.parameter("to"),
+    )
+    return request.page("usage", map(asdict, spent))
+
+
+def topics(request: RouteRequest) -> Mapping[str, Any]:
+    """Return each topic as its newest version is, with all its versions."""
+    return request.page("topics", map(asdict, topics_of(request)))
+
+
+def topic(request: RouteRequest) -> Response:
+    """Return one topic's document as Markdown; `?version=` an older one."""
+    topic_id = request.http.path_params["topic_id"]
+    asked_version = request.http.query_params.get("version")
+    versions = [
+        version
+        for topic in topics_of(request)
+        if topic.id == topic_id
+        for version in topic.versions
+    ]
+    matching = [version for version in versions if asked_version in (None, str(version.version))]
+    if not matching:
+        raise UnknownTopicError(topic_id)
+    return Response(matching[-1].artifact, media_type="text/markdown; charset=utf-8", headers=SAFE)
+
+
+def topics_of(request: RouteRequest) -> list[TopicHistory]:
+    record = request.load()
+    return topic_histories(record.thread, record.retired)
+
+
+def _message(number: int, message: BaseMessage) -> dict[str, Any]:
+    calls = message.tool_calls if isinstance(message, AIMessage) else []
+    of = (
+        {"tool_call_id": message.tool_call_id, "status": message.status}
+        if isinstance(message, ToolMessage)
+        else {}
+    )
+    fields = {
+        "number": number,
+        "id": message.id,
+        "role": message.type,
+        "name": message.name,
+        "content": message.content,
+    }
+    return {
+        **fields,
+        "tool_calls": calls,
+        **of,
+        **{name: marks_of(message).get(name) for name in ("turn", "time", "kind")},
+    }

@@ -1,0 +1,73 @@
+"""What a compaction would do now, without a model."""
+
+from dataclasses import dataclass
+
+from longtable.base.context import Context
+from longtable.memory.call_config import BLOCK_TOKENS
+from longtable.memory.compaction.compaction import Job, needs_originals
+from longtable.memory.compaction.plan import plan_compaction
+from longtable.memory.compaction.rolling import split_input
+from longtable.nodes.call_plans import call_plan_of
+from longtable.nodes.state import State, turn_of
+
+
+@dataclass(frozen=True)
+class CompactionPreview:
+    """One compaction that was not made. Tokens as counted."""
+
+    messages: int
+    """Messages it would compact, number `first` to `last` of the transcript."""
+    first: int
+    last: int
+    tokens_before: int
+    """The whole next call as it is."""
+    tokens_after_most: int
+    """The whole next call after it, at most."""
+    summariser_calls: int
+    """Calls of the summariser if its first draft is accepted; 0 without one."""
+    summariser_tokens: int
+    """Tokens of text it would read."""
+    rebuilt: bool
+    """It would be made from the originals, not from the memory before; retired messages are not in
+    `summariser_tokens`.
+    """
+
+
+def preview_of(values: State, context: Context) -> CompactionPreview | None:
+    """Return what compacting now would do, None when there is nothing to compact. Pure."""
+    call_plan = call_plan_of(values, context)
+    plan = plan_compaction(call_plan, "asked")
+    if plan is None:
+        return None
+    call_config = call_plan.call_config
+    thread = call_plan.thread
+    rebuilt = needs_originals(thread, call_config)
+    job = Job(
+        strategy=call_config.policy.strategy,
+        thread=thread,
+        call_config=call_config,
+        plan=plan,
+        turn=turn_of(values).get("number", 0),
+        time="",
+        originals=[] if rebuilt else None,
+    )
+    most_memory = plan.summary_budget + plan.ledger_budget + call_config.pin_tokens + BLOCK_TOKENS
+    parts = (
+        split_input(job, call_config.window)
+        if call_config.window is not None and job.budget
+        else []
+    )
+    return CompactionPreview(
+        messages=plan.end - plan.start,
+        first=thread.archived + plan.start + 1,
+        last=job.count,
+        tokens_before=plan.tokens_before,
+        # A compaction that makes the next call no smaller is not accepted.
+        tokens_after_most=min(
+            plan.tokens_before,
+            plan.tokens_before - plan.compacted_tokens + most_memory - call_plan.parts.memory,
+        ),
+        summariser_calls=len(parts),
+        summariser_tokens=sum(call_config.counter.text(text) for part in parts for text in part),
+        rebuilt=rebuilt,
+    )

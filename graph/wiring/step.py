@@ -1,0 +1,178 @@
+"""A step of the graph: a node with its settings, its spans and its failures."""
+
+import inspect
+import sys
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.runtime import Runtime, get_runtime
+from langgraph.types import StateUpdate
+
+from longtable.base.concurrency import ASYNC, SYNC, Execution, complete
+from longtable.base.context import Context, requester
+from longtable.base.errors import ConfigError
+from longtable.memory.compaction.summary_text import language_of
+from longtable.nodes.closing.failures import reporting
+from longtable.nodes.closing.spending import ENDINGS, keep_spending
+from longtable.nodes.ingest import EACH_STORED, SENT, STATELESS
+from longtable.nodes.prepare import Prepare
+from longtable.nodes.reducers import read_messages
+from longtable.nodes.state import State, Update, applied, turn_of, with_tally
+from longtable.nodes.team.team import speaking
+from longtable.nodes.telemetry import run_fields, span
+from longtable.store.records.thread_index import thread_id_of
+
+Supersteps = Sequence[Sequence[StateUpdate]]
+
+
+Node = Callable[..., Any]
+
+OF_LANGGRAPH = {"thread_id", "checkpoint_id", "checkpoint_ns", "run_id", "assistant_id", "graph_id"}
+"""Names that clients of servers send beside settings."""
+
+
+def run_arguments(
+    args: Sequence[Any], kwargs: Mapping[str, Any], *, stateless: bool
+) -> tuple[Any, dict[str, Any]]:
+    """Return the arguments of a run: its context as `Context`, which servers send as a dict, and in
+    its config its newest message.
+
+    What is wrong with the context is told in the language of the newest message.
+    """
+    named = {**dict(zip(("input", "config"), args, strict=False)), **kwargs}
+    context = named.get("context")
+    if isinstance(context, Mapping):
+        try:
+            named["context"] = Context(**context)
+        except ConfigError as error:
+            error.language = _language_of(named.get("input"), context.get("language"))
+            raise
+    marks: dict[str, Any] = {STATELESS: True} if stateless else {}
+    if named.get("durability") == "sync":
+        marks[EACH_STORED] = True
+    newest = next(iter(as_sent(named.get("input"))[::-1]), None)
+    if newest is not None and newest.type == "human" and newest.id:
+        marks[SENT] = newest
+    if marks:
+        config = named.get("config") or {}
+        named["config"] = {**config, "configurable": {**config.get("configurable", {}), **marks}}
+    sent = named.pop("input", None)
+    if isinstance(sent, Mapping) and "tally" in sent:  # the graph's own
+        sent = {name: value for name, value in sent.items() if name != "tally"}
+    return sent, named
+
+
+def _language_of(sent: object, chosen: object) -> str:
+    """Return the language of what a run was sent, English if it holds no messages."""
+    if chosen in ("en", "zh"):
+        return str(chosen)
+    return language_of(as_sent(sent))
+
+
+@dataclass(frozen=True)
+class Counting:
+    """The count of the next call at the end of a node, where `is_due` of the states before and
+    after it.
+    """
+
+    count: Callable[..., Update]
+    is_due: Callable[[State, State], bool]
+
+    def done(self, state: State, update: Update, runtime: Runtime[Context]) -> Update:
+        """Return the update of the node and of the count."""
+        after = applied(state, update)
+        if not self.is_due(state, after):
+            return update
+        counted = self.count(after, runtime=speaking(runtime, after))
+        messages = [*update.get("messages", ()), *counted.get("messages", ())]
+        return {**update, **counted, **({"messages": messages} if messages else {})}
+
+
+class Step(Runnable[State, Update]):
+    """One node, for `invoke` and `ainvoke`, as a span.
+
+    LangGraph starts a traced run for each node. A `RunnableLambda` would start a second one within,
+    0.3 ms a node.
+    """
+
+    def __init__(
+        self, name: str, node: Node, operator: Context, counting: "Counting | None"
+    ) -> None:
+        self.name = name
+        self.node = node
+        self.operator = operator
+        self.counting = counting
+        self.waits = inspect.iscoroutinefunction(type(node).__call__)
+
+    def invoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Update:  # noqa: ARG002  # in its context
+        """Run the node."""
+        return complete(self._run(input, SYNC))
+
+    def ainvoke(
+        self, input: State, config: RunnableConfig | None = None, **_: Any
+    ) -> Coroutine[Any, Any, Update]:
+        """Run the node, in a worker thread where it never waits."""
+        return self._run(input, ASYNC) if self.waits else super().ainvoke(input, config)
+
+    @property
+    def may_wait(self) -> bool:
+        """Return whether it makes room for the next turn, and asks a model for that."""
+        return isinstance(self.node, Prepare) and self.node.compactor.asks_a_model
+
+    def outside(self, state: State, runtime: Runtime[Context]) -> Update:
+        """Run the node outside a run of its graph."""
+        return complete(self._run(state, SYNC, runtime))
+
+    async def _run(
+        self, state: State, how: Execution, runtime: Runtime[Context] | None = None
+    ) -> Update:
+        runtime = _within(self.operator, runtime or get_runtime(Context))
+        runtime = speaking(runtime, state)
+        with (
+            reporting(state, runtime),
+            span("node", str(self.name), run_fields(turn_of(state), thread_id_of(runtime))),
+        ):
+            update = cast(
+                "Update",
+                (
+                    await self.node(state, runtime=runtime, how=how)
+                    if self.waits
+                    else self.node(state, runtime=runtime)
+                ),
+            )
+            if self.name in ENDINGS:
+                keep_spending(applied(state, update), runtime)
+            if self.counting:
+                counted = partial(self.counting.done, state, update, runtime)
+                update = await how.call(counted) if self.waits else counted()
+            return with_tally(state, update)
+
+
+def _within(operator: Context, runtime: Runtime[Context]) -> Runtime[Context]:
+    """Return the runtime with the settings that hold: the run's own, within the operator's, of the
+    owner that a server found.
+    """
+    context = (runtime.context or Context()).within(operator)
+    user = runtime.server_info.user if runtime.server_info else None
+    if user is not None and user.is_authenticated and not user.identity and _authenticates_nobody():
+        user = None  # a scheduled run's
+    return runtime.override(context=context.replace(owner=requester(user, context.owner)))
+
+
+def _authenticates_nobody() -> bool:
+    """Return whether this process is an Agent Server without authentication."""
+    config = sys.modules.get("langgraph_api.config")
+    return config is not None and not config.LANGGRAPH_AUTH and config.LANGGRAPH_AUTH_TYPE == "noop"
+
+
+def as_sent(sent: object) -> Sequence[BaseMessage]:
+    """Return the messages of a run's input, none if they cannot be read: `ingest` says why."""
+    messages = sent.get("messages") if isinstance(sent, Mapping) else None
+    with suppress(Exception):
+        return read_messages(messages or [])
+    return ()
