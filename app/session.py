@@ -298,22 +298,20 @@ def graph_arguments(settings: Settings) -> dict[str, Any]:
         return opened(name, base_url, settings.name_of("team.personas", "team.personas"))
 
     model = opened(own, base_url, settings.name_of("model.name", "--model"))
-    return {
+    models = {name: model if name == own else opened(name, base_url, offered) for name in choices}
+    spare_url = settings.fallbacks.base_url
+    fallbacks = [opened(name, spare_url, spare) for name in settings.fallbacks.models]
+    arguments: dict[str, Any] = {
         "model": model,
-        "models": {
-            name: model if name == own else opened(name, base_url, offered) for name in choices
-        },
+        "models": models,
         "summarizer": summarizer_named(settings),
         "policy": settings.compaction.policy(),
-        "fallbacks": [
-            opened(name, settings.fallbacks.base_url, spare) for name in settings.fallbacks.models
-        ],
+        "fallbacks": fallbacks,
         "rate_limit": RateLimit(**limit.model_dump()) if limit else None,
         "request_limits": RequestLimits(**settings.limits_of("request")),
-        **(
-            {"team": team_of(settings.team, open_persona)}
-            if settings.team.answers(settings.project)
-            else {}
-        ),
-        **({"summary_seconds": summarizer.seconds} if summarizer.seconds else {}),
     }
+    if settings.team.answers(settings.project):
+        arguments["team"] = team_of(settings.team, open_persona)
+    if summarizer.seconds:
+        arguments["summary_seconds"] = summarizer.seconds
+    return arguments

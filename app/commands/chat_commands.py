@@ -422,7 +422,7 @@ def _last_question(history: "Sequence[BaseMessage]") -> int:
 
 def shown_result(result: "QueryResult") -> QueryFinished:
     """Return a kept result as the query told it that made it."""
-    rows = [[json_value(value) for value in row] for row in result.rows]
+    rows = [list(map(json_value, row)) for row in result.rows]
     return QueryFinished(
         type="query_finished",
         call_id="",

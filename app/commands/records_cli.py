@@ -3,6 +3,7 @@ asked, what came of it, what was compacted.
 """
 
 import sys
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -24,7 +25,9 @@ from longtable.app.program import Config, Debug, RunOptions, Store, add_options
 from longtable.base.errors import ConfigError
 
 if TYPE_CHECKING:
+    from longtable.app.commands.store_commands import OpenStore
     from longtable.nodes.tooling.audit import AuditEntry
+    from longtable.tools.results.result_store import ResultStore
 
 By = StrEnum("By", "hour day month thread model project purpose voice")
 """What usage is added up by."""
@@ -82,11 +85,8 @@ def usage(
         figures = [*FIGURES, *(("cost", "unpriced") if table else ())]
         figures += ["charged"] * any(row.charged is not None for row in spent)
         columns = [*names, *figures]
-        records = [{name: getattr(row, name) for name in columns} for row in spent]
-        rows = [
-            [_figure(value) if name in figures else value for name, value in record.items()]
-            for record in records
-        ]
+        records = [_record(row, columns) for row in spent]
+        rows = [_usage_cells(record, figures) for record in records]
         opened.screen.listing(
             "usage",
             lambda: render.listing(columns, rows, numeric=len(figures)),
@@ -127,12 +127,13 @@ def audit(
             with writing():
                 write_csv(sys.stdout, list(records[0]) if records else [], [cells])
             return
-        voice = ("voice",) * any(entry.voice for _, entry in entries)
+        has_voices = any(entry.voice for _, entry in entries)
+        voice = ("voice",) if has_voices else ()
         columns = ("time", "thread", *voice, "turn", "verdict", "tables", "sql", "rows", "ms")
-        rows = [
-            [entry.time, thread_id, *(entry.voice for _ in voice), *_audit_row(entry)]
-            for thread_id, entry in entries
-        ]
+        rows: list[list[str]] = []
+        for thread_id, entry in entries:
+            speaker = [entry.voice] if has_voices else []
+            rows.append([entry.time, thread_id, *speaker, *_audit_row(entry)])
         opened.screen.listing(
             "audit", lambda: render.listing(columns, rows, numeric=2), records, empty="no_queries"
         )
@@ -168,32 +169,14 @@ def result(
         from longtable.app.console import render
         from longtable.app.console.result_files import save_result, write_csv
         from longtable.app.console.screen import make_console
-        from longtable.app.settings.run_settings import key_for
         from longtable.graph.transcripts import find_thread
 
-        forms = [
-            name
-            for name, chosen in {".csv": csv, ".parquet": parquet, ".xlsx": xlsx}.items()
-            if chosen
-        ]
-        if len(forms) > 1 or (output and forms and output.suffix.lower() != forms[0]):
-            raise ConfigError(
-                "choose one of --csv, --parquet and --xlsx, and a file name with that ending"
-            )
-        results = opened.results
+        form = _form({".csv": csv, ".parquet": parquet, ".xlsx": xlsx}, output)
+        results = _kept_results(opened, thread)
         screen = opened.screen
-        if results is None:
-            raise ConfigError(
-                "a store in memory keeps no results: name the thread's store with --store"
-            )
-        if key_for("LONGTABLE_STORE_KEY") and not results.handles(thread):
-            raise ConfigError(
-                "an encrypted store keeps no results, which would be files in plain text: run the"
-                " query again"
-            )
         find_thread(opened.threads, thread, owner)  # whose thread it is
         formulas = 0
-        if output is None and forms == [".csv"]:
+        if output is None and form == ".csv":
             meta = results.meta(thread, handle)
             with writing():
                 formulas = write_csv(
@@ -202,11 +185,11 @@ def result(
                     results.batches(thread, handle),
                     quote_formulas=quote_formulas,
                 )
-        elif output is None and not forms:
+        elif output is None and not form:
             whole = shown_result(results.get(thread, handle))
             screen.show("result", render.whole_result(whole, make_console().width))
         else:
-            file = (output or Path(f"{results.meta(thread, handle).handle}{forms[0]}")).expanduser()
+            file = (output or Path(f"{results.meta(thread, handle).handle}{form}")).expanduser()
             rows, formulas = save_result(
                 results, thread, handle, file, quote_formulas=quote_formulas
             )
@@ -218,6 +201,35 @@ def result(
             )
         if formulas:
             screen.note("result_formulas", count=f"{formulas:,}")
+
+
+def _form(chosen: Mapping[str, bool], output: Path | None) -> str:
+    """Return the ending of the form that the options choose, "" for none. Raises `ConfigError` for
+    several, or for a file name with another ending.
+    """
+    forms = [name for name, is_chosen in chosen.items() if is_chosen]
+    if len(forms) > 1 or (output and forms and output.suffix.lower() != forms[0]):
+        raise ConfigError(
+            "choose one of --csv, --parquet and --xlsx, and a file name with that ending"
+        )
+    return forms[0] if forms else ""
+
+
+def _kept_results(opened: "OpenStore", thread: str) -> "ResultStore":
+    """Return the results of a store. Raises `ConfigError` for one that keeps none."""
+    from longtable.app.settings.run_settings import key_for
+
+    results = opened.results
+    if results is None:
+        raise ConfigError(
+            "a store in memory keeps no results: name the thread's store with --store"
+        )
+    if key_for("LONGTABLE_STORE_KEY") and not results.handles(thread):
+        raise ConfigError(
+            "an encrypted store keeps no results, which would be files in plain text: run the"
+            " query again"
+        )
+    return results
 
 
 @add_options(owner_options)
@@ -253,6 +265,14 @@ def archive(
             records,
             empty="no_archive",
         )
+
+
+def _record(row: object, columns: Sequence[str]) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in columns}
+
+
+def _usage_cells(record: Mapping[str, Any], figures: Collection[str]) -> list[Any]:
+    return [_figure(value) if name in figures else value for name, value in record.items()]
 
 
 def _figure(value: float | None) -> str:

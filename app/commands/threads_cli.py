@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -28,6 +28,9 @@ from longtable.app.console.terminal import clean, print_json, writing
 from longtable.app.console.translations import say
 from longtable.app.program import Config, Debug, Json, RunOptions, Store, add_options, with_options
 from longtable.base.errors import ConfigError, ThreadNotFoundError
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
 
 threads_app = typer.Typer(invoke_without_command=True, add_completion=False)
 
@@ -123,29 +126,36 @@ def show(
     """Show a thread's transcript."""
     with open_store(ctx, options.run) as opened:
         from longtable.app.console import render
-        from longtable.memory.messages.metadata import metadata_of
 
         messages = opened.conversation(thread, options.owner).history()
         if not opened.settings.as_json:
             opened.screen.show("show", render.messages(messages, reasoning=reasoning))
             return
         print_json(
-            {
-                "number": number,
-                "turn": (metadata := metadata_of(message)).turn,
-                "time": metadata.time,
-                "role": message.type,
-                "kind": metadata.kind,
-                "model": metadata.model,
-                **({"reasoning": metadata.reasoning} if reasoning else {}),
-                "text": str(message.text),
-                "tool_calls": [
-                    {"name": call["name"], "args": call["args"]}
-                    for call in getattr(message, "tool_calls", [])
-                ],
-            }
+            _message_record(number, message, reasoning=reasoning)
             for number, message in enumerate(messages, 1)
         )
+
+
+def _message_record(number: int, message: "BaseMessage", *, reasoning: bool) -> dict[str, Any]:
+    """Return a message of a transcript as JSON, with the model's reasoning if it is asked for."""
+    from longtable.memory.messages.metadata import metadata_of
+
+    metadata = metadata_of(message)
+    calls = getattr(message, "tool_calls", [])
+    record: dict[str, Any] = {
+        "number": number,
+        "turn": metadata.turn,
+        "time": metadata.time,
+        "role": message.type,
+        "kind": metadata.kind,
+        "model": metadata.model,
+    }
+    if reasoning:
+        record["reasoning"] = metadata.reasoning
+    record["text"] = str(message.text)
+    record["tool_calls"] = [{"name": call["name"], "args": call["args"]} for call in calls]
+    return record
 
 
 @threads_app.command()

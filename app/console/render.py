@@ -5,6 +5,7 @@ is made safe.
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -108,21 +109,16 @@ def lookups(calls: Sequence[tuple[str, Mapping[str, Any]]], ms: int) -> Renderab
     """Return one quiet line for the look-ups before a query or an answer: each tool with what it
     was asked.
     """
-    named_args = [
-        (
-            name,
-            [
-                ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-                for value in args.values()
-            ],
-        )
-        for name, args in calls
-    ]
-    lines = dict.fromkeys(
-        " ".join([clean_line(name), *(clean_line(text, 60) for text in texts)])
-        for name, texts in named_args
-    )
+    lines = dict.fromkeys(_lookup(name, args) for name, args in calls)
     return Text(f"  {' · '.join(lines)}: {ms} ms", "dim", overflow="ellipsis", no_wrap=True)
+
+
+def _lookup(name: str, args: Mapping[str, Any]) -> str:
+    words = [clean_line(name)]
+    for value in args.values():
+        text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        words.append(clean_line(text, 60))
+    return " ".join(words)
 
 
 def query_started(name: str, sql: str, *, plain: bool = False) -> RenderableType:
@@ -173,7 +169,7 @@ def first_rows(event: QueryFinished, width: int, language: Language) -> Renderab
     """Return the first rows as a table of the columns that fit `width`, and what was left out."""
     columns = event.get("columns", [])
     rows = event.get("rows", [])
-    cells = [[cell(value) for value in row] for row in rows[:SHOWN_ROWS]]
+    cells = [list(map(cell, row)) for row in rows[:SHOWN_ROWS]]
     fit = _columns_that_fit(columns, cells, width)
     parts: list[RenderableType] = [
         _table(columns[:fit], [row[:fit] for row in cells], _numeric(rows, len(columns)))
@@ -192,7 +188,7 @@ def whole_result(event: QueryFinished, width: int) -> RenderableType:
     """Return every row: as one table where all columns fit, else record by record."""
     columns = event.get("columns", [])
     rows = event.get("rows", [])
-    cells = [[cell(value, most=None) for value in row] for row in rows]
+    cells = list(map(_whole_cells, rows))
     if _columns_that_fit(columns, cells, width) == len(columns):
         return _table(columns, cells, _numeric(rows, len(columns)))
     grid = Table.grid(padding=(0, 1))
@@ -201,6 +197,10 @@ def whole_result(event: QueryFinished, width: int) -> RenderableType:
         for name, value in zip(columns, row, strict=True):
             grid.add_row(Text(clean_line(name), "cyan"), Text(value, overflow="fold"))
     return grid
+
+
+def _whole_cells(row: Sequence[object]) -> list[str]:
+    return [cell(value, most=None) for value in row]
 
 
 def cell(value: object, *, most: int | None = MOST_CELL) -> str:
@@ -223,10 +223,15 @@ def cell(value: object, *, most: int | None = MOST_CELL) -> str:
 
 
 def _numeric(rows: Sequence[Sequence[object]], columns: int) -> list[bool]:
-    def number(value: object) -> bool:
-        return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+    """Return of each column whether it holds numbers and empty cells alone."""
+    return [bool(rows) and _is_numeric(row[place] for row in rows) for place in range(columns)]
 
-    return [bool(rows) and all(number(row[i]) for row in rows) for i in range(columns)]
+
+def _is_numeric(values: Iterable[object]) -> bool:
+    return all(
+        value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+        for value in values
+    )
 
 
 def _columns_that_fit(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> int:
@@ -482,7 +487,7 @@ def threads(infos: Sequence["ThreadInfo"]) -> RenderableType:
     rows = [[info.thread_id, str(info.turns), info.updated, info.title] for info in infos]
     return _table(
         ("thread", "turns", "updated", "title"),
-        [[cell(value) for value in row] for row in rows],
+        [list(map(cell, row)) for row in rows],
         (False, True, False, False),
     )
 
@@ -492,19 +497,15 @@ def listing(
 ) -> RenderableType:
     """Return rows as a table; the last `numeric` columns are numbers."""
     right = [i >= len(columns) - numeric for i in range(len(columns))]
-    return _table(columns, [[cell(value, most=None) for value in row] for row in rows], right)
+    return _table(columns, list(map(_whole_cells, rows)), right)
 
 
 def tables(catalog: "Catalog") -> RenderableType:
     """Return the catalogue's tables with their columns."""
-    rows = [
-        [
-            cell(table.name),
-            table.kind,
-            clean_line(", ".join(column.name for column in table.columns), 400),
-        ]
-        for table in catalog.tables
-    ]
+    rows: list[list[str]] = []
+    for table in catalog.tables:
+        names = ", ".join(column.name for column in table.columns)
+        rows.append([cell(table.name), table.kind, clean_line(names, 400)])
     return _table(("table", "kind", "columns"), rows, (False, False, False))
 
 
@@ -536,11 +537,8 @@ def topics(listed: Sequence["Topic"], language: Language) -> RenderableType:
 
 def _listed(names: Sequence[str], rows: Sequence[Sequence[str]], language: Language) -> Table:
     heads = [say(f"head_{name}", language) for name in names]
-    return _table(
-        heads,
-        [[clean_line(value, 10_000) for value in row] for row in rows],
-        [name in {"turn", "version"} for name in names],
-    )
+    cells = [list(map(partial(clean_line, most=10_000), row)) for row in rows]
+    return _table(heads, cells, [name in {"turn", "version"} for name in names])
 
 
 def commands(names: Sequence[str], language: Language) -> RenderableType:

@@ -112,7 +112,7 @@ def write_csv(
     writer = csv.writer(target)
     formulas = 0
     for rows in chain([[columns]], batches):
-        formulas += sum(_is_formula(cell) for row in rows for cell in row)
+        formulas += sum(map(_is_formula, chain.from_iterable(rows)))
         writer.writerows(csv_cells(row, quote_formulas=quote_formulas) for row in rows)
     return 0 if quote_formulas else formulas
 

@@ -191,6 +191,12 @@ class ConsoleScreen:
         self._said = self.end() or self._said
         if event["type"] in ("query_started", "approval_requested", "voice_started"):
             self._draw_rows()
+        if not self._draw_tool(event) and not self._draw_memory(event):
+            self._draw_turn(event)
+
+    def _draw_tool(self, event: Event) -> bool:
+        """Draw what a tool or a query did; return whether the event is one of these."""
+        plain = not self.console.is_terminal
         match event["type"]:
             case "tool_started":
                 self._lookups.append((event["name"], event["args"]))
@@ -199,17 +205,20 @@ class ConsoleScreen:
             case "tool_finished":
                 self._ms += event["ms"]
             case "query_started":
-                self._print(
-                    render.query_started(
-                        event["name"], event["sql"], plain=not self.console.is_terminal
-                    )
-                )
+                self._print(render.query_started(event["name"], event["sql"], plain=plain))
             case "query_finished":
                 self._query(event)
             case "chart":
                 self._chart(event)
             case "approval_requested":
-                self._print(render.approval(event, plain=not self.console.is_terminal))
+                self._print(render.approval(event, plain=plain))
+            case _:
+                return False
+        return True
+
+    def _draw_memory(self, event: Event) -> bool:
+        """Draw what became of the memory; return whether the event is one of these."""
+        match event["type"]:
             case "context_compressed":
                 self._print(render.compressed(event, self.language))
             case "context_compaction_skipped":
@@ -218,13 +227,20 @@ class ConsoleScreen:
                 self._print(render.retired(event, self.language))
             case "recall":
                 self._print(render.recalled(event, self.language))
+            case "pins_changed":
+                for end in event["ended"]:
+                    self.note("pin_ended", id=end["id"], quote=clean_line(end["quote"]))
+            case _:
+                return False
+        return True
+
+    def _draw_turn(self, event: Event) -> None:
+        """Draw who speaks, what is waited for, and the answer."""
+        match event["type"]:
             case "thread_waiting":
                 self.note("thread_waiting")
             case "model_retry" if event["wait_s"] >= LONG_WAIT:
                 self.note("model_retry", seconds=f"{event['wait_s']:g}")
-            case "pins_changed":
-                for end in event["ended"]:
-                    self.note("pin_ended", id=end["id"], quote=clean_line(end["quote"]))
             case "team_turn":
                 tokens = ", ".join(f"{voice} {count:,}" for voice, count in event["tokens"].items())
                 self.note("team_turn", mode=event["mode"], tokens=tokens, calls=event["most_calls"])

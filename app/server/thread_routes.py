@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
-from itertools import starmap
+from itertools import chain, starmap
 from typing import Any, cast, get_args
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
@@ -254,12 +254,8 @@ def topic(request: RouteRequest) -> Response:
     """Return one topic's document as Markdown; `?version=` an older one."""
     topic_id = request.http.path_params["topic_id"]
     asked_version = request.http.query_params.get("version")
-    versions = [
-        version
-        for topic in topics_of(request)
-        if topic.id == topic_id
-        for version in topic.versions
-    ]
+    documents = [topic for topic in topics_of(request) if topic.id == topic_id]
+    versions = list(chain.from_iterable(document.versions for document in documents))
     matching = [version for version in versions if asked_version in (None, str(version.version))]
     if not matching:
         raise UnknownTopicError(topic_id)

@@ -274,11 +274,9 @@ def _default_limits() -> dict[str, Any]:
     """Return what each limit is unless it is set, by `table.key`."""
     context = Context()
     limits = {"request": asdict(RequestLimits()), "query": asdict(QueryLimits())}
-    defaults = {
-        f"limits.{what}_{name}": value
-        for what, values in limits.items()
-        for name, value in values.items()
-    }
+    defaults: dict[str, Any] = {}
+    for what, values in limits.items():
+        defaults |= {f"limits.{what}_{name}": value for name, value in values.items()}
     of_turn = ("max_model_calls", "max_message_chars", "max_repairs")
     defaults |= {f"limits.{name}": getattr(context, name) for name in of_turn}
     return {**defaults, "team.max_calls": TEAM_CALLS}

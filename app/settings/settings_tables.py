@@ -373,13 +373,11 @@ def _keys() -> dict[Place, Key]:
     """Return every key by its place, in the order of the file; tables that stand by the
     name of a model aside.
     """
-    places = [
-        (table, name)
-        for table, kind in TABLES.items()
-        if kind not in BY_NAME
-        for name in kind.model_fields
-    ]
-    keys = dict.fromkeys([("project",), *places], Key())
+    places: list[Place] = [("project",)]
+    for table_name, kind in TABLES.items():
+        if kind not in BY_NAME:
+            places += [(table_name, name) for name in kind.model_fields]
+    keys = dict.fromkeys(places, Key())
     table: Place = ()
     for match in _DESCRIBED.finditer(FIRST_FILE):
         if match["table"]:
@@ -416,9 +414,10 @@ def team_of(table: TeamTable, open_model: "Callable[[str], BaseChatModel] | None
     def of(*names: str) -> Values:
         return {name: getattr(table, name) for name in names if name in table.model_fields_set}
 
-    steps = {
-        step.strip(): who.strip() for step, _, who in (each.partition("=") for each in table.steps)
-    }
+    steps: dict[str, str] = {}
+    for each in table.steps:
+        step, _, who = each.partition("=")
+        steps[step.strip()] = who.strip()
     modes: Mapping[str, Callable[[], Mode]] = {
         "free_chat": lambda: FreeChat(**of("together")),
         "workflow": lambda: Workflow(
