@@ -141,11 +141,19 @@ def _is_long(node: ast.stmt) -> bool:
 
 
 def _is_table(node: ast.stmt) -> bool:
-    """Return whether a statement binds a constant, by its name in capitals."""
+    """Return whether a statement binds a constant, by its name in capitals, or a union of types."""
     if not isinstance(node, ast.Assign | ast.AnnAssign):
         return False
     target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-    return isinstance(target, ast.Name) and target.id.strip("_").isupper()
+    if not isinstance(target, ast.Name):
+        return False
+    return target.id.strip("_").isupper() or _is_union(node.value)
+
+
+def _is_union(node: ast.AST | None) -> bool:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return _is_union(node.left) and _is_union(node.right)
+    return isinstance(node, ast.Name)
 
 
 def _is_long_function(node: ast.AST) -> bool:

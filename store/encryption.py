@@ -84,9 +84,8 @@ class EncryptedStore(BaseStore):
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Carry out operations: see `BaseStore`."""
-        return [
-            self._decrypt(result) for result in self.inner.batch([self._encrypt(op) for op in ops])
-        ]
+        results = self.inner.batch(list(map(self._encrypt, ops)))
+        return list(map(self._decrypt, results))
 
     abatch: Any = a_from(batch)
 

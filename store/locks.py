@@ -69,7 +69,10 @@ def wait_or_drop(locks: "ThreadLocks | None" = None) -> None:
     what is left.
     """
     end = time.monotonic() + WAIT_SECONDS
-    for job in [job for job in [*_running] if locks in (None, job.locks)]:
+    under_way = list(_running)
+    for job in under_way:
+        if locks not in (None, job.locks):
+            continue
         if not job.done.wait(max(0.0, end - time.monotonic())):
             job.dropped = True
             _running.discard(job)

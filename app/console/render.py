@@ -224,14 +224,13 @@ def cell(value: object, *, most: int | None = MOST_CELL) -> str:
 
 def _numeric(rows: Sequence[Sequence[object]], columns: int) -> list[bool]:
     """Return of each column whether it holds numbers and empty cells alone."""
-    return [bool(rows) and _is_numeric(row[place] for row in rows) for place in range(columns)]
+    if not rows:
+        return [False] * columns
+    return [all(map(_is_numeric, column)) for column in zip(*rows, strict=True)]
 
 
-def _is_numeric(values: Iterable[object]) -> bool:
-    return all(
-        value is None or (isinstance(value, int | float) and not isinstance(value, bool))
-        for value in values
-    )
+def _is_numeric(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
 def _columns_that_fit(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time
 from decimal import Decimal
+from itertools import chain
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -282,26 +283,18 @@ def readable(archive: Archive, thread_id: str, numbers: Sequence[int]) -> list[O
 def _puts(
     thread_id: str, originals: Sequence[Original], embed: bool
 ) -> Iterator[tuple[Namespace, list[tuple[str, Item]], bool]]:
-    """Return what is written where, batch by batch: the ids first, so that no archived message
+    """Yield what is written where, batch by batch: the ids first, so that no archived message
     lacks its own.
     """
-    items = [to_item(original) for original in originals]
-    return (
-        put
-        for start in range(0, len(items), BATCH)
-        for batch in [items[start : start + BATCH]]
-        for put in [
-            (
-                thread_namespace("archived", thread_id),
-                [(key_of_id(item["id"]), {"number": item["number"]}) for item in batch],
-                False,
-            ),
-            *(
-                (thread_namespace("archive", thread_id), group, indexed)
-                for indexed, group in _by_embedding(batch, embed)
-            ),
+    items = list(map(to_item, originals))
+    for start in range(0, len(items), BATCH):
+        batch = items[start : start + BATCH]
+        ids: list[tuple[str, Item]] = [
+            (key_of_id(item["id"]), {"number": item["number"]}) for item in batch
         ]
-    )
+        yield thread_namespace("archived", thread_id), ids, False
+        for indexed, group in _by_embedding(batch, embed):
+            yield thread_namespace("archive", thread_id), group, indexed
 
 
 def key_of_id(message_id: str) -> str:
@@ -329,7 +322,7 @@ def _keys(first: int, last: int) -> Iterator[list[str]]:
 
 
 def _whole(first: int, batches: Iterable[Sequence[Mapping[str, Any] | None]]) -> list[Original]:
-    items = [item for batch in batches for item in batch]
+    items = list(chain.from_iterable(batches))
     if missing := runs(number for number, item in enumerate(items, first) if item is None):
         raise ArchiveGapError(missing)
     return [from_item(item) for item in items if item is not None]

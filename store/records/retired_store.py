@@ -69,7 +69,7 @@ class StoreArchive:
                 if there is None
             ]
             texts = [
-                (key, {name: item[name] for name in ("id", "text")})
+                (key, {"id": item["id"], "text": item["text"]})
                 for key, item in new
                 if item["text"].strip()
             ]
@@ -158,12 +158,12 @@ def _stored_compactions(
     store: BaseStore, thread_id: str, first: int, last: int
 ) -> list[Mapping[str, Any] | None]:
     keys = [key_of(number) for number in range(first, last + 1)]
-    pages = (keys[start : start + BATCH] for start in range(0, len(keys), BATCH))
-    return [
-        item
-        for page in pages
-        for item in StoreArchive(store).get(thread_namespace("records", thread_id), page)
-    ]
+    archive = StoreArchive(store)
+    namespace = thread_namespace("records", thread_id)
+    stored: list[Mapping[str, Any] | None] = []
+    for start in range(0, len(keys), BATCH):
+        stored += archive.get(namespace, keys[start : start + BATCH])
+    return stored
 
 
 # -- files -----------------------------------------------------------------------------------------
