@@ -11,17 +11,14 @@ from longtable.memory.counting.tokens import counter
 
 MODULES = (
     *(
-        f"longtable.app.{name}"
-        for name in (
-            "cli",
-            "chat",
-            "demo",
-            "program",
-            "records_cli",
-            "settings_file",
-            "settings_tables",
-            "threads_cli",
-        )
+        "longtable.app.cli",
+        "longtable.app.commands.records_cli",
+        "longtable.app.commands.threads_cli",
+        "longtable.app.console.chat",
+        "longtable.app.demo",
+        "longtable.app.program",
+        "longtable.app.settings.settings_file",
+        "longtable.app.settings.settings_tables",
     ),
     *(
         "longtable.analyst.model",

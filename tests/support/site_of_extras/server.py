@@ -11,7 +11,10 @@ from typing import Any
 from longtable.memory.counting.tokens import counter
 
 for _name in (
-    *(f"longtable.app.{name}" for name in ("cli", "chat", "records_cli", "threads_cli")),
+    "longtable.app.cli",
+    "longtable.app.commands.records_cli",
+    "longtable.app.commands.threads_cli",
+    "longtable.app.console.chat",
     *(
         "longtable.analyst.model",
         "longtable.graph",
