@@ -11,7 +11,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from longtable.analyst.lattice import Draft, Meaning, NoReadingError
-from longtable.analyst.query import Agg, Bucket, Col, Condition, Order, Query, Ratio, Scalar
+from longtable.analyst.query import (
+    Agg,
+    Bucket,
+    Col,
+    Condition,
+    Order,
+    Query,
+    Ratio,
+    Scalar,
+    tables_within,
+)
 from longtable.analyst.schema import Catalog, Column
 from longtable.analyst.words import Token, is_plural, lemma, likeness, vocabulary
 
@@ -138,7 +148,7 @@ def _groups(draft: Draft, query: Query) -> str:
 
 def _tables_in(query: Query) -> set[str]:
     """Return the tables of a query's subqueries."""
-    return {name for cond in query.where if cond.query for name in cond.query.tables}
+    return set(tables_within(query.where))
 
 
 def _is_passive(draft: Draft, start: int) -> bool:
@@ -178,7 +188,7 @@ def _conditioned(query: Query) -> set[str]:
     """Return the tables whose rows a query narrows, by subqueries as well."""
     inner = [cond.query for cond in query.where if cond.query and cond.query.where]
     own = {col.table for cond in query.where if (col := _column_in(cond.left)) is not None}
-    return own | {name for each in inner for name in each.tables}
+    return own.union(*(each.tables for each in inner))
 
 
 def _column_in(item: Scalar) -> Col | None:
@@ -315,7 +325,8 @@ def _values(draft: Draft, query: Query) -> str:
 def _conditions(query: Query) -> Iterator[tuple[Condition, object]]:
     """Yield each condition of a query and its subqueries with each of its values."""
     conditions: list[Condition] = [*query.where, *query.having]
-    conditions += [cond for item in query.select if isinstance(item, Ratio) for cond in item.where]
+    for item in query.select:
+        conditions += item.where if isinstance(item, Ratio) else ()
     for cond in conditions:
         if isinstance(cond.value, Query):
             yield from _conditions(cond.value)

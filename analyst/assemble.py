@@ -3,6 +3,7 @@ tables into subqueries.
 """
 
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import cast
 
 from longtable.analyst.lattice import Draft, Key, Measure, NoReadingError, Rank, path_cost
@@ -20,6 +21,7 @@ from longtable.analyst.query import (
     Scalar,
     Unit,
     filled,
+    tables_within,
 )
 from longtable.analyst.schema import Catalog, Column, Step, Table
 from longtable.analyst.words import costs, is_plural, lemma, vocabulary
@@ -117,7 +119,8 @@ class Builder:
             if table not in absent:
                 outer.append(self.within(table, conds, roles, negated=apart))
         for table, roles in absent.items():
-            conds = [cond for (name, *_), those in inner.items() if name == table for cond in those]
+            of_table = [those for (name, *_), those in inner.items() if name == table]
+            conds = list(chain.from_iterable(of_table))
             outer.append(self.within(table, conds, roles, negated=True))
         outer = list(dict.fromkeys(outer))
         equal = [cond.left for cond in outer if cond.op == "="]
@@ -129,7 +132,7 @@ class Builder:
         """Return the condition that a table which is only named has rows; pay for it, and for one
         that changes nothing.
         """
-        inside = {name for cond in conditions if cond.query for name in cond.query.tables}
+        inside = set(tables_within(conditions))
         more: list[Condition] = []
         for table in dict.fromkeys(self.draft.slots.heads):
             if table in self.tables or table in inside or table in self.draft.slots.absent:
@@ -313,9 +316,13 @@ def _lowest(draft: Draft, tables: list[str]) -> str:
     """
     for name in tables:
         ways = [draft.catalog.path(name, other) for other in tables if other != name]
-        if all(way is not None and all(step.up for step in way) for way in ways):
+        if all(map(_goes_up, ways)):
             return name
     return ""
+
+
+def _goes_up(way: tuple[Step, ...] | None) -> bool:
+    return way is not None and all(step.up for step in way)
 
 
 def _as_col(column: Column) -> Col:
@@ -353,11 +360,8 @@ def identity(draft: Draft, table: Table) -> list[Column]:
             else []
         )
     else:
-        parts = [
-            column
-            for column in (table.part(unit) for unit in ("year", "month", "day"))
-            if column is not None
-        ]
+        units = map(table.part, ("year", "month", "day"))
+        parts = [column for column in units if column is not None]
         dates = parts or [column for column in table.columns if column.is_date][:1]
         codes = [
             column

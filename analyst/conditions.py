@@ -271,12 +271,9 @@ def _by_unit(draft: Draft, unit: str, dimension: str, text: str) -> Column | Non
         for each in options
         if not (kind and each[1].unit) or units[each[1].unit].dimension == kind
     ]
-    by_name = [
-        c
-        for name in draft.spoken()[:1]
-        for c in draft.table(name).columns
-        if c.is_measure and not c.is_clock
-    ]
+    spoken = draft.spoken()[:1]
+    columns = draft.table(spoken[0]).columns if spoken else ()
+    by_name = [c for c in columns if c.is_measure and not c.is_clock]
     fits = [
         (price, column)
         for price, column in options
@@ -610,8 +607,9 @@ def _check_place(draft: Draft, place: int, each: Meaning) -> None:
     column = draft.column(each)
     roles = draft.roles(place)
     stems = {stem(word) for word in column.words} if column is not None else set()
-    opposite = [{stem(word) for word in lists[name]} for name in ("to_names", "from_names")]
-    if roles and stems & (opposite[0] if roles & opposite[1] else opposite[1]) - roles:
+    to_names = set(map(stem, lists["to_names"]))
+    from_names = set(map(stem, lists["from_names"]))
+    if roles and stems & (to_names if roles & from_names else from_names) - roles:
         draft.pay(costs.ODD, each.text)
     before = draft.meanings[place - 1] if place else None
     if (

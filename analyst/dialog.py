@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 
@@ -86,7 +87,7 @@ class View:
     @property
     def results(self) -> list[ToolResult]:
         """Return every tool result, in order."""
-        return [result for turn in self.turns for result in turn.results]
+        return list(chain.from_iterable(turn.results for turn in self.turns))
 
 
 @dataclass(frozen=True)
@@ -217,12 +218,8 @@ def last_sql(view: View) -> str:
     """Return the SQL of the newest query that ran before the question now open; "" if none is
     known.
     """
-    ran = [
-        result.args.get("sql")
-        for turn in view.turns[:-1]
-        for result in turn.of("run_sql")
-        if not result.error
-    ]
+    results = chain.from_iterable(turn.of("run_sql") for turn in view.turns[:-1])
+    ran = [result.args.get("sql") for result in results if not result.error]
     known = [*(line.sql for line in view.queries), *(sql for sql in ran if isinstance(sql, str))]
     return known[-1] if known else ""
 
@@ -356,7 +353,11 @@ def _recalled(view: View, kind: str, language: str, tools: frozenset[str]) -> De
     best = talk.best_match(view.now.question, [each["text"] for each in questions])
     if best is not None:
         same = sorted(
-            (each for page in looked for each in page if each["turn"] == questions[best]["turn"]),
+            (
+                each
+                for each in chain.from_iterable(looked)
+                if each["turn"] == questions[best]["turn"]
+            ),
             key=itemgetter("number"),
         )
         answers = [
@@ -450,16 +451,12 @@ def _tokens(question: str, catalog: Catalog, values: dict[str, tuple[Match, ...]
     # The Chinese lists are read for Chinese questions only.
     from longtable.analyst.zh import translate
 
-    phrases = [
-        (text, *(str(match.value) for match in matches))
-        for text, matches in values.items()
-        if matches
-    ]
-    return translate(
-        question,
-        catalog,
-        [name for names in phrases for name in names if name.lower() in question.lower()],
-    )
+    names: list[str] = []
+    for text, matches in values.items():
+        if matches:
+            names += [text, *(str(match.value) for match in matches)]
+    lower = question.lower()
+    return translate(question, catalog, [name for name in names if name.lower() in lower])
 
 
 def _relevant(catalog: Catalog, tokens: list[Token]) -> list[str]:
@@ -469,20 +466,20 @@ def _relevant(catalog: Catalog, tokens: list[Token]) -> list[str]:
     if len(catalog.plain) <= _DESCRIBE_ALL:
         return [table.name for table in catalog.plain]
     words = [token.word for token in tokens]
-    spans = [tuple(words[n : n + size]) for size in (3, 2, 1) for n in range(len(words) - size + 1)]
-    mentioned = [
-        each.table for span in spans for each in name_meanings(catalog, span)[:6] if each.cost < 0.6
-    ]
+    mentioned: list[str] = []
+    for size in (3, 2, 1):
+        for start in range(len(words) - size + 1):
+            meanings = name_meanings(catalog, tuple(words[start : start + size]))[:6]
+            mentioned += [each.table for each in meanings if each.cost < 0.6]
     return list(dict.fromkeys(mentioned))[:_DESCRIBE_AT_ONCE]
 
 
 def _answer(view: View, catalog: Catalog) -> Decision:
     question = view.now.question
     # A thread may go on with another database: what was found in the one before is nothing here.
-    values = {
-        text: tuple(each for each in matches if catalog.table(each.table))
-        for text, matches in values_in(view).items()
-    }
+    values: dict[str, tuple[Match, ...]] = {}
+    for text, matches in values_in(view).items():
+        values[text] = tuple(each for each in matches if catalog.table(each.table))
     tokens = _tokens(question, catalog, values)
     if look := _search(view, catalog, tokens):
         return look
@@ -607,7 +604,7 @@ def _finished(view: View, language: str) -> Decision | None:
         return (Call("run_sql", dict(last.args)),)
     if last.data.get("withheld"):
         return talk.withheld_text(last.data, language)
-    nothing = not any(cell for row in last.data.get("rows", ()) for cell in row)
+    nothing = not any(map(any, last.data.get("rows", ())))
     if nothing and catalog and query and (parts := _parts_in(view.now.question, catalog, query)):
         raise talk.DeclineError("part", *parts)
     peeked = [talk.say("peeked", language, rows=_PEEK)] if too_large else []

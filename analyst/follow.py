@@ -73,17 +73,14 @@ def read_question(
         further = costs.PRIOR if prior is not None and elliptical else 0.0
         ways.append((None, further, cheapest_paths(meanings, len(tokens), catalog)))
     if prior is not None and catalog.table(prior.base) is not None:
-        paths = [
-            path
-            for base in ((prior.base,), ())
-            for path in cheapest_paths(meanings, len(tokens), catalog, frozenset(base))
-        ]
+        from_base = cheapest_paths(meanings, len(tokens), catalog, frozenset({prior.base}))
+        paths = [*from_base, *cheapest_paths(meanings, len(tokens), catalog)]
         ways.append((prior, 0.0 if leads or elliptical else costs.PRIOR, paths))
-    readings = [
-        _read(replace(path, cost=path.cost + further), tokens, catalog, before, chinese=chinese)
-        for before, further, paths in ways
-        for path in paths
-    ]
+    readings: list[Reading] = []
+    for before, further, paths in ways:
+        for path in paths:
+            priced = replace(path, cost=path.cost + further)
+            readings.append(_read(priced, tokens, catalog, before, chinese=chinese))
     return min(
         readings,
         key=lambda each: (each.query is None, each.cost),
@@ -118,8 +115,12 @@ def is_fragment(tokens: list[Token]) -> bool:
 def operations_in(tokens: list[Token]) -> set[str]:
     """Return the operations that the words of a question may stand for."""
     words = [token.word for token in tokens if token.kind not in ("comma", "stop")]
-    spans = [tuple(words[n : n + size]) for n in range(len(words)) for size in (1, 2, 3)]
-    return {vocabulary().phrases[span][0] for span in spans if span in vocabulary().phrases}
+    phrases = vocabulary().phrases
+    operations: set[str] = set()
+    for start in range(len(words)):
+        spans = [tuple(words[start : start + size]) for size in (1, 2, 3)]
+        operations |= {phrases[span][0] for span in spans if span in phrases}
+    return operations
 
 
 def _read(
@@ -212,12 +213,11 @@ def _merged(old: Iterable[Condition], new: list[Condition]) -> tuple[Condition, 
     table.
     """
     replaced = {_subject(cond) for cond in new}
-    kept = [
-        cond
-        for cond in old
-        if _subject(cond) not in replaced and not any(_contradicts(cond, each) for each in new)
-    ]
-    return tuple(dict.fromkeys((*kept, *new)))
+
+    def stays(cond: Condition) -> bool:
+        return _subject(cond) not in replaced and not any(_contradicts(cond, each) for each in new)
+
+    return tuple(dict.fromkeys((*filter(stays, old), *new)))
 
 
 def _contradicts(old: Condition, new: Condition) -> bool:

@@ -14,20 +14,8 @@ from longtable.analyst.words import Token, costs, lemma, stem, vocabulary
 WIDTH = 40
 BEST = 12
 
-Kind = Literal[
-    "table",
-    "column",
-    "value",
-    "part",
-    "flag",
-    "number",
-    "time",
-    "unit",
-    "op",
-    "mark",
-    "filler",
-    "unknown",
-]
+Thing = Literal["table", "column", "value", "part", "flag"]
+Kind = Literal[Thing, "number", "time", "unit", "op", "mark", "filler", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -103,13 +91,11 @@ def table_cost(catalog: Catalog, tables: frozenset[str], table: str) -> float:
     """Return what a further table costs beside those there are."""
     if not tables or table in tables:
         return 0.0
-    ways = [
-        way
-        for other in tables
-        for way in (catalog.path(other, table), catalog.path(table, other))
-        if way is not None
-    ]
-    return costs.APART if not ways else min(costs.TABLE + path_cost(way) for way in ways)
+    prices: list[float] = []
+    for other in tables:
+        ways = (catalog.path(other, table), catalog.path(table, other))
+        prices += [costs.TABLE + path_cost(way) for way in ways if way is not None]
+    return min(prices, default=costs.APART)
 
 
 def path_cost(steps: tuple[Step, ...]) -> float:
@@ -366,19 +352,17 @@ class Draft:
                     return earlier[-1]
         return -1
 
+    def _holds_people(self, table: str) -> bool:
+        lemmas = map(lemma, self.table(table).words)
+        return not vocabulary().lists["people"].isdisjoint(lemmas)
+
     def head(self) -> str:
         """Return the table that the question is about, "" where it names none."""
         asked = self.asked()
         if asked >= 0 and self.meanings[asked].kind == "table":
             return self.meanings[asked].table
         if self.words[:1] in (["who"], ["whom"]):
-            people = [
-                name
-                for name in self.named()
-                if any(
-                    lemma(word) in vocabulary().lists["people"] for word in self.table(name).words
-                )
-            ]
+            people = [name for name in self.named() if self._holds_people(name)]
             if people:
                 return people[0]
         named = self.named()

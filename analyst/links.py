@@ -4,9 +4,9 @@ times.
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 
 from longtable.analyst.lattice import Meaning, Period
 from longtable.analyst.schema import Catalog, Column, Table, Value
@@ -72,7 +72,8 @@ def all_meanings(tokens: list[Token], catalog: Catalog, values: Values) -> list[
                 part, tokens[start - 1].word if start else "", start, text, values, catalog
             )
         meanings += _numbers(tokens, start)
-    meanings += [each for start in range(len(tokens)) for each in _plain(tokens, start, meanings)]
+    plain = [_plain(tokens, start, meanings) for start in range(len(tokens))]
+    meanings += itertools.chain.from_iterable(plain)
     return [*meanings, *_dated_verbs(tokens, catalog, meanings)]
 
 
@@ -100,13 +101,10 @@ def _dated_verbs(
 
 @lru_cache(maxsize=16)
 def _date_stems(catalog: Catalog) -> frozenset[str]:
-    columns = [column for table in catalog.plain for column in table.columns if column.is_date]
-    return frozenset(
-        stem(word)
-        for column in columns
-        for word in column.words
-        if word not in ("date", "time", "day", "hour")
-    )
+    words: set[str] = set()
+    for table in catalog.plain:
+        words.update(*(column.words for column in table.columns if column.is_date))
+    return frozenset(map(stem, words - {"date", "time", "day", "hour"}))
 
 
 def _text(part: list[Token]) -> str:
@@ -329,7 +327,7 @@ def _names(part: list[Token], start: int, text: str, catalog: Catalog) -> Iterat
         edges & lists["dropped"] or edges & (lists["grammar"] - {"time", "number"})
     ):
         return
-    pieces = tuple(piece for token in part for piece in token.word.replace("-", " ").split())
+    pieces = " ".join(token.word.replace("-", " ") for token in part).split()
     words = tuple(word for word in pieces if word not in lists["dropped"])
     if not words or (len(words) == 1 and words[0] in lists["grammar"]):
         return
@@ -441,15 +439,20 @@ def name_meanings(
     return tuple(dict.fromkeys(meanings))
 
 
+def _most_like(words: Iterable[str], name: str) -> float:
+    """Return how much the word that is most like a name is like it."""
+    return max(likeness(word, name) for word in words)
+
+
 def _table_score(words: tuple[str, ...], table: Table) -> float:
     own = tuple(dict.fromkeys((*table.words, *split_name(table.name))))
     joined = "".join(table.words)
     if "".join(map(lemma, words)) in (joined, lemma(joined)):
         return 1.0
-    scores = [max(likeness(word, name) for name in own) for word in words]
+    scores = [max(map(partial(likeness, word), own)) for word in words]
     if min(scores) < 0.8:
         return 0.0
-    unsaid = sum(1 for name in table.words if max(likeness(word, name) for word in words) < 0.8)
+    unsaid = sum(_most_like(words, name) < 0.8 for name in table.words)
     return (
         sum(scores) / len(scores) - 0.07 * unsaid - (0.05 if len(words) > len(table.words) else 0.0)
     )
@@ -484,7 +487,7 @@ def _column_score(words: tuple[str, ...], column: Column, table: Table, *, held:
         and not column.primary
     ):
         return 0.0  # the name of the table is no column of it
-    unsaid = [name for name in column.words if max(likeness(word, name) for word in words) < 0.78]
+    unsaid = [name for name in column.words if _most_like(words, name) < 0.78]
     light = [
         name
         for name in unsaid
@@ -515,7 +518,8 @@ def _values(
     end = start + len(part)
     parts: dict[tuple[str, str], list[Match]] = {}
     names = (phrase, raw.lower(), *vocabulary().aliases.get(phrase, ()))
-    matches = tuple(dict.fromkeys(match for each in names for match in values.get(each, ())))
+    of_names = itertools.chain.from_iterable(values.get(each, ()) for each in names)
+    matches = tuple(dict.fromkeys(of_names))
     placed = before in ("in", "at", "from", "near")  # a place, rather than who is called so
     exact = {each for each in matches if each.how in ("exact", "case")}
     row_names = {each for each in exact if _names_a_row(each, catalog) and not placed}
@@ -599,11 +603,8 @@ def texts_to_look_up(tokens: list[Token], catalog: Catalog, most: int) -> list[s
             *([alone.lower()] if alone else [token.word for token in run]),
         ]
         candidates += [] if explained else [(plain, text) for text in texts]
-    candidates += [
-        (plain, other)
-        for plain, text in candidates
-        for other in vocabulary().aliases.get(text, ())[:4]
-    ]
+    for plain, text in list(candidates):
+        candidates += [(plain, other) for other in vocabulary().aliases.get(text, ())[:4]]
     return list(dict.fromkeys(text for _, text in sorted(candidates, key=lambda each: each[0])))[
         :most
     ]
@@ -611,7 +612,7 @@ def texts_to_look_up(tokens: list[Token], catalog: Catalog, most: int) -> list[s
 
 @cache
 def _phrase_words() -> frozenset[str]:
-    return frozenset(word for phrase in vocabulary().phrases for word in phrase)
+    return frozenset(itertools.chain.from_iterable(vocabulary().phrases))
 
 
 def _is_explained(tokens: list[Token], place: int, catalog: Catalog) -> bool:

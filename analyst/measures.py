@@ -288,7 +288,7 @@ def _first(draft: Draft, place: int, each: Meaning) -> list[Rank]:
     by_name = [
         column
         for column in dates
-        if {stem(word) for word in column.words if word not in ("date", "time")} & verbs
+        if not verbs.isdisjoint(map(stem, set(column.words) - {"date", "time"}))
     ]
     columns = by_name if len(by_name) == 1 else dates
     if len(columns) != 1 or (target >= 0 and draft.meanings[target].table != head):
@@ -490,11 +490,8 @@ def _measure_before(draft: Draft, place: int, dimension: str, each: Meaning) -> 
 
 def _ranked(draft: Draft, place: int, target: int) -> bool:
     """Return whether rows with the highest value are asked for, not the value itself."""
-    words = {
-        word
-        for each in [draft.meanings[n] for n in range(place)]
-        for word in each.text.lower().split()
-    }
+    before = " ".join(draft.meanings[n].text for n in range(place))
+    words = set(before.lower().split())
     asked = draft.asked()
     things = 0 <= asked < place and draft.meanings[asked].kind in ("table", "column", "unit")
     return (things and (bool(words & vocabulary().lists["shown_by"]) or draft.chinese)) or (
@@ -621,7 +618,7 @@ def _over_table(draft: Draft, func: str, place: int, target: int, each: Meaning)
         column
         for column in draft.table(name).columns
         if column.is_measure
-        and {"amount", "total", "payment"} & {lemma(word) for word in column.words}
+        and not {"amount", "total", "payment"}.isdisjoint(map(lemma, column.words))
         and not column.is_year
     ]
     draft.use(place)

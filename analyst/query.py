@@ -1,6 +1,7 @@
 """Define a small typed subset of SELECT, write it as SQL, and read it back."""
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache
@@ -107,6 +108,13 @@ class Order:
     desc: bool = False
 
 
+def tables_within(conditions: "Iterable[Condition]") -> Iterator[str]:
+    """Yield the tables of the subqueries of some conditions."""
+    for condition in conditions:
+        if condition.query:
+            yield from condition.query.tables
+
+
 @dataclass(frozen=True)
 class Query:
     """One SELECT; an empty `select` means all columns."""
@@ -125,8 +133,8 @@ class Query:
     @property
     def tables(self) -> tuple[str, ...]:
         """Return every table that it reads, its base first."""
-        inner = [name for cond in self.where if cond.query for name in cond.query.tables]
-        return tuple(dict.fromkeys((self.base, *(join.table for join in self.joins), *inner)))
+        own = (self.base, *(join.table for join in self.joins))
+        return tuple(dict.fromkeys((*own, *tables_within(self.where))))
 
     @property
     def aggregates(self) -> tuple[Agg, ...]:
@@ -322,30 +330,26 @@ class _Reader:
             raise NotReadableError
         self.base = self.table(source.this)
         joins = tuple(self.join(join) for join in select.args.get("joins") or ())
-        where, having = (
-            self.conditions(select.args[name].this) if select.args.get(name) else ()
-            for name in ("where", "having")
-        )
-        group, order = (
-            select.args[name].expressions if select.args.get(name) else ()
-            for name in ("group", "order")
-        )
+        where = select.args.get("where")
+        having = select.args.get("having")
+        group = select.args.get("group")
+        order = select.args.get("order")
+        shown = [item for item in select.expressions if not isinstance(item, exp.Star)]
         return Query(
             base=self.base,
             joins=joins,
-            select=tuple(
-                self.scalar(item) for item in select.expressions if not isinstance(item, exp.Star)
-            ),
-            where=where,
-            group=tuple(map(self.scalar, group)),
-            having=having,
-            order=tuple(
-                Order(self.scalar(each.this), bool(each.args.get("desc"))) for each in order
-            ),
+            select=tuple(map(self.scalar, shown)),
+            where=self.conditions(where.this) if where else (),
+            group=tuple(map(self.scalar, group.expressions)) if group else (),
+            having=self.conditions(having.this) if having else (),
+            order=tuple(map(self.order, order.expressions)) if order else (),
             limit=_whole(select.args.get("limit")),
             offset=_whole(select.args.get("offset")),
             distinct=select.args.get("distinct") is not None,
         )
+
+    def order(self, item: exp.Expr) -> Order:
+        return Order(self.scalar(item.this), bool(item.args.get("desc")))
 
     def table(self, table: exp.Expr) -> str:
         if not isinstance(table, exp.Table):

@@ -18,6 +18,21 @@ _DATE_TYPE = re.compile(r"DATE|TIMESTAMP", re.IGNORECASE)
 _DATE_TEXT = re.compile(r"^\d{4}-\d{2}(-\d{2})?([ T].*)?$")
 _UNIT_COMMENT = re.compile(r"\bin (\w+)")
 
+OPPOSITES = {
+    "0": "1",
+    "no": "yes",
+    "No": "Yes",
+    "NO": "YES",
+    "N": "Y",
+    "n": "y",
+    "F": "T",
+    "f": "t",
+    "false": "true",
+    "False": "True",
+    "否": "是",
+}
+"""The word for yes where a column's known values hold the one for no alone."""
+
 
 @dataclass(frozen=True)
 class Column:
@@ -122,20 +137,7 @@ class Column:
         ):
             return None
         yes = next((value for value in values if value in lists["yes"]), "")
-        pairs = {
-            "0": "1",
-            "no": "yes",
-            "No": "Yes",
-            "NO": "YES",
-            "N": "Y",
-            "n": "y",
-            "F": "T",
-            "f": "t",
-            "false": "true",
-            "False": "True",
-            "否": "是",
-        }
-        word = yes or pairs.get(next(iter(values)), "")
+        word = yes or OPPOSITES.get(next(iter(values)), "")
         return int(word) if word.isdigit() and self.is_number else word or None
 
     @cached_property
@@ -209,13 +211,12 @@ class Table:
             | vocabulary().lists["names"]
             | {"company", "full", "display", "short", "legal"}
         )
-        exact = [column for column in candidates if {lemma(word) for word in column.words} <= own]
+        exact = [column for column in candidates if own.issuperset(map(lemma, column.words))]
+        described = own | {"description"}
         called = [
             c
             for c in self.columns
-            if {lemma(word) for word in c.words} <= own | {"description"}
-            and c.type
-            and not (c.is_id or c.is_number)
+            if described.issuperset(map(lemma, c.words)) and c.type and not (c.is_id or c.is_number)
         ]
         return tuple(people[:2] if len(people) > 1 else (exact or called)[:1])
 
@@ -287,17 +288,14 @@ class Catalog:
         """Return every key that points at another table: declared ones, then those inferred from
         names.
         """
-        declared = [reference for table in self.plain for reference in self._declared(table)]
+        declared = list(itertools.chain.from_iterable(map(self._declared, self.plain)))
         known = {(each.many, each.column) for each in declared}
         pairs = {(each.many, each.one) for each in declared}
         paired = [each for each in self._paired(declared) if (each.many, each.column) not in known]
-        inferred = [
-            each
-            for many in self.plain
-            for one in self.plain
-            for each in self._inferred(many, one)
-            if (many.name, one.name) not in pairs
-        ]
+        inferred: list[Reference] = []
+        for many, one in itertools.product(self.plain, self.plain):
+            if (many.name, one.name) not in pairs:
+                inferred += self._inferred(many, one)
         return (*declared, *paired, *inferred)
 
     def _declared(self, table: Table) -> Iterator[Reference]:

@@ -5,14 +5,15 @@ words. Read what is small talk.
 import re
 import tomllib
 from calendar import month_name
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from itertools import chain
 from typing import Any
 
 from longtable.analyst.query import PATTERNS, Agg, Bucket, Col, Condition, Query, Scalar
-from longtable.analyst.schema import Catalog, Table
+from longtable.analyst.schema import Catalog, Column, Table
 from longtable.analyst.words import expanded, lemma, likeness, stem, tokenize, vocabulary
 
 SHOWN_ROWS = 10
@@ -93,25 +94,25 @@ def best_match(question: str, questions: Sequence[str]) -> int | None:
         have = content_words(text)
         if not have or not words:
             continue
-        likes = [
-            max(
-                (likeness(word, other) if word.isascii() else float(word == other))
-                for other in have
-            )
-            for word in words
-        ]
-        extra = sum(
-            1
-            for other in have
-            if all(
-                (likeness(word, other) if word.isascii() else float(word == other)) < 0.75
-                for word in words
-            )
-        )
+        likes = [_most_like(word, have) for word in words]
+        extra = sum(_is_extra(other, words) for other in have)
         score = sum(likes) / len(words)
         if score >= 0.55 and (best is None or score - 0.04 * extra >= best[0] - 1e-9):
             best = (score - 0.04 * extra, place)
     return best[1] if best else None
+
+
+def _likeness(word: str, other: str) -> float:
+    """Compare two words; those of Chinese are alike only if they are equal."""
+    return likeness(word, other) if word.isascii() else float(word == other)
+
+
+def _most_like(word: str, others: Iterable[str]) -> float:
+    return max(_likeness(word, other) for other in others)
+
+
+def _is_extra(other: str, words: Iterable[str]) -> bool:
+    return all(_likeness(word, other) < 0.75 for word in words)
 
 
 def content_words(text: str) -> list[str]:
@@ -134,11 +135,12 @@ def content_words(text: str) -> list[str]:
         and stem(word) not in small
     ]
     runs = re.findall(r"[\u3400-\u9fff]+", _RECALL_CHINESE.sub(" ", text))
-    return list(
-        dict.fromkeys(
-            [*english, *(run[n : n + 2] for run in runs for n in range(max(1, len(run) - 1)))]
-        )
-    )
+    chinese = chain.from_iterable(map(_bigrams, runs))
+    return list(dict.fromkeys([*english, *chinese]))
+
+
+def _bigrams(run: str) -> list[str]:
+    return [run[n : n + 2] for n in range(max(1, len(run) - 1))]
 
 
 # -- charts ----------------------------------------------------------------------------------------
@@ -218,11 +220,7 @@ def help_text(catalog: Catalog, language: str) -> str:
 def tables_text(catalog: Catalog, language: str) -> str:
     """List the tables."""
     tables = sorted(catalog.tables.values(), key=lambda table: table.name.lower())[:_TABLES_SHOWN]
-    lines = [
-        f"- {t.name}{_rows(t, language)}:"
-        f" {', '.join(c.name for c in t.columns[:12])}{' …' if len(t.columns) > 12 else ''}"
-        for t in tables
-    ]
+    lines = [f"- {table.name}{_rows(table, language)}: {_columns(table)}" for table in tables]
     total = max(catalog.total, len(tables))
     more = (
         [f"- {say('more_tables', language, count=total - len(tables))}"]
@@ -233,6 +231,11 @@ def tables_text(catalog: Catalog, language: str) -> str:
     return "\n".join([head, *lines, *more])
 
 
+def _columns(table: Table) -> str:
+    names = ", ".join(column.name for column in table.columns[:12])
+    return f"{names} …" if len(table.columns) > 12 else names
+
+
 def _rows(table: Table, language: str) -> str:
     unit = "行" if language == "zh" else "row" if table.rows == 1 else "rows"
     return "" if table.rows is None else f" ({table.rows:,} {unit})"
@@ -240,24 +243,17 @@ def _rows(table: Table, language: str) -> str:
 
 def describe_text(table: Table, language: str) -> str:
     """Describe one table."""
-    lines = [
-        "- "
-        + " ".join(
-            part
-            for part in (
-                c.name,
-                c.type,
-                "(primary key)" * c.primary,
-                c.references and f"-> {c.references}",
-                c.comment,
-            )
-            if part
-        )
-        for c in table.columns
-    ]
-    return "\n".join(
-        [f"{table.name}{_rows(table, language)}{'：' if language == 'zh' else ':'}", *lines]
-    )
+    colon = "：" if language == "zh" else ":"
+    head = f"{table.name}{_rows(table, language)}{colon}"
+    return "\n".join([head, *map(_described, table.columns)])
+
+
+def _described(column: Column) -> str:
+    """Return a column's name, type, key and comment on a line."""
+    key = "(primary key)" if column.primary else ""
+    target = f"-> {column.references}" if column.references else ""
+    parts = [column.name, column.type, key, target, column.comment]
+    return f"- {' '.join(filter(None, parts))}"
 
 
 def sql_text(sql: str, language: str) -> str:
@@ -396,6 +392,10 @@ def _one(query: Query | None, heads: list[str], row: list[Any], language: str) -
     return f"{lead}{pairs}{filters}. Others may share this value: ask for the top 5 to see them."
 
 
+def _table_line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
 def _many(
     query: Query | None,
     heads: list[str],
@@ -408,10 +408,10 @@ def _many(
     """Word a result of several rows: what it is, a table of the first rows, how many there are."""
     zh = language == "zh"
     first_rows = rows[:SHOWN_ROWS]
-    cells = [" | ".join(cell(value).replace("|", "\\|") for value in row) for row in first_rows]
-    table = "\n".join(
-        f"| {line} |" for line in (" | ".join(heads), " | ".join(["---"] * len(heads)), *cells)
-    )
+    lines = [_table_line(heads), _table_line(["---"] * len(heads))]
+    for row in first_rows:
+        lines.append(_table_line([cell(value).replace("|", "\\|") for value in row]))
+    table = "\n".join(lines)
     lead = "结果" if zh else "The result"
     if query is not None and query.aggregates and query.group:
         what = label(query.aggregates[0], language)

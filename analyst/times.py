@@ -2,6 +2,7 @@
 
 import calendar
 from dataclasses import fields
+from itertools import chain
 
 from longtable.analyst.conditions import money_measures
 from longtable.analyst.lattice import Draft, Key, NoReadingError, Period, Where
@@ -180,8 +181,8 @@ def _fit(table: Table, column: Column, period: Period, verbs: list[str]) -> floa
         or (column.is_year and period.year and not (period.month or period.day))
     ):
         return None
-    kinds = {kind for word in column.words for kind in vocab.events_of(word)}
-    events = {kind for word in verbs for kind in vocab.events_of(word)}
+    kinds = set(chain.from_iterable(map(vocab.events_of, column.words)))
+    events = set(chain.from_iterable(map(vocab.events_of, verbs)))
     roots = {stem(word) for word in column.words if word not in ("date", "time")}
     price = 0.15 if plain else 0.2
     price -= 0.3 if roots & {stem(word) for word in verbs} else 0.2 if kinds & events else 0.0
@@ -290,7 +291,7 @@ def unit_key(draft: Draft, unit: str, tables: list[str]) -> tuple[Key, float]:
     `tables` that has one, and its price.
     """
     vocab = vocabulary()
-    events = {kind for word in draft.words for kind in vocab.events_of(word)}
+    events = set(chain.from_iterable(map(vocab.events_of, draft.words)))
     for rank, name in enumerate(tables):
         table = draft.table(name)
         part = table.part(unit)

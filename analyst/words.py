@@ -4,6 +4,7 @@
 
 import re
 import tomllib
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
@@ -172,22 +173,20 @@ class Vocabulary:
 def vocabulary() -> Vocabulary:
     """Read the data files once."""
     raw: dict[str, str] = tomllib.loads(_read("words.toml"))
-    maps = {
-        name: dict(pair.split("=") for pair in words.split())
-        for name, words in raw.items()
-        if "=" in words
-    }
-    rows = [line[0].split() for line in read_lines("synonyms.tsv")]
-    synonyms = {
-        word: frozenset(other for row in rows if word in row for other in row) - {word}
-        for row in rows
-        for word in row
-    }
-    units = {
-        form: Unit(name, dimension, float(factor))
-        for name, dimension, factor, forms in read_lines("units.tsv")
-        for form in (name, *forms.split())
-    }
+    maps = {name: _pairs(words) for name, words in raw.items() if "=" in words}
+    others: dict[str, set[str]] = defaultdict(set)
+    for line in read_lines("synonyms.tsv"):
+        row = line[0].split()
+        for word in row:
+            others[word].update(row)
+    synonyms = {word: frozenset(row) - {word} for word, row in others.items()}
+    units: dict[str, Unit] = {}
+    for name, dimension, factor, forms in read_lines("units.tsv"):
+        unit = Unit(name, dimension, float(factor))
+        units |= dict.fromkeys((name, *forms.split()), unit)
+    aliases: dict[str, tuple[str, ...]] = {}
+    for names in read_lines("aliases.tsv"):
+        aliases |= dict.fromkeys(names, tuple(names))
     return Vocabulary(
         _phrases(),
         synonyms,
@@ -197,8 +196,12 @@ def vocabulary() -> Vocabulary:
         units,
         {name: frozenset(words.split()) for name, words in raw.items() if name not in maps},
         maps,
-        {name: tuple(names) for names in read_lines("aliases.tsv") for name in names},
+        aliases,
     )
+
+
+def _pairs(words: str) -> dict[str, str]:
+    return dict(pair.split("=") for pair in words.split())
 
 
 def _phrases() -> dict[tuple[str, ...], tuple[str, str]]:
@@ -284,7 +287,8 @@ def expanded(name: str) -> tuple[str, ...]:
     date).
     """
     table = vocabulary().abbreviations
-    return tuple(word for part in split_name(name) for word in table.get(part, (part,))[0].split())
+    parts = [table.get(part, (part,))[0] for part in split_name(name)]
+    return tuple(" ".join(parts).split())
 
 
 @lru_cache(maxsize=200_000)
@@ -293,30 +297,29 @@ def likeness(word: str, name: str) -> float:
     vocab = vocabulary()
     first = lemma(word)
     second = lemma(name)
-    tests = (
-        (first == second, 1.0),
-        (
-            first in vocab.abbreviations.get(second, ())
-            or second in vocab.abbreviations.get(first, ()),
-            0.97,
-        ),
-        (
-            len(first) - 2 >= len(second) >= 3
-            and second == re.sub(r"(.)\1", r"\1", first[:1] + re.sub(r"[aeiou]", "", first[1:])),
-            0.95,
-        ),
-        # dest, precip, temp: the schema abbreviates
-        (
-            len(first) - 2 >= len(second) >= 4
-            and first.startswith(second)
-            and second not in vocab.synonyms,
-            0.93,
-        ),
-        (stem(first) == stem(second) and len(stem(first)) >= 4, 0.9),
-        (second in vocab.synonyms.get(first, ()), 0.88),
-        (len(first) >= 4 and second.startswith(first) and len(first) >= 0.5 * len(second), 0.8),
-    )
-    return next((score for fits, score in tests if fits), 0.0)
+    shorter = len(second) <= len(first) - 2
+    if first == second:
+        return 1.0
+    if first in vocab.abbreviations.get(second, ()) or second in vocab.abbreviations.get(first, ()):
+        return 0.97
+    if shorter and len(second) >= 3 and second == _without_vowels(first):
+        return 0.95
+    # dest, precip, temp: the schema abbreviates
+    if shorter and len(second) >= 4 and first.startswith(second) and second not in vocab.synonyms:
+        return 0.93
+    if stem(first) == stem(second) and len(stem(first)) >= 4:
+        return 0.9
+    if second in vocab.synonyms.get(first, ()):
+        return 0.88
+    if len(first) >= 4 and second.startswith(first) and len(first) >= 0.5 * len(second):
+        return 0.8
+    return 0.0
+
+
+def _without_vowels(word: str) -> str:
+    """Return a word as names shorten it: its vowels but the first letter dropped, pairs once."""
+    consonants = word[:1] + re.sub(r"[aeiou]", "", word[1:])
+    return re.sub(r"(.)\1", r"\1", consonants)
 
 
 def abbreviates(words: tuple[str, ...], compact: str) -> bool:
@@ -337,17 +340,13 @@ def _cut(words: tuple[str, ...], compact: str, *, whole: bool, short: int) -> bo
     """Return whether beginnings of the words make up `compact`, with a whole word or at least two
     letters of each.
     """
-    return (
-        compact == "" and (whole or short >= 2)
-        if not words
-        else any(
-            compact.startswith(words[0][:size])
-            and _cut(
-                words[1:],
-                compact[size:],
-                whole=whole or size == len(words[0]),
-                short=min(short, size),
-            )
-            for size in range(1, len(words[0]) + 1)
-        )
-    )
+    if not words:
+        return compact == "" and (whole or short >= 2)
+    first, *rest = words
+    for size in range(1, len(first) + 1):
+        if not compact.startswith(first[:size]):
+            return False
+        is_whole = whole or size == len(first)
+        if _cut(tuple(rest), compact[size:], whole=is_whole, short=min(short, size)):
+            return True
+    return False

@@ -20,10 +20,10 @@ _LONGEST = 12
 @cache
 def lexicon() -> dict[str, tuple[str, ...]]:
     """Return the English words that each Chinese word may stand for, read once."""
-    return {
-        chinese: tuple(english.replace("~", "").strip() for english in rest[0].split("|"))
-        for chinese, *rest in read_lines("chinese.tsv")
-    }
+    words: dict[str, tuple[str, ...]] = {}
+    for chinese, english, *_ in read_lines("chinese.tsv"):
+        words[chinese] = tuple(map(str.strip, english.replace("~", "").split("|")))
+    return words
 
 
 def translate(question: str, catalog: Catalog | None, names: Iterable[str] = ()) -> list[Token]:
@@ -48,11 +48,10 @@ def translate(question: str, catalog: Catalog | None, names: Iterable[str] = ())
 @lru_cache(maxsize=16)
 def _own_names(catalog: Catalog | None) -> frozenset[str]:
     tables = catalog.plain if catalog is not None else ()
-    return frozenset(
-        name
-        for table in tables
-        for name in (table.name, *(column.name for column in table.columns))
-    )
+    names: set[str] = set()
+    for table in tables:
+        names |= {table.name, *(column.name for column in table.columns)}
+    return frozenset(names)
 
 
 def _piece(match: re.Match[str], catalog: Catalog | None, known: frozenset[str]) -> list[Token]:
@@ -125,17 +124,16 @@ def _segments(run: str, known: frozenset[str]) -> list[tuple[str, bool]]:
     return merged
 
 
+def _price(option: str, catalog: Catalog) -> float:
+    """Return the price of the cheapest meaning of some words; 9 without one."""
+    meanings = name_meanings(catalog, tuple(option.lower().split()))
+    return min((each.cost for each in meanings), default=9.0)
+
+
 def _fitting(options: tuple[str, ...], catalog: Catalog | None) -> str:
     """Return the option that names something of the schema best; the first where none does."""
     if catalog is None or len(options) == 1:
         return options[0]
-    prices = [
-        min(
-            (each.cost for each in name_meanings(catalog, tuple(option.lower().split()))),
-            default=9.0,
-        )
-        for option in options
-        if option
-    ]
+    prices = [_price(option, catalog) for option in options if option]
     best = min(range(len(prices)), key=lambda place: prices[place], default=0)
     return options[best] if prices and prices[best] < costs.CHINESE_FITS else options[0]
