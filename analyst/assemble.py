@@ -209,6 +209,49 @@ def as_aggregate(measure: Measure, base: str) -> Agg:
 # -- lists -----------------------------------------------------------------------------------------
 
 
+def _wants_conditions(draft: Draft) -> bool:
+    """Return whether a question has a clause or a comparison, which some condition must answer."""
+    lists = vocabulary().lists
+    opened = bool(lists["clause_openers"] & set(draft.words[1:]))
+    if opened and any(m.text.lower() in lists["verbs"] for m in draft.meanings):
+        return True
+    return not draft.base and any(m.is_op("neg", "cmp", "time") for m in draft.meanings)
+
+
+def _pay_for_repetition(
+    draft: Draft, table: Table, items: list[Scalar], where: list[Condition]
+) -> None:
+    """Pay for a list that says only what the question said."""
+    patterns = any(each.is_op("like") for each in draft.meanings)
+    pinned = {
+        cond.left for cond in where if (cond.op in PATTERNS and not patterns) or cond.op == "="
+    }
+    own = {_as_col(column) for column in table.names}
+    shows_more = draft.slots.shown or draft.slots.ranks
+    names_a_person = draft.words[:1] == ["who"] and pinned & own and not shows_more
+    if pinned and (names_a_person or set(items) <= pinned):
+        unread = [m for m in draft.meanings if m.kind == "filler" and m.cost > costs.GRAMMAR]
+        draft.pay(costs.UNKNOWN, " ".join(m.text for m in unread))
+
+
+def _shown_items(draft: Draft, builder: Builder, *, only_shown: bool) -> list[Scalar]:
+    """Join and return what a list shows: what rows are known by, then what is asked for."""
+    slots = draft.slots
+    head = draft.head()
+    items: list[Scalar] = []
+    if not only_shown and (head in ("", builder.base) or slots.ranks):
+        items += map(_as_col, identity(draft, draft.table(builder.base)))
+    for key in slots.shown:
+        builder.join(key.table)
+        items.append(as_scalar(draft.catalog, key))
+        items += _pointed_names(builder, key)
+    if head and head != builder.base:
+        draft.pay(costs.ODD, head)
+        builder.join(head)
+        items += map(_as_col, identity(draft, draft.table(head)))
+    return items
+
+
 def _listed(draft: Draft) -> Query:
     slots = draft.slots
     asked = draft.asked()
@@ -222,18 +265,7 @@ def _listed(draft: Draft) -> Query:
     )
     builder = Builder(draft, _list_base(draft))
     table = draft.table(builder.base)
-    items: list[Scalar] = []
-    head = draft.head()
-    if not only_shown and (head in ("", builder.base) or slots.ranks):
-        items += [_as_col(column) for column in identity(draft, table)]
-    for key in slots.shown:
-        builder.join(key.table)
-        items.append(as_scalar(draft.catalog, key))
-        items += _pointed_names(builder, key)
-    if head and head != builder.base:
-        draft.pay(costs.ODD, head)
-        builder.join(head)
-        items += [_as_col(column) for column in identity(draft, draft.table(head))]
+    items = _shown_items(draft, builder, only_shown=only_shown)
     order: list[Order] = []
     limit = slots.limit
     for rank in slots.ranks:
@@ -251,33 +283,10 @@ def _listed(draft: Draft) -> Query:
         for each in order
         if limit is not None and not each.desc and isinstance(each.by, Col)
     ]
-    clause = bool(vocabulary().lists["clause_openers"] & set(draft.words[1:])) and any(
-        m.text.lower() in vocabulary().lists["verbs"] for m in draft.meanings
-    )
-    if (
-        not where
-        and limit is None
-        and (
-            clause
-            or (not draft.base and any(m.is_op("neg", "cmp", "time") for m in draft.meanings))
-        )
-    ):
-        raise NoReadingError(" ".join(m.text for m in draft.meanings if m.kind != "mark"))
-    patterns = any(each.is_op("like") for each in draft.meanings)
-    pinned = {
-        cond.left for cond in where if (cond.op in PATTERNS and not patterns) or cond.op == "="
-    }
-    own = {_as_col(column) for column in table.names}
-    names_a_person = (
-        draft.words[:1] == ["who"] and pinned & own and not (slots.shown or slots.ranks)
-    )
-    if pinned and (names_a_person or set(items) <= pinned) and limit is None:
-        draft.pay(
-            costs.UNKNOWN,
-            " ".join(
-                m.text for m in draft.meanings if m.kind == "filler" and m.cost > costs.GRAMMAR
-            ),
-        )  # only what was said
+    if limit is None:
+        if not where and _wants_conditions(draft):
+            raise NoReadingError(" ".join(m.text for m in draft.meanings if m.kind != "mark"))
+        _pay_for_repetition(draft, table, items, where)
     if builder.repeats and not where:
         raise NoReadingError(draft.meanings[0].text)
     distinct = slots.distinct or builder.repeats or (only_shown and not order)

@@ -336,51 +336,38 @@ def _recalled(view: View, kind: str, language: str, tools: frozenset[str]) -> De
     pairs = [pair for pair in pairs if pair[1] and talk.kind_of(pair[0]) == ""]
     best = talk.best_match(view.now.question, [question for question, _ in pairs])
     if best is not None:
-        return talk.say(
-            "recalled",
-            language,
-            question=pairs[best][0],
-            answer=talk.without_introduction(pairs[best][1]),
-        )
+        answer = talk.without_introduction(pairs[best][1])
+        return talk.say("recalled", language, question=pairs[best][0], answer=answer)
     if may_look:
-        return (
-            Call(
-                "recall_history",
-                {"query": " ".join(talk.content_words(view.now.question)), "limit": MOST_MATCHES},
-            ),
-        )
+        words = " ".join(talk.content_words(view.now.question))
+        return (Call("recall_history", {"query": words, "limit": MOST_MATCHES}),)
+    return _recalled_from(looked, view.now.question, language, tools)
+
+
+def _recalled_from(
+    looked: list[list[dict[str, Any]]], question: str, language: str, tools: frozenset[str]
+) -> Decision:
+    """Answer from originals that were looked up, or look for what follows them."""
     questions = [each for each in (looked or [[]])[0] if each["role"] == "human"]
-    best = talk.best_match(view.now.question, [each["text"] for each in questions])
-    if best is not None:
-        same = sorted(
-            (
-                each
-                for each in chain.from_iterable(looked)
-                if each["turn"] == questions[best]["turn"]
-            ),
-            key=itemgetter("number"),
-        )
-        answers = [
-            each["text"]
-            for each in same
-            if each["role"] == "ai" and each["text"].partition(":")[0] not in tools
-        ]
-        if answers:
-            return talk.say(
-                "recalled",
-                language,
-                question=questions[best]["text"],
-                answer=talk.without_introduction(answers[-1]),
-            )
-        if len(looked) == 1:
-            # A search finds the words; the answer follows the last message that holds them.
-            return (
-                Call(
-                    "recall_history",
-                    {"query": f"m{same[-1]['number']}-m{same[-1]['number'] + MOST_ROUNDS}"},
-                ),
-            )
-    raise talk.DeclineError("recall")
+    best = talk.best_match(question, [each["text"] for each in questions])
+    if best is None:
+        raise talk.DeclineError("recall")
+    turn = questions[best]["turn"]
+    same = [each for each in chain.from_iterable(looked) if each["turn"] == turn]
+    same.sort(key=itemgetter("number"))
+    answers = [
+        each["text"]
+        for each in same
+        if each["role"] == "ai" and each["text"].partition(":")[0] not in tools
+    ]
+    if answers:
+        answer = talk.without_introduction(answers[-1])
+        return talk.say("recalled", language, question=questions[best]["text"], answer=answer)
+    if len(looked) != 1:
+        raise talk.DeclineError("recall")
+    # A search finds the words; the answer follows the last message that holds them.
+    last = same[-1]["number"]
+    return (Call("recall_history", {"query": f"m{last}-m{last + MOST_ROUNDS}"}),)
 
 
 def _stop_at(results: list[ToolResult], most: int) -> None:

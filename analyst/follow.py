@@ -171,15 +171,9 @@ def go_on(draft: Draft, prior: Query) -> Query:
     new = builder.conditions()
     new += builder.unused_tables(new)
     pointed = any(each.roles for each in slots.where)
-    for old, cond in itertools.product(prior.where, new):
-        if (
-            old.query
-            and cond.query
-            and old.query.base == cond.query.base
-            and not pointed
-            and _subject(old) != _subject(cond)
-        ):
-            raise NoReadingError  # from there, or to it?
+    pairs = itertools.product(prior.where, new)
+    if not pointed and any(_is_ambiguous(old, cond) for old, cond in pairs):
+        raise NoReadingError  # from there, or to it?
     query = replace(prior, where=_merged(prior.where, new), joins=tuple(builder.joins))
     changed = bool(new)
     if slots.keys:
@@ -206,6 +200,13 @@ def go_on(draft: Draft, prior: Query) -> Query:
         # What is shown beside a number is rather a condition.
         raise NoReadingError
     return query
+
+
+def _is_ambiguous(old: Condition, new: Condition) -> bool:
+    """Return whether two conditions narrow rows by one table in different roles."""
+    if old.query is None or new.query is None or old.query.base != new.query.base:
+        return False
+    return _subject(old) != _subject(new)
 
 
 def _merged(old: Iterable[Condition], new: list[Condition]) -> tuple[Condition, ...]:

@@ -139,6 +139,41 @@ def _numbers(tokens: list[Token], start: int) -> Iterator[Meaning]:
     maps = vocabulary().maps
     before = tokens[start - 1].word if start else ""
     word = token.word
+    yield from _periods(tokens, start)
+    following = tokens[start + 1].word if start + 1 < len(tokens) else ""
+    one = (
+        word in ("a", "an")
+        and before in ("than", "over", "under", "above", "below", "least", "most")
+        and following in vocabulary().units
+    )
+    value = token.number if token.kind == "number" else float(one or maps["numbers"].get(word, 0))
+    if (
+        value
+        and not token.text.endswith("年")
+        and not (word == "one" and before in ("which", "that", "the", "this"))
+    ):
+        number = int(value) if value == int(value) else value
+        yield Meaning(start, start + 1, "number", costs.NUMBER, token.text, number=number)
+    unit = vocabulary().units.get(word)
+    if (
+        unit is not None
+        and start
+        and (
+            tokens[start - 1].kind == "number" or before in maps["numbers"] or before in ("a", "an")
+        )
+    ):
+        yield Meaning(start, start + 1, "unit", costs.GRAMMAR, token.text, arg=unit.name)
+    elif word in maps["periods"]:
+        period = maps["periods"][word]
+        yield Meaning(start, start + 1, "unit", costs.GRAMMAR, token.text, arg=period)
+
+
+def _periods(tokens: list[Token], start: int) -> Iterator[Meaning]:
+    """Yield what a word may mean as a time: a date, a year, a day, a quarter, a month."""
+    token = tokens[start]
+    maps = vocabulary().maps
+    before = tokens[start - 1].word if start else ""
+    word = token.word
     number = int(token.number)
     months = maps["months"]
     sure = (
@@ -168,39 +203,6 @@ def _numbers(tokens: list[Token], start: int) -> Iterator[Meaning]:
             else costs.LOOSE_YEAR
         )
         yield Meaning(start, start + 1, "time", price, token.text, period=period)
-    following = tokens[start + 1].word if start + 1 < len(tokens) else ""
-    one = (
-        word in ("a", "an")
-        and before in ("than", "over", "under", "above", "below", "least", "most")
-        and following in vocabulary().units
-    )
-    value = token.number if token.kind == "number" else float(one or maps["numbers"].get(word, 0))
-    if (
-        value
-        and not token.text.endswith("年")
-        and not (word == "one" and before in ("which", "that", "the", "this"))
-    ):
-        yield Meaning(
-            start,
-            start + 1,
-            "number",
-            costs.NUMBER,
-            token.text,
-            number=int(value) if value == int(value) else value,
-        )
-    unit = vocabulary().units.get(word)
-    if (
-        unit is not None
-        and start
-        and (
-            tokens[start - 1].kind == "number" or before in maps["numbers"] or before in ("a", "an")
-        )
-    ):
-        yield Meaning(start, start + 1, "unit", costs.GRAMMAR, token.text, arg=unit.name)
-    elif word in maps["periods"]:
-        yield Meaning(
-            start, start + 1, "unit", costs.GRAMMAR, token.text, arg=maps["periods"][word]
-        )
 
 
 def _is_month(tokens: list[Token], start: int) -> bool:
@@ -353,23 +355,15 @@ def name_meanings(
         words[0] in vocabulary().lists["idle"]
         or vocabulary().phrases.get(words, ("",))[0] in _POSITIONS
     )
-    scored: list[tuple[float, Table, Column | None]] = []
-    for table in catalog.plain:
-        if (score := _table_score(words, table)) >= costs.LEAST_LIKENESS:
-            scored.append((score, table, None))
-        for each in table.columns:
-            if (score := _column_score(words, each, table, held=held)) >= costs.LEAST_LIKENESS:
-                scored.append((score, table, each))
-    scored.sort(key=lambda each: -each[0])
+    scored = _scored(catalog, words, held=held)
     if not scored:
         return ()
     own_name = len(words) == 1 and any(
         score >= 0.99 and named is None for score, _, named in scored
     )
     meanings: list[Meaning] = []
-    for score, table, column in [
-        each for each in scored if each[0] >= scored[0][0] - costs.KEPT_NAME
-    ][:_MOST_NAMES]:
+    near = [each for each in scored if each[0] >= scored[0][0] - costs.KEPT_NAME]
+    for score, table, column in near[:_MOST_NAMES]:
         if (idle or own_name) and score < 0.97:
             continue
         price = (
@@ -389,54 +383,48 @@ def name_meanings(
             price += costs.RIVAL_NAME
         if words[-1].endswith("ed") and score < 0.97:
             continue  # a verb
-        if column.is_date and not vocabulary().lists["date_words"] & {
-            lemma(word) for word in words
-        }:
+        if column.is_date and vocabulary().lists["date_words"].isdisjoint(map(lemma, words)):
             price += 0.4 if len(words) == 1 else 0.1
             if len(words) == 1 and words[0].endswith("ed"):
                 continue  # a verb: periods find its date
         if not table.names:
             price += 0.02  # rather a column of things that have names
-        if (
-            column.is_id
-            and (column.is_number or "id" in column.words)
-            and not {lemma(word) for word in words} & vocabulary().lists["keys"]
-        ):
-            pointed = next(
-                (
-                    key.one
-                    for key in catalog.references
-                    if (key.many, key.column) == (table.name, column.name)
-                ),
-                table.name,
-            )
-            meanings.append(Meaning(0, 0, "table", price + 0.05, "", pointed))
-            continue  # a number that is a key stands for the thing
-        meanings.append(
-            Meaning(
-                0,
-                0,
-                "column",
-                price + (0.01 if column.references else 0.0),
-                "",
-                table.name,
-                column.name,
-            )
-        )
-        if column.truth is not None:
-            meanings.append(
-                Meaning(
-                    0,
-                    0,
-                    "flag",
-                    price - costs.LINK + costs.FLAG,
-                    "",
-                    table.name,
-                    column.name,
-                    column.truth,
-                )
-            )
+        meanings += _of_column(catalog, words, table, column, price)
     return tuple(dict.fromkeys(meanings))
+
+
+def _scored(
+    catalog: Catalog, words: tuple[str, ...], *, held: bool
+) -> list[tuple[float, Table, Column | None]]:
+    """Return the tables and columns that are like the words, the most alike first."""
+    scored: list[tuple[float, Table, Column | None]] = []
+    for table in catalog.plain:
+        scored.append((_table_score(words, table), table, None))
+        for column in table.columns:
+            scored.append((_column_score(words, column, table, held=held), table, column))
+    alike = [each for each in scored if each[0] >= costs.LEAST_LIKENESS]
+    return sorted(alike, key=lambda each: -each[0])
+
+
+def _of_column(
+    catalog: Catalog, words: tuple[str, ...], table: Table, column: Column, price: float
+) -> Iterator[Meaning]:
+    """Yield what words that name a column may mean: the column, its truth, or what it points at."""
+    name = column.name
+    is_key = column.is_id and (column.is_number or "id" in column.words)
+    if is_key and vocabulary().lists["keys"].isdisjoint(map(lemma, words)):
+        # A number that is a key stands for the thing.
+        keys = [
+            key.one for key in catalog.references if (key.many, key.column) == (table.name, name)
+        ]
+        pointed = keys[0] if keys else table.name
+        yield Meaning(0, 0, "table", price + 0.05, "", pointed)
+        return
+    dearer = 0.01 if column.references else 0.0
+    yield Meaning(0, 0, "column", price + dearer, "", table.name, name)
+    if column.truth is not None:
+        flag = price - costs.LINK + costs.FLAG
+        yield Meaning(0, 0, "flag", flag, "", table.name, name, column.truth)
 
 
 def _most_like(words: Iterable[str], name: str) -> float:
@@ -527,15 +515,10 @@ def _values(
     as_written = any(match.value == written for match in matches)
     makers = {each for each in exact if before == "by" and _is_a_person(each, catalog)}
     for match in matches:
-        price = costs.VALUE + (
-            0.0
-            if name
-            else (
-                costs.COMMON_WORD
-                if isinstance(match.value, str) and match.value[:1].isupper()
-                else 0.05
-            )
-        )
+        price = costs.VALUE
+        if not name:
+            capital = isinstance(match.value, str) and match.value[:1].isupper()
+            price += costs.COMMON_WORD if capital else 0.05
         price += costs.RIVAL if row_names and match not in row_names and name else 0.0
         price += costs.RIVAL if makers and match not in makers else 0.0
         price += costs.VALUE_FORM if as_written and match.value != written else 0.0
@@ -544,32 +527,21 @@ def _values(
         elif match.how == "plural" or "".join(phrase.split()) == "".join(
             str(match.value).lower().split()
         ):
-            yield Meaning(
-                start,
-                end,
-                "value",
-                price + costs.VALUE_FORM,
-                text,
-                match.table,
-                match.column,
-                match.value,
-            )
+            price += costs.VALUE_FORM
+            yield Meaning(start, end, "value", price, text, match.table, match.column, match.value)
         elif match.how == "partial" and re.search(
             rf"(?<!\w){re.escape(phrase)}(?!\w)", str(match.value).lower()
         ):
             parts.setdefault((match.table, match.column), []).append(match)
+    value = text if text.isascii() else phrase
     for (table, column), group in parts.items():
         first = any(str(match.value).lower().startswith(phrase) for match in group)
-        price = (
-            costs.VALUE_PART
-            + (costs.RIVAL if row_names else 0.0)
-            + (0.0 if name else costs.COMMON_WORD)
-            # The whole value is meant, not a longer one.
-            - (0.2 if first and len(group) == 1 and not exact else 0.0)
-        )
-        yield Meaning(
-            start, end, "part", price, text, table, column, text if text.isascii() else phrase
-        )
+        price = costs.VALUE_PART
+        price += costs.RIVAL if row_names else 0.0
+        price += 0.0 if name else costs.COMMON_WORD
+        # The whole value is meant, not a longer one.
+        price -= 0.2 if first and len(group) == 1 and not exact else 0.0
+        yield Meaning(start, end, "part", price, text, table, column, value)
 
 
 def _is_a_person(match: Match, catalog: Catalog) -> bool:

@@ -381,6 +381,22 @@ def _frequent(draft: Draft, place: int, each: Meaning) -> list[Rank]:
     return [Rank(measure, each.arg == "max", limit)]
 
 
+def _dimension_meant(draft: Draft, dimension: str, thing: Meaning | None) -> tuple[str, list[str]]:
+    """Return the dimension of a superlative, "" if no column has it, and the tables to look in."""
+    tables = [thing.table] if thing is not None and thing.kind == "table" else draft.spoken()[:1]
+    for name in (dimension,) if dimension else ("size", "height", "price"):
+        if dimension_columns(draft, name, tables):
+            return name, tables
+    if not dimension:
+        return "", tables
+    tables = [
+        table.name
+        for table in draft.catalog.plain
+        if dimension_columns(draft, dimension, [table.name])
+    ]
+    return dimension if len(tables) == 1 else "", tables
+
+
 def _superlative(draft: Draft, place: int, each: Meaning) -> list[Rank]:
     if ranks := _of_groups_before(draft, place, each):
         return ranks
@@ -412,22 +428,10 @@ def _superlative(draft: Draft, place: int, each: Meaning) -> list[Rank]:
         else any(m.is_op("agg", "count") for m in draft.meanings[:place])
     ):
         return [Rank(Measure("again"), sign == "max", limit or 1)]
-    tables = [thing.table] if thing is not None and thing.kind == "table" else draft.spoken()[:1]
-    names = [
-        name
-        for name in ((dimension,) if dimension else ("size", "height", "price"))
-        if dimension_columns(draft, name, tables)
-    ]
-    if dimension and not names:
-        tables = [
-            table.name
-            for table in draft.catalog.plain
-            if dimension_columns(draft, dimension, [table.name])
-        ]
-        names = [dimension] if len(tables) == 1 else []
-    if not names or column is not None:
+    name, tables = _dimension_meant(draft, dimension, thing)
+    if not name or column is not None:
         raise NoReadingError(each.text)
-    found, way = best_dimension(draft, names[0], tables, each.text)
+    found, way = best_dimension(draft, name, tables, each.text)
     if thing is not None and thing.kind == "unit":
         # The calmest month: not the month itself is more or less.
         key, price = unit_key(draft, thing.arg, [found.table])
@@ -549,22 +553,11 @@ def _function(draft: Draft, place: int, each: Meaning) -> None:
             raise NoReadingError(f"{each.text} {thing.text}")
         draft.slots.ratio = "average"
         return
-    options = [target, draft.before(place, over=("wh",), most=4)]
-    options += [n for n, _ in draft.open("column") if draft.is_measure(n) and abs(n - place) <= 7]
-    for option in options:
-        if (
-            option < 0
-            or (option in draft.used and not draft.meanings[option].op)
-            or draft.meanings[option].kind != "column"
-        ):
-            continue
-        column = draft.column(draft.meanings[option])
-        if column is not None and (
-            column.is_measure or (func in ("min", "max") and column.is_date) or option == target
-        ):
-            draft.use(place, price=costs.FAR * max(0, abs(option - place) - 4), text=each.text)
-            _compute(draft, func, option)
-            return
+    option = _column_for(draft, func, place, target)
+    if option >= 0:
+        draft.use(place, price=costs.FAR * max(0, abs(option - place) - 4), text=each.text)
+        _compute(draft, func, option)
+        return
     for other, op in draft.open("op"):
         if op.is_op("money", "howadj", "dimension") and abs(other - place) <= 6:
             _over_dimension(draft, func, place, other, op)
@@ -584,6 +577,22 @@ def _function(draft: Draft, place: int, each: Meaning) -> None:
     if known is not None:
         draft.use(place)
         draft.slots.measures.append(Measure(func, known.table, known.name))
+
+
+def _column_for(draft: Draft, func: str, place: int, target: int) -> int:
+    """Return the place of the column that a function at `place` is of, -1 without one."""
+    options = [target, draft.before(place, over=("wh",), most=4)]
+    options += [n for n, _ in draft.open("column") if draft.is_measure(n) and abs(n - place) <= 7]
+    for option in options:
+        meaning = draft.meanings[option] if option >= 0 else None
+        if meaning is None or meaning.kind != "column" or (option in draft.used and not meaning.op):
+            continue
+        column = draft.column(meaning)
+        if column is not None and (
+            column.is_measure or (func in ("min", "max") and column.is_date) or option == target
+        ):
+            return option
+    return -1
 
 
 def _compute(draft: Draft, func: str, place: int) -> None:
@@ -653,16 +662,7 @@ def _how_much(draft: Draft, place: int, each: Meaning) -> None:
 
 
 def _count(draft: Draft, place: int, each: Meaning) -> None:
-    target = draft.after(place, over=("distinct", "wh", "list", "late", "pron"), most=5)
-    distinct = any(draft.meanings[n].is_op("distinct") for n in range(place, max(place, target)))
-    while target >= 0 and draft.meanings[target].kind in ("value", "part", "flag"):
-        target = draft.after(target, over=("distinct", "late"), most=3)
-    while (
-        target >= 0
-        and target + 1 < len(draft.meanings)
-        and draft.meanings[target].kind == draft.meanings[target + 1].kind == "table"
-    ):
-        target += 1
+    target, distinct = _thing_counted(draft, place)
     thing = draft.meanings[target] if target >= 0 and target not in draft.used else None
     draft.use(place)
     draft.slots.ratio = "percent" if each.arg else draft.slots.ratio
@@ -675,16 +675,10 @@ def _count(draft: Draft, place: int, each: Meaning) -> None:
         and bool(vocabulary().lists["shown_by"] & set(draft.words[each.end : thing.start]))
     )
     if thing is not None and had:  # how many have a tail number
-        draft.use(
-            target,
-            price=(
-                costs.UNKNOWN if thing.table != about or thing.cost > costs.LOOSE_MEASURE else 0.0
-            ),
-            text=thing.text,
-        )
-        draft.slots.where.append(
-            Where(thing.table, thing.column, filled(Col(thing.table, thing.column)))
-        )
+        odd = thing.table != about or thing.cost > costs.LOOSE_MEASURE
+        draft.use(target, price=costs.UNKNOWN if odd else 0.0, text=thing.text)
+        condition = filled(Col(thing.table, thing.column))
+        draft.slots.where.append(Where(thing.table, thing.column, condition))
     if about and (had or any(each.is_op("pron") for each in draft.meanings[place + 1 : place + 3])):
         draft.slots.measures.append(Measure("count", about))  # how many of them
         return
@@ -703,21 +697,10 @@ def _count(draft: Draft, place: int, each: Meaning) -> None:
         draft.pay((costs.IDLE if dated else costs.ODD / 2) if distinct else 0.0, thing.text)
         return
     column = draft.column(thing) if thing is not None and thing.kind == "column" else None
-    if column is not None:
+    if thing is not None and column is not None:
         draft.use(target)
         draft.change(target, op="count")
-        if column.is_measure:
-            draft.pay(
-                (
-                    costs.GUESSED
-                    if thing is not None and thing.cost <= costs.LOOSE_MEASURE
-                    else costs.UNKNOWN
-                ),
-                each.text,
-            )
-            draft.slots.measures.append(_column_measure(draft, "sum", column, each.text))
-        else:
-            draft.slots.measures.append(Measure("count", column.table, column.name, distinct=True))
+        draft.slots.measures.append(_count_of_column(draft, thing, column, each.text))
         return
     if thing is not None and thing.kind == "unit":
         raise NoReadingError(thing.text)
@@ -727,6 +710,31 @@ def _count(draft: Draft, place: int, each: Meaning) -> None:
         draft.named() or draft.base or vocabulary().lists["rows"] & set(draft.words)
     ):
         draft.pay(costs.UNKNOWN if not counted else costs.IDLE, each.text)
+
+
+def _thing_counted(draft: Draft, place: int) -> tuple[int, bool]:
+    """Return the place of what "how many" at `place` counts, and whether different ones are asked
+    for.
+    """
+    target = draft.after(place, over=("distinct", "wh", "list", "late", "pron"), most=5)
+    distinct = any(draft.meanings[n].is_op("distinct") for n in range(place, max(place, target)))
+    while target >= 0 and draft.meanings[target].kind in ("value", "part", "flag"):
+        target = draft.after(target, over=("distinct", "late"), most=3)
+    while (
+        target >= 0
+        and target + 1 < len(draft.meanings)
+        and draft.meanings[target].kind == draft.meanings[target + 1].kind == "table"
+    ):
+        target += 1
+    return target, distinct
+
+
+def _count_of_column(draft: Draft, thing: Meaning, column: Column, text: str) -> Measure:
+    """Return how many of a column: the sum of what is measured, else its different values."""
+    if not column.is_measure:
+        return Measure("count", column.table, column.name, distinct=True)
+    draft.pay(costs.GUESSED if thing.cost <= costs.LOOSE_MEASURE else costs.UNKNOWN, text)
+    return _column_measure(draft, "sum", column, text)
 
 
 def _is_one_thing(draft: Draft, place: int) -> bool:
@@ -838,27 +846,10 @@ def fill_rest(draft: Draft) -> None:
     for.
     """
     asked = draft.asked()
-    slots = draft.slots
     for place, each in draft.open("unit"):
-        if place == asked or (slots.ranks and not slots.keys):
-            counted = [rank.measure.table for rank in slots.ranks] + draft.spoken()
-            key = unit_key(draft, each.arg, [name for name in dict.fromkeys(counted) if name])
-            if any(rank.measure.func for rank in slots.ranks):
-                slots.keys.append(key[0])
-            else:
-                slots.shown.append(key[0])
-                draft.pay(key[1], each.text)
-        else:
-            raise NoReadingError(each.text)
-        draft.use(place)
+        _show_unit(draft, place, each, asked)
     for place, each in draft.open("table"):
-        draft.use(place)
-        pointed = draft.tokens[each.start - 1].word in ("that", "this") and not is_plural(
-            each.text.lower()
-        )
-        if pointed and not draft.base:
-            raise NoReadingError(each.text)  # that department: which?
-        slots.heads.append(each.table)
+        _show_table(draft, place, each)
     events = [
         each.text
         for each in draft.meanings
@@ -866,47 +857,61 @@ def fill_rest(draft: Draft) -> None:
     ]
     draft.pay(costs.IDLE if events else 0.0, events[0] if events else "")
     for place, each in draft.open("column"):
-        draft.use(place)
-        slots.shown.append(Key(each.table, each.column))
-        draft.pay(
-            (
-                costs.ODD
-                if draft.tokens[each.start - 1].word == "by" and is_plural(draft.words[0])
-                else 0.0
-            ),
-            each.text,
-        )
-        if (
-            (column := draft.column(each)) is not None
-            and column.truth is not None
-            and place != asked
-        ):
-            draft.pay(costs.ODD, each.text)  # rather a condition
-        function = vocabulary().phrases.get((each.text.lower(),), ("",))[0] == "agg"
-        if (
-            function
-            and place + 1 < len(draft.meanings)
-            and draft.meanings[place + 1].kind in ("column", "table")
-        ):
-            raise NoReadingError(each.text)
+        _show_column(draft, place, each, asked)
     for place, each in draft.open("op"):
-        draft.use(place)
-        if each.is_op("distinct"):
-            slots.distinct = True
-        elif each.is_op("pron"):
-            idle = each.text.lower() == "it" and slots.measures  # the hottest it ever got
-            before = [other for other in draft.meanings[:place] if other.table]
-            if each.text.lower() in ("they", "them", "he", "she"):
-                before = [other for other in before if other.kind != "column"]
-            if not (draft.base or idle or before):
-                raise NoReadingError(each.text)
-        elif (
-            each.is_op("beyond", "money", "howmuch")
-            or each.is_op(*_DEAR)
-            or (
-                each.is_op("wh")
-                and each.text.lower() in ("when", "where")
-                and not (slots.shown or slots.measures)
-            )
-        ):
-            raise NoReadingError(each.text)  # 'when' and 'where' ask for what nothing shows
+        _pass_operation(draft, place, each)
+
+
+def _show_unit(draft: Draft, place: int, each: Meaning, asked: int) -> None:
+    slots = draft.slots
+    if place != asked and not (slots.ranks and not slots.keys):
+        raise NoReadingError(each.text)
+    counted = [rank.measure.table for rank in slots.ranks] + draft.spoken()
+    key, price = unit_key(draft, each.arg, [name for name in dict.fromkeys(counted) if name])
+    if any(rank.measure.func for rank in slots.ranks):
+        slots.keys.append(key)
+    else:
+        slots.shown.append(key)
+        draft.pay(price, each.text)
+    draft.use(place)
+
+
+def _show_table(draft: Draft, place: int, each: Meaning) -> None:
+    draft.use(place)
+    pointer = draft.tokens[each.start - 1].word in ("that", "this")
+    if pointer and not is_plural(each.text.lower()) and not draft.base:
+        raise NoReadingError(each.text)  # that department: which?
+    draft.slots.heads.append(each.table)
+
+
+def _show_column(draft: Draft, place: int, each: Meaning, asked: int) -> None:
+    draft.use(place)
+    draft.slots.shown.append(Key(each.table, each.column))
+    grouped = draft.tokens[each.start - 1].word == "by" and is_plural(draft.words[0])
+    draft.pay(costs.ODD if grouped else 0.0, each.text)
+    column = draft.column(each)
+    if column is not None and column.truth is not None and place != asked:
+        draft.pay(costs.ODD, each.text)  # rather a condition
+    function = vocabulary().phrases.get((each.text.lower(),), ("",))[0] == "agg"
+    following = draft.meanings[place + 1 : place + 2]
+    if function and following and following[0].kind in ("column", "table"):
+        raise NoReadingError(each.text)
+
+
+def _pass_operation(draft: Draft, place: int, each: Meaning) -> None:
+    slots = draft.slots
+    text = each.text.lower()
+    draft.use(place)
+    if each.is_op("distinct"):
+        slots.distinct = True
+    elif each.is_op("pron"):
+        idle = text == "it" and slots.measures  # the hottest it ever got
+        before = [other for other in draft.meanings[:place] if other.table]
+        if text in ("they", "them", "he", "she"):
+            before = [other for other in before if other.kind != "column"]
+        if not (draft.base or idle or before):
+            raise NoReadingError(each.text)
+    elif each.is_op("beyond", "money", "howmuch") or each.is_op(*_DEAR):
+        raise NoReadingError(each.text)
+    elif each.is_op("wh") and text in ("when", "where") and not (slots.shown or slots.measures):
+        raise NoReadingError(each.text)  # 'when' and 'where' ask for what nothing shows

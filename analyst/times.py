@@ -115,6 +115,21 @@ def _bear(draft: Draft, start: int, end: int, low: Period, high: Period | None) 
         draft.slots.where.append(Where(column.table, name, cond))
 
 
+def _tables_for_dates(draft: Draft) -> list[str]:
+    """Return the tables whose dates a period may be of, the likeliest first."""
+    columns = [draft.column(each) for each in draft.meanings if each.kind == "column"]
+    measured = [column.table for column in columns if column is not None and column.is_measure]
+    order = list(dict.fromkeys([*draft.named()[:1], *measured, *draft.spoken()]))
+    if order:
+        return order
+    if any(each.is_op("money") for each in draft.meanings):
+        paid = money_measures(draft, "")
+        if paid:
+            return [paid[0][1].table]
+    plain = draft.catalog.plain
+    return [plain[0].name] if len(plain) == 1 else []
+
+
 def date_for(draft: Draft, place: int, period: Period) -> tuple[Column, float]:
     """Return the column that a period at `place` is of, and the price of the choice."""
     for other in (
@@ -129,36 +144,16 @@ def date_for(draft: Draft, place: int, period: Period) -> tuple[Column, float]:
         if column is not None and (column.is_date or (column.is_year and period.year)):
             draft.use(other)
             return column, 0.0
-    verbs = [
-        token.word
-        for token in draft.tokens[
-            max(0, draft.meanings[place].start - 5) : draft.meanings[place].start + 5
-        ]
-    ]
-    measured = [
-        each.table
-        for each in draft.meanings
-        if each.kind == "column" and (c := draft.column(each)) is not None and c.is_measure
-    ]
-    order = list(dict.fromkeys([*draft.named()[:1], *measured, *draft.spoken()]))
-    if not order:
-        paid = any(each.is_op("money") for each in draft.meanings) and money_measures(draft, "")
-        order = (
-            [paid[0][1].table]
-            if paid
-            else [table.name for table in draft.catalog.plain if len(draft.catalog.plain) == 1]
-        )
+    start = draft.meanings[place].start
+    verbs = [token.word for token in draft.tokens[max(0, start - 5) : start + 5]]
     beside = draft.before(place, over=("time", "cmp", "between"), most=3)
+    neighbour = draft.meanings[beside] if beside >= 0 else None
     options: list[tuple[float, int, Column]] = []
-    for rank, name in enumerate(order):
+    for rank, name in enumerate(_tables_for_dates(draft)):
         table = draft.table(name)
+        near = neighbour is not None and (neighbour.kind, neighbour.table) == ("table", name)
         for column in table.columns:
             if (price := _fit(table, column, period, verbs)) is not None:
-                near = (
-                    beside >= 0
-                    and draft.meanings[beside].kind == "table"
-                    and draft.meanings[beside].table == name
-                )
                 options.append((price + 0.2 * rank - (0.3 if near else 0.0), len(options), column))
     if not options:
         raise NoReadingError(draft.meanings[place].text)
