@@ -71,6 +71,7 @@ from longtable.graph.thread_state import (
     is_pending,
     is_stored,
     load_state,
+    made_by_voices,
     owner_in,
     reading,
     rejection,
@@ -428,9 +429,23 @@ class ThreadRunner:
         in, or the result of a finished step that has no checkpoint yet, would be dropped.
         """
         for _ in range(4):
-            if not has_unstored_work(self.state()):
+            state = self.state()
+            if not has_unstored_work(state):
+                self._keep_voices(state)
                 return
             self._go_on(interrupt_before="*")
+
+    def _keep_voices(self, state: StateSnapshot) -> None:
+        """Store what voices have made that were asked at once by a run that was killed: their step
+        is not done, so new input would drop it.
+        """
+        saver = self.graph.checkpointer
+        if "respond" not in state.next or not isinstance(saver, BaseCheckpointSaver):
+            return
+        newest = saver.get_tuple(self.config)
+        if newest is not None and (made := made_by_voices(newest)):
+            ahead = {**(values_of(state).get("ahead") or {}), **made}
+            self.write({"ahead": ahead}, "estimate")
 
     def _go_on(self, **until: Any) -> None:
         self.graph.invoke(

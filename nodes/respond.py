@@ -48,6 +48,7 @@ from longtable.nodes.state import (
     newest_language,
     thread_of,
     turn_of,
+    with_fresh_id,
     with_last,
     without_key,
 )
@@ -408,10 +409,3 @@ def _with_call_ids(answer: BaseMessage) -> BaseMessage:
             for field in ("tool_calls", "invalid_tool_calls")
         }
     )
-
-
-def with_fresh_id(answer: BaseMessage, messages: Sequence[BaseMessage]) -> BaseMessage:
-    """Never let an answer overwrite an older message: some servers repeat their ids."""
-    if answer.id and all(message.id != answer.id for message in messages):
-        return answer
-    return answer.model_copy(update={"id": str(uuid.uuid4())})

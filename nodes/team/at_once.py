@@ -17,7 +17,6 @@ from functools import partial
 from threading import Semaphore
 from typing import Any, cast
 
-from langchain_core.messages import BaseMessage
 from langgraph.errors import GraphBubbleUp
 from langgraph.func import task
 from langgraph.runtime import Runtime
@@ -25,7 +24,7 @@ from langgraph.runtime import Runtime
 from longtable.base.concurrency import Execution, complete
 from longtable.base.context import Context
 from longtable.base.events import VoiceStarted
-from longtable.nodes.respond import Respond, with_fresh_id
+from longtable.nodes.respond import Respond
 from longtable.nodes.route import (
     after_estimate,
     after_respond,
@@ -45,7 +44,7 @@ from longtable.nodes.state import (
     with_last,
     without_key,
 )
-from longtable.nodes.team.team import OF_VOICE, Team, asked_next, at_once, scene_of, with_mode
+from longtable.nodes.team.team import OF_VOICE, Team, asked_next, at_once, scene_of, taken_over
 from longtable.nodes.turns.failures import ASK_AGAIN, FAILED
 
 
@@ -181,17 +180,12 @@ class AtOnce:
 
     def _taken(self, state: State) -> Update:
         """Return what the voice whose turn it is has made."""
-        turn, ahead, messages = (
-            turn_of(state),
-            state.get("ahead") or {},
-            list(thread_of(state).messages),
-        )
-        result, transcript = ahead[turn["voice"]], list[BaseMessage]()
+        turn, ahead = turn_of(state), state.get("ahead") or {}
+        messages = thread_of(state).messages
+        result = ahead[turn["voice"]]
         own = {name: value for name, value in result["turn"].items() if name in OF_VOICE}
         turn = cast("Turn", {**without_key(turn, *OF_VOICE), **own})
-        for message in result.get("messages", ()):
-            fresh = with_fresh_id(message, messages) if message.type == "ai" else message
-            transcript.append(with_mode(self.team, fresh, [*messages, *transcript], turn))
+        transcript = taken_over(result.get("messages", ()), self.team, messages, turn)
         rest: dict[str, Any] = {
             voice: each for voice, each in ahead.items() if voice != turn["voice"]
         }

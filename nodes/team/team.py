@@ -21,8 +21,19 @@ from longtable.base.events import UnknownMentions
 from longtable.memory.policy import CompactionPolicy
 from longtable.memory.rounds import all_calls
 from longtable.memory.stamps import mark_of, marked, turn_number
+from longtable.memory.thread import Edit
 from longtable.memory.voices import EVERYBODY, NARRATOR, VOICE, fold, mentions_in
-from longtable.nodes.state import NOBODY, UNDER_WAY, State, Turn, turn_of, without_key
+from longtable.nodes.state import (
+    NOBODY,
+    UNDER_WAY,
+    State,
+    Turn,
+    Update,
+    thread_of,
+    turn_of,
+    with_fresh_id,
+    without_key,
+)
 
 MODE = "mode"
 """Mark of a team's answer: the mode's name and its state after it, as plain JSON."""
@@ -442,6 +453,41 @@ def with_mode(
     if not is_answer(answer):
         return answer
     return marked(answer, **mode_mark(team, scene_of(team, [*messages, answer], turn)))
+
+
+def answers_ahead(state: State, team: Team | None) -> Update:
+    """Return what voices of the newest turn have answered whose turn to speak did not come: the
+    messages and edits that it would have brought.
+    """
+    turn, ahead = turn_of(state), state.get("ahead") or {}
+    before = list(thread_of(state).messages)
+    messages: list[BaseMessage] = []
+    edits: list[Edit] = []
+    names = list((state.get("brief") or {}).get("voices", {}))
+    # They are noted in the order in which they ended.
+    for voice in sorted(ahead, key=[*names, *ahead].index):
+        result = ahead[voice]
+        of_voice = result.get("messages") or ()
+        in_turn = turn_of(result).get("number") == turn.get("number")
+        if not in_turn or not of_voice or not is_answer(of_voice[-1]):
+            continue
+        edits += result.get("edits", ())
+        messages += taken_over(of_voice, team, [*before, *messages], turn)
+    update = Update(messages=messages) if messages else Update()
+    return {**update, "edits": edits} if edits else update
+
+
+def taken_over(
+    made: Sequence[BaseMessage], team: Team | None, messages: Sequence[BaseMessage], turn: Turn
+) -> list[BaseMessage]:
+    """Return what a voice made beside others as it stands after these messages."""
+    transcript: list[BaseMessage] = []
+    for message in made:
+        fresh = with_fresh_id(message, messages) if message.type == "ai" else message
+        if team is not None:
+            fresh = with_mode(team, fresh, [*messages, *transcript], turn)
+        transcript.append(fresh)
+    return transcript
 
 
 def mode_mark(team: Team, scene: Scene) -> dict[str, Any]:

@@ -17,13 +17,18 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.tools import tool
+from langgraph._internal._constants import RETURN as LANGGRAPHS_RETURN
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import interrupt
 from rich.console import Console
 
 from longtable.app.screen import ConsoleScreen
-from longtable.base.errors import ModelContextOverflowError, ProviderUnavailableError
+from longtable.base.errors import (
+    ModelContextOverflowError,
+    ProviderUnavailableError,
+    TurnPendingError,
+)
 from longtable.graph import (
     Context,
     Conversation,
@@ -35,6 +40,8 @@ from longtable.graph import (
     build_graph,
     open_persistence,
 )
+from longtable.graph.thread_state import RETURN
+from longtable.memory.stamps import turn_number
 from longtable.tools.sql.verdict import CostThresholds
 from tests.graph.test_games import quiz_talk
 from tests.graph.test_team import ANALYST, CHECKER, of_type, sent_of, talk, who
@@ -247,11 +254,9 @@ with open_persistence(sys.argv[1]) as kept:
 """
 
 
-@pytest.mark.parametrize("missing", ["Analyst", "Tester"])
-def test_after_a_kill_only_the_voice_that_is_missing_is_asked_and_all_are_told(
-    missing: str, tmp_path: Path
-) -> None:
-    url = f"sqlite:///{tmp_path / 'chat.db'}"
+def killed_while(missing: str, folder: Path) -> str:
+    """Return the URL of a store whose process was killed while all but one voice were done."""
+    url = f"sqlite:///{folder / 'chat.db'}"
     root = Path(__file__).parents[2]
     done = subprocess.run(
         [sys.executable, "-c", KILLED, url, missing],
@@ -261,6 +266,14 @@ def test_after_a_kill_only_the_voice_that_is_missing_is_asked_and_all_are_told(
         check=False,
     )
     assert done.returncode == -signal.SIGKILL
+    return url
+
+
+@pytest.mark.parametrize("missing", ["Analyst", "Tester"])
+def test_after_a_kill_only_the_voice_that_is_missing_is_asked_and_all_are_told(
+    missing: str, tmp_path: Path
+) -> None:
+    url = killed_while(missing, tmp_path)
     tried: list[str] = []
 
     def say(name: str, _: Sequence[BaseMessage]) -> str:
@@ -279,6 +292,47 @@ def test_after_a_kill_only_the_voice_that_is_missing_is_asked_and_all_are_told(
             f"{name} speaks" for name in NAMES
         ]
         assert [message.name for message in conversation.history()] == [None, *NAMES]
+
+
+@pytest.mark.parametrize("missing", ["Analyst", "Tester"])
+@pytest.mark.parametrize("on_loop", [False, True])
+def test_a_message_after_a_kill_leaves_the_answers_of_voices_that_were_done(
+    missing: str, on_loop: bool, tmp_path: Path
+) -> None:
+    url = killed_while(missing, tmp_path)
+    with open_persistence(url) as kept:
+        conversation = talk(who, THREE, saver=kept.checkpointer, store=kept.store)
+        ask = conversation.ask
+        answer = asyncio.run(conversation.aask("Next")) if on_loop else ask("Next")
+        assert [each["voice"] for each in answer.voices] == ["analyst", "checker", "tester"]
+        done = [name for name in NAMES if name != missing]
+        messages = list(conversation.history())
+        assert [message.name for message in messages] == [None, *done, None, *NAMES]
+        assert [message.text for message in messages[1:3]] == [f"{name} speaks" for name in done]
+        assert [turn_number(message) for message in messages] == [1, 1, 1, 2, 2, 2, 2]
+        heard = sent_of(conversation)[-1]
+        assert f"{done[0]}: {done[0]} speaks" in [message.text for message in heard]
+
+
+def test_what_a_task_returns_has_the_name_that_langgraph_gives_it() -> None:
+    assert RETURN == LANGGRAPHS_RETURN
+
+
+def test_a_change_after_a_kill_leaves_the_answers_of_voices_that_were_done(tmp_path: Path) -> None:
+    url = killed_while("Checker", tmp_path)
+    tried: list[str] = []
+
+    def say(name: str, _: Sequence[BaseMessage]) -> str:
+        tried.append(name)
+        return f"{name} speaks"
+
+    with open_persistence(url) as kept:
+        conversation = talk(say, THREE, saver=kept.checkpointer, store=kept.store)
+        with pytest.raises(TurnPendingError):
+            conversation.pin("Only 2013.")
+        answer = conversation.resume()
+        assert tried == ["Checker"]
+        assert [each["text"] for each in answer.voices] == [f"{name} speaks" for name in NAMES]
 
 
 def test_approvals_of_several_voices_are_asked_one_after_the_other_and_none_is_lost(
@@ -465,7 +519,9 @@ def test_a_cancelled_turn_leaves_no_call_running_and_goes_on_with_resume(
     ]
 
 
-def test_what_voices_made_ahead_is_gone_when_another_turn_begins(tmp_path: Path) -> None:
+def test_what_voices_made_ahead_stays_when_another_message_takes_the_place_of_an_approval(
+    tmp_path: Path,
+) -> None:
     def say(name: str, messages: Sequence[BaseMessage]) -> AIMessage | str:
         if name == "Analyst" and "wait" in messages[1].text and len(messages) == 2:
             return call("run_sql", sql="SELECT count(*) FROM numbers a, numbers b")
@@ -478,7 +534,12 @@ def test_what_voices_made_ahead_is_gone_when_another_turn_begins(tmp_path: Path)
         assert conversation.ask("wait").status == "approval_requested"
         answer = conversation.ask("Go on")
         assert [each["voice"] for each in answer.voices] == ["analyst", "checker"]
-        assert "speaks 2" not in str(list(conversation.history()))
+        messages = list(conversation.history())
+        assert [(message.name, message.text) for message in messages[3:5]] == [
+            ("Checker", "Checker speaks 2"),
+            (None, "Go on"),
+        ]
+        assert_paired(messages)
 
 
 def test_a_message_that_comes_while_voices_answer_at_once_is_the_next_turn() -> None:
