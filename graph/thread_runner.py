@@ -142,6 +142,8 @@ class RunReader:
         """Of voices that are asked at once: the first that is not done, and the events of those
         after it.
         """
+        self.writes_text = False
+        """Whether the first one is in the middle of a text."""
         self.done: set[str] = set()
         self.heard: set[str] = set()
         """Voices whose answer was told, in this run or before."""
@@ -170,8 +172,11 @@ class RunReader:
         return [*map(_spoken, answers_in(messages))]
 
     def read(self, mode: str, payload: Any) -> Iterator[Event]:
-        """Yield the events of a part of the stream; those of voices that are asked at once one
-        voice after the other.
+        """Yield the events of a part of the stream.
+
+        Of voices that are asked at once, those of the first that is not done come as they are;
+        those of another one stand together, once it is done and the first is not in the middle of a
+        text.
         """
         for event in self._events(mode, payload):
             queue = self.later.get(str(event.get("voice")))
@@ -181,12 +186,22 @@ class RunReader:
                 queue.append(event)
         while self.later and self.first in self.done:
             self.first = next(iter(self.later))
-            for event in self.later.pop(self.first):
-                yield from self._headed(event)
+            self.writes_text = False
+            yield from self._queued(self.first)
+        if not self.writes_text:
+            for voice in [voice for voice in self.later if voice in self.done]:
+                yield from self._queued(voice)
+
+    def _queued(self, voice: str) -> Iterator[Event]:
+        """Yield the events of a voice that have waited."""
+        for event in self.later.pop(voice):
+            yield from self._headed(event)
 
     def _headed(self, event: Event) -> Iterator[Event]:
         """Yield an event, before it the heading of its voice where another one spoke last."""
         voice = str(event.get("voice") or "")
+        if voice == self.first:
+            self.writes_text = event["type"] == "token"
         if event["type"] == "voice_started":
             self.speaking = voice
             self.headings[voice] = event
@@ -316,6 +331,7 @@ UNDER_A_HEADING = (
     "approval_requested",
     "input_requested",
     "chart",
+    "unsupported_numbers",
 )
 """Events of a voice that people see below its name."""
 

@@ -44,7 +44,7 @@ from longtable.graph.thread_state import RETURN
 from longtable.memory.stamps import turn_number
 from longtable.tools.sql.verdict import CostThresholds
 from tests.graph.test_games import quiz_talk
-from tests.graph.test_team import ANALYST, CHECKER, of_type, sent_of, talk, who
+from tests.graph.test_team import ANALYST, CHECKER, Say, of_type, sent_of, talk, who
 from tests.memory.test_rounds import assert_paired
 from tests.support import model_server
 from tests.support.model_server import ChatRequest, ModelServer, Reply, open_model_server
@@ -164,31 +164,74 @@ def test_no_voice_is_sent_what_another_says_in_this_turn() -> None:
     assert [len(request) for request in sent_of(conversation)[3:]] == [6, 6, 6]
 
 
-def test_events_of_one_voice_stand_together_in_the_teams_order_and_bear_its_name() -> None:
-    first = threading.Event()
+def waiting_for(shown: threading.Event) -> Say:
+    """Return what is said where the analyst is at work until the tester's answer was shown."""
 
     def say(name: str, messages: Sequence[BaseMessage]) -> str:
         if name == "Analyst":
-            assert first.wait(10)
-        if name == "Tester":
-            first.set()
+            assert shown.wait(10)
         return f"{name} speaks"
 
-    events: list[Any] = list(talk(say, THREE).stream("Hello"))
+    return say
+
+
+def test_a_voice_that_is_done_is_shown_under_its_name_while_another_is_at_work() -> None:
+    shown = threading.Event()
+    out = io.StringIO()
+    screen = ConsoleScreen(Console(file=out, width=120))
+    team = Team(ANALYST, TESTER)
+    events: list[Any] = []
+    for event in talk(waiting_for(shown), team).stream("Hello"):
+        events.append(event)
+        screen.event(event)
+        if event["type"] == "token" and event["text"] == "speaks":
+            shown.set()
     tokens = [(event["voice"], event["text"]) for event in of_type(events, "token")]
-    assert tokens == [(name.lower(), text) for name in NAMES for text in (f"{name} ", "speaks")]
-    assert [event["voice"] for event in of_type(events, "voice_started")] == [
-        "analyst",
-        "checker",
-        "tester",
+    assert tokens == [
+        (voice, text) for voice in ("tester", "analyst") for text in (f"{voice.title()} ", "speaks")
     ]
-    assert [event["voice"] for event in of_type(events, "context_usage")] == [
-        "analyst",
-        "checker",
-        "tester",
-    ]
-    spoken = [event["voice"] for event in events if "voice" in event]
-    assert spoken == sorted(spoken)
+    names = [event["voice"] for event in of_type(events, "voice_started")]
+    assert names == ["analyst", "tester", "analyst"]
+    assert [each["voice"] for each in events[-1]["voices"]] == ["analyst", "tester"]
+    lines = [line for line in out.getvalue().splitlines() if line.split(" ")[0].strip(":") in NAMES]
+    assert lines == ["Tester:", "Tester speaks", "Analyst:", "Analyst speaks"]
+
+
+def test_events_of_one_voice_stand_together_and_no_text_is_cut_in_two() -> None:
+    begun = threading.Event()
+
+    def say(name: str, messages: Sequence[BaseMessage]) -> str:
+        if name != "Analyst":
+            assert begun.wait(10)
+        return f"{name} speaks"
+
+    events: list[Any] = []
+    for event in talk(say, THREE).stream("Hello"):
+        events.append(event)
+        if event["type"] == "token":
+            begun.set()
+    tokens = [event["voice"] for event in of_type(events, "token")]
+    assert tokens[:2] == ["analyst", "analyst"]
+    assert {tuple(tokens[2:4]), tuple(tokens[4:6])} == {("checker",) * 2, ("tester",) * 2}
+    assert {event["voice"] for event in of_type(events, "context_usage")} == {*tokens}
+
+
+def test_a_figure_that_nothing_vouches_for_is_flagged_under_the_name_of_its_voice(
+    tmp_path: Path,
+) -> None:
+    def say(name: str, messages: Sequence[BaseMessage]) -> AIMessage | str:
+        if messages[-1].type != "tool":
+            return call("run_sql", sql="SELECT 41 AS n")
+        return "There are 977 orders." if name == "Analyst" else "There are 41 orders."
+
+    out = io.StringIO()
+    screen = ConsoleScreen(Console(file=out, width=120))
+    with Database.open(str(make(tmp_path, "sqlite"))) as database:
+        for event in talk(say, Team(ANALYST, TESTER), database=database).stream("How many?"):
+            screen.event(event)
+    lines = out.getvalue().splitlines()
+    flagged = next(place for place, line in enumerate(lines) if "not found in" in line)
+    assert [line for line in lines[:flagged] if line[:-1] in NAMES][-1] == "Analyst:"
 
 
 def test_the_first_voice_streams_while_the_others_are_asked() -> None:
@@ -285,9 +328,10 @@ def test_after_a_kill_only_the_voice_that_is_missing_is_asked_and_all_are_told(
         events: list[Any] = []
         events += conversation.stream()
         assert tried == [missing]
-        assert "".join(event["text"] for event in of_type(events, "token")) == "".join(
-            f"{name} speaks" for name in NAMES
-        )
+        shown = {name.lower(): "" for name in NAMES}
+        for event in of_type(events, "token"):
+            shown[event["voice"]] += event["text"]
+        assert shown == {name.lower(): f"{name} speaks" for name in NAMES}
         assert [each["text"] for each in events[-1]["voices"]] == [
             f"{name} speaks" for name in NAMES
         ]
@@ -486,12 +530,9 @@ def test_a_round_of_a_quiz_asks_its_players_at_once_and_then_the_quizmaster() ->
     conversation.ask("Let us begin.")
     events: list[Any] = list(conversation.stream("I say 41."))
     started = of_type(events, "voice_started")
-    assert [(event["voice"], event.get("at_once", False)) for event in started] == [
-        ("ada", True),
-        ("ben", True),
-        ("quizmaster", False),
-        ("narrator", False),
-    ]
+    asked = {event["voice"]: event.get("at_once", False) for event in reversed(started)}
+    assert asked == {"ada": True, "ben": True, "quizmaster": False, "narrator": False}
+    assert [event["voice"] for event in started][-2:] == ["quizmaster", "narrator"]
 
 
 def test_a_cancelled_turn_leaves_no_call_running_and_goes_on_with_resume(
