@@ -55,6 +55,7 @@ from longtable.base.events import (
     Token,
     VoiceStarted,
     Wait,
+    largest_usage,
 )
 from longtable.graph.loading import UNREADABLE, readable
 from longtable.graph.locks import Background, ThreadLocks, locks_of
@@ -642,6 +643,9 @@ class Answer:
     turn: int
     queries: list[QueryFinished] = field(default_factory=list)
     usage: ContextUsage | None = None
+    """The newest count of a call; of a team that of the voice with the largest share of its
+    limit.
+    """
     recalls: int = 0
     """How often originals were brought back for this turn."""
     unsupported_numbers: list[str] = field(default_factory=list)
@@ -721,14 +725,13 @@ def answer_of(events: Sequence[Event]) -> Answer:
     before = events[: events.index(answer)] if answer is not None else events
     restarts = [place for place, event in enumerate(before) if _is_restart(event)]
     turn = before[restarts[-1] if restarts else 0 :]
-    usage = [event for event in turn if event["type"] == "context_usage"]
     figures = [event["figures"] for event in turn if event["type"] == "unsupported_numbers"]
     return Answer(
         text=answer["text"] if answer is not None else "",
         status=answer["status"] if answer is not None else "",
         turn=answer["turn"] if answer is not None else 0,
         queries=[event for event in turn if event["type"] == "query_finished"],
-        usage=usage[-1] if usage else None,
+        usage=largest_usage(turn),
         recalls=sum(event["type"] == "recall" for event in turn),
         unsupported_numbers=list(dict.fromkeys(chain.from_iterable(figures))),
         charts=[event for event in turn if event["type"] == "chart"],

@@ -12,9 +12,9 @@ from langchain_core.messages import AIMessage, BaseMessage
 from typing_extensions import TypedDict
 
 from longtable.base.errors import ConfigError
-from longtable.memory.stamps import GIVEN, marks_of
+from longtable.memory.stamps import GIVEN, POOLED, marks_of
 from longtable.memory.tokens import TokenCounter, counter
-from longtable.memory.voices import NARRATOR, VOICE
+from longtable.memory.voices import NARRATOR, TEAM, VOICE
 
 UNKNOWN = "unknown"
 By = Literal["hour", "day", "month", "thread", "model", "project", "purpose", "voice"]
@@ -109,7 +109,8 @@ def spent_of(
                 "estimated": 1,
             }
             by = reported_model(message) or model or UNKNOWN
-            voice, times = str(marks.get(VOICE) or ""), _times(marks.get("time"))
+            voice = TEAM if marks.get(POOLED) else str(marks.get(VOICE) or "")
+            times = _times(marks.get("time"))
             calls.append(
                 Spent(
                     thread=thread,

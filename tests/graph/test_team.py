@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from longtable.base.events import Event
 from longtable.graph import (
     CompactionPolicy,
     Context,
+    ContextProvider,
     Conversation,
     Database,
     FreeChat,
@@ -42,6 +44,7 @@ from longtable.graph import (
 )
 from longtable.graph.thread_runner import answer_of
 from longtable.memory.stamps import mark_of
+from longtable.memory.tokens import counter
 from longtable.nodes.team.team import MODE
 from longtable.tools.results import ResultStore
 from longtable.tools.sql.verdict import CostThresholds
@@ -719,6 +722,56 @@ def test_the_turn_of_a_secret_mode_costs_one_number_for_the_team() -> None:
     conversation = talk(who, Team(*personas, mode=Werewolf(seed=1), max_calls=2))
     [told] = of_type(list(conversation.stream("Begin.")), "team_turn")
     assert list(told["tokens"]) == ["team"]
+
+
+def test_in_a_secret_mode_no_count_tells_one_voice_from_another() -> None:
+    personas = [Persona(name) for name in ("ada", "ben", "cleo", "dan")]
+    conversation = talk(who, Team(*personas, mode=Werewolf(seed=1)))
+    events = list(conversation.stream("Begin."))
+    counted = of_type(events, "context_usage")
+    assert {event["voice"] for event in counted} == {"ada", "ben", "cleo", "dan"}
+    [told] = of_type(events, "team_turn")
+    assert counted[0]["total"] == told["tokens"]["team"]
+    assert all(event["of_team"] for event in counted)
+    # Each count is that of the one before and of what was said since, whoever is asked.
+    said = [message for message in conversation.history() if message.type == "ai"]
+    tokens = [counter("o200k_base").message(message) for message in said]
+    grown = [late["total"] - early["total"] for early, late in pairwise(counted)]
+    assert grown == tokens[: len(grown)]
+    usage = conversation.graph.get_state(conversation.config).values["usage"]
+    assert usage["total"] == counted[-1]["total"]
+    assert {spent.voice for spent in conversation.usage()} == {"team"}
+    out = io.StringIO()
+    screen = ConsoleScreen(Console(file=out, width=120))
+    for event in events:
+        screen.event(event)
+    assert "context (team)" in out.getvalue()
+
+
+def test_material_is_counted_for_the_team_in_a_secret_mode() -> None:
+    material = ContextProvider(name="news", provide=lambda _: "It rains in the village.")
+    personas = [Persona(name) for name in ("ada", "ben", "cleo")]
+    team = Team(*personas, mode=Werewolf(seed=1))
+    events = list(talk(who, team, context_providers=[material]).stream("Begin."))
+    passed = [event for event in of_type(events, "context_usage") if "passed" in event["parts"]]
+    assert len(passed) == 6
+    assert all(event["of_team"] for event in passed)
+
+
+def test_the_gauge_shows_the_voice_with_the_largest_share_under_its_name() -> None:
+    large = Persona("analyst", "You write SQL. " + "Be careful. " * 200)
+    team = Team(large, CHECKER, mode=Workflow("analyst", "checker"))
+    events = list(talk(who, team).stream("Hello"))
+    usage = answer_of(events).usage
+    assert usage is not None
+    assert usage.get("voice") == "analyst"
+    out = io.StringIO()
+    screen = ConsoleScreen(Console(file=out, width=120))
+    for event in events:
+        screen.event(event)
+    [gauge] = [line for line in out.getvalue().splitlines() if line.startswith("context")]
+    assert gauge.startswith("context (Analyst) ")
+    assert f" {usage['calibrated']:,} / 32,000" in gauge
 
 
 class Counting(Mode):
