@@ -10,6 +10,8 @@ import pytest
 
 from longtable.app import open_with_settings
 from longtable.app.settings import load_settings
+from longtable.app.settings_tables import team_of
+from longtable.base.errors import ConfigError
 from tests.app.runner import Home, make_home
 
 TEAM = """
@@ -101,6 +103,41 @@ def test_config_prints_the_team_and_where_it_comes_from(home: Home) -> None:
     settings = load_settings({"config": str(home.folder / "longtable.toml")}, environment={})
     assert not settings.team.answers(None)
     assert settings.team.answers("audit")
+
+
+MODES = ("free_chat", "workflow", "quiz", "werewolf")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_settings_file_gives_each_mode_a_compaction_policy(mode: str, home: Home) -> None:
+    ids = ("analyst", "checker", "reviewer", "quizmaster")
+    personas = "".join(f"[[team.personas]]\nid = '{id_}'\n" for id_ in ids)
+    compaction = "[team.compaction]\npreset = 'window'\nkeep_rounds = 3\n"
+    file = home.folder / "longtable.toml"
+    file.write_text(f"[team]\nmode = '{mode}'\n{compaction}{personas}")
+    settings = load_settings({"config": str(file)}, environment={})
+    team = team_of(settings.team)
+    assert team.mode.name == mode
+    assert team.mode.policy is not None
+    assert (team.mode.policy.strategy, team.mode.policy.keep_rounds) == ("window", 3)
+    done = home.run("config", "--json", "--config", str(file))
+    rows = {row["name"]: row for row in map(json.loads, done.stdout.splitlines())}
+    assert "longtable.toml, line 4" in rows["team.compaction"]["source"]
+    assert json.loads(rows["team.compaction"]["value"]) == {"preset": "window", "keep_rounds": 3}
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("keep_round = 3", "team.compaction.keep_round is not known; did you mean keep_rounds"),
+        ("keep_rounds = 0", "keep_rounds"),
+    ],
+)
+def test_a_wrong_key_of_a_teams_compaction_is_named(line: str, sentence: str, home: Home) -> None:
+    file = home.folder / "longtable.toml"
+    file.write_text(f"[team]\nmode = 'workflow'\n[team.compaction]\n{line}\n")
+    with pytest.raises(ConfigError, match=sentence):
+        load_settings({"config": str(file)}, environment={})
 
 
 def test_a_team_that_cannot_be_is_refused_before_the_first_turn(home: Home) -> None:
