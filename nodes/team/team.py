@@ -40,6 +40,10 @@ MODE = "mode"
 JUDGED = "judged"
 """Key of a mode's state: the persona whose answer the last one judges."""
 MOST_PERSONAS = 16
+NOT_JSON = (TypeError, ValueError, RecursionError)
+"""What `json.dumps` raises for values that are no JSON, that hold themselves, or that are too
+deep.
+"""
 _ID = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
 
@@ -496,7 +500,7 @@ def mode_mark(team: Team, scene: Scene) -> dict[str, Any]:
     plain = _plain(state)
     if plain is None:
         # An answer is paid for: values that are no JSON are kept as text.
-        plain = json.loads(json.dumps(state, default=str, skipkeys=True))
+        plain = _as_plain(state)
     return {MODE: {"name": team.mode.name, **plain}}
 
 
@@ -504,9 +508,22 @@ def _plain(state: dict[str, Any]) -> dict[str, Any] | None:
     """Return a mode's state if it is plain JSON, else None."""
     try:
         json.dumps(state)
-    except (TypeError, ValueError):
+    except NOT_JSON:
         return None
     return state
+
+
+def _as_plain(state: dict[str, Any]) -> dict[str, Any]:
+    """Return a mode's state with text in place of values that are no JSON, or that hold
+    themselves.
+    """
+    plain: dict[str, Any] = {}
+    for name, value in state.items():
+        try:
+            plain[str(name)] = json.loads(json.dumps(value, default=str, skipkeys=True))
+        except NOT_JSON:
+            plain[str(name)] = str(value)
+    return plain
 
 
 def speaking(runtime: Runtime[Context], state: State) -> Runtime[Context]:

@@ -2,17 +2,27 @@
 them.
 """
 
+import asyncio
 import json
 import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from langchain_core.messages import HumanMessage
+from langgraph.graph import START, MessagesState, StateGraph
 
+from longtable.analyst.model import BuiltInAnalyst
 from longtable.app import open_with_settings
 from longtable.app.settings import load_settings
-from longtable.app.settings_tables import team_of
+from longtable.app.settings_tables import TeamTable, team_of
 from longtable.base.errors import ConfigError
+from longtable.graph import Context, Database, as_node, as_tool, build_graph
+from longtable.graph.build import ConversationGraph
+from longtable.tools.results import ResultStore
 from tests.app.runner import Home, make_home
+from tests.tools.databases import make
 
 TEAM = """
 [team]
@@ -169,3 +179,44 @@ def test_usage_and_audit_say_which_voice_it_was(home: Home) -> None:
         ("checker", "check_sql"),
     ]
     assert "checker" in home.run("audit", "--thread", "orders").stdout
+
+
+ORDERS = """CREATE TABLE orders (id INTEGER PRIMARY KEY, total REAL NOT NULL);
+INSERT INTO orders VALUES (1, 5), (2, 7), (3, 9)"""
+VERDICT = "The question is answered, and the check found nothing wrong."
+
+
+@pytest.fixture
+def built_in_team(tmp_path: Path) -> Iterator[ConversationGraph]:
+    with Database.open(str(make(tmp_path, "sqlite", ORDERS))) as database:
+        yield build_graph(
+            model=BuiltInAnalyst(),
+            database=database,
+            results=ResultStore(tmp_path / "results", clock=lambda: datetime.now(UTC)),
+            team=team_of(TeamTable()),
+            summarizer=False,
+        )
+
+
+def test_the_built_in_team_as_a_tool_gives_the_analysts_answer_and_the_verdict_below_it(
+    built_in_team: ConversationGraph,
+) -> None:
+    tool = as_tool(built_in_team, context=Context(model_limit=32_000))
+    question = {"question": "How many orders are there?"}
+    for text in (tool.invoke(question), asyncio.run(tool.ainvoke(question))):
+        assert text.startswith("Analyst: There are 3 ")
+        assert text.count("\n\nChecker: ") == 1
+        assert text.endswith(f"\n\nReviewer: {VERDICT}")
+
+
+def test_the_built_in_team_as_a_node_gives_a_message_for_each_voice(
+    built_in_team: ConversationGraph,
+) -> None:
+    parent = StateGraph(MessagesState)
+    parent.add_node("team", as_node(built_in_team, context=Context(model_limit=32_000)))
+    parent.add_edge(START, "team")
+    values = parent.compile().invoke({"messages": [HumanMessage("How many orders are there?")]})
+    answers = values["messages"][1:]
+    assert [message.name for message in answers] == ["Analyst", "Checker", "Reviewer"]
+    assert answers[0].text.startswith("There are 3 ")
+    assert answers[-1].text == VERDICT

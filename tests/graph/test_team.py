@@ -788,6 +788,23 @@ def test_a_state_that_is_no_json_is_refused_before_a_call_is_paid() -> None:
     assert sent_of(conversation) == []
 
 
+class Looping(Mode):
+    """A mode whose state is no JSON once somebody has answered."""
+
+    def state(self, scene: Scene) -> dict[str, Any]:
+        voices: list[Any] = [voice for voice, _ in scene.answers]
+        if voices:
+            voices.append(voices)
+        return {"voices": voices, "answers": len(scene.answers)}
+
+
+def test_an_answer_that_is_paid_for_stays_where_the_state_after_it_is_no_json() -> None:
+    conversation = talk(who, Team(ANALYST, mode=Looping()))
+    assert conversation.ask("Hello").text == "Analyst speaks"
+    state = mark_of(list(conversation.history())[-1], MODE)
+    assert state == {"name": "own", "voices": "['analyst', [...]]", "answers": 1}
+
+
 def test_a_turn_in_which_nobody_speaks_has_an_empty_list_of_voices() -> None:
     events = list(talk(who, Team(ANALYST, mode=Silent())).stream("Hello"))
     assert events[-1].get("voices") == []
