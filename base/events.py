@@ -416,8 +416,8 @@ class AnswerEvent(TypedDict):
 
 
 class TeamTurn(TypedDict):
-    """A turn of a team begins. `tokens`: of the next call of each voice that may speak, in games of
-    the largest as "team"; `most_calls`: of all of them together.
+    """A turn of a team begins. `tokens`: of the next call of each voice that may speak, in a mode
+    that keeps secrets of one that stands for all, as "team"; `most_calls`: of all of them together.
     """
 
     type: Literal["team_turn"]

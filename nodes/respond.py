@@ -253,15 +253,16 @@ class Respond:
         """
         asking.materials = provided.materials
         view = asking.view()
-        if provided.materials or provided.failures:
-            call = turn_of(state).get("calls", 0) + 1
-            runtime.stream_writer(context_passed_event(call, asking.passed, provided.failures))
-        if not view.parts.passed:
-            return view, {}
+        passed = asking.passed
         figures = usage_figures(view, asking.call_plan.call_config)
         if of_team := self.plans.of_team(state, runtime):
-            shown, _ = with_materials(of_team.view, asking.materials, of_team)
+            shown, passed = with_materials(of_team.view, asking.materials, of_team)
             figures = team_figures(shown, of_team.call_config)
+        if provided.materials or provided.failures:
+            call = turn_of(state).get("calls", 0) + 1
+            runtime.stream_writer(context_passed_event(call, passed, provided.failures))
+        if not view.parts.passed:
+            return view, {}
         runtime.stream_writer({"type": "context_usage", **figures})
         return view, {"usage": Usage(due=state.get("usage", {}).get("due", False), **figures)}
 

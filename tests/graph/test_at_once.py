@@ -435,6 +435,9 @@ def test_voices_that_wait_say_who_they_are_and_each_answer_is_told_once_under_it
         [asked] = of_type(first, "approval_requested")
         assert asked["voice"] == "analyst"
         assert asked["action_requests"][0]["description"].startswith("Analyst: ")
+        assert [each["description"][:9] for each in conversation.approvals()] == ["Analyst: "]
+        [interrupted] = conversation.graph.get_state(conversation.config).interrupts
+        assert interrupted.value["action_requests"] == asked["action_requests"]
         assert [each["voice"] for each in first[-1]["voices"]] == ["checker"]
         second = read(conversation.stream(answer=[{"type": "approve"}]))
         assert of_type(second, "approval_requested")[0]["voice"] == "tester"
