@@ -220,3 +220,25 @@ def test_the_built_in_team_as_a_node_gives_a_message_for_each_voice(
     assert [message.name for message in answers] == ["Analyst", "Checker", "Reviewer"]
     assert answers[0].text.startswith("There are 3 ")
     assert answers[-1].text == VERDICT
+
+
+GAME = """
+[team]
+mode = "werewolf"
+personas = [{ id = "ada" }, { id = "ben" }, { id = "cleo" }]
+"""
+
+
+def test_a_game_is_told_in_figures_of_the_team_alone(home: Home) -> None:
+    (file := home.folder / "longtable.toml").write_text(GAME)
+    asked = home.run("ask", "How many orders are there?", "--config", str(file), "--json")
+    assert asked.returncode == 0, asked.stderr
+    events = [*map(json.loads, asked.stdout.splitlines())]
+    counted = [event for event in events if event["type"] == "context_usage"]
+    assert counted
+    assert all(event["of_team"] for event in counted)
+    used = home.run("usage", "--by", "voice", "--json").stdout.splitlines()
+    assert [json.loads(line)["voice"] for line in used] == ["team"]
+    shown = home.run("ask", "How many orders are there?", "--config", str(file)).stdout
+    assert re.search(r"Team \(werewolf\): tokens of each next call: team [\d,]+", shown)
+    assert "context (team)" in shown
