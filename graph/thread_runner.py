@@ -124,10 +124,13 @@ class RunReader:
     """LangGraph's stream of one run as events. `settled`: the run has closed its turn.
 
     `values`: those of the thread, where the run goes on with a turn: what its voices have answered
-    stands in its `answer`, too, and is not told twice.
+    stands in its `answer`, too, and is not told twice. `made`: by voices whose step is not done,
+    for their run was killed.
     """
 
-    def __init__(self, values: State | None = None) -> None:
+    def __init__(
+        self, values: State | None = None, made: Mapping[str, Update] | None = None
+    ) -> None:
         self.text = ""
         self.streams = self.settled = self.approval_sent = False
         self.waits: Wait | None = None
@@ -138,6 +141,7 @@ class RunReader:
         self.ahead: dict[str, Any] = {}
         self.speaking = ""
         """The voice whose heading came last."""
+        self.made = made or {}
         self.headings: dict[str, VoiceStarted] = {}
         self.first, self.later = "", dict[str, list[Event]]()
         """Of voices that are asked at once: the first that is not done, and the events of those
@@ -158,15 +162,29 @@ class RunReader:
         self.answers = answers_in([each for each in messages if turn_number(each) == number])
         self.voices = [*map(_spoken, self.answers)]
         self.ahead = values.get("ahead") or {}
-        self.heard.update(each["voice"] for each in self._answered_ahead())
+        self.heard.update(each["voice"] for each in self._answered(self.ahead))
         for id_, voice in ((values.get("brief") or {}).get("voices") or {}).items():
             self.headings[id_] = _heading(id_, voice["name"])
 
-    def _answered_ahead(self) -> list[SpokenAnswer]:
+    def begin(self) -> Iterator[Event]:
+        """Yield what voices had answered when the run before was killed."""
+        for said in self._answered(self.made):
+            yield from self._told(said)
+
+    def _told(self, said: SpokenAnswer) -> Iterator[Event]:
+        """Yield an answer whose text did not stream in this run, unless it was told."""
+        if said["voice"] in self.heard:
+            return
+        self.heard.add(said["voice"])
+        yield _heading(said["voice"], said["name"])
+        token = Token(type="token", text=said["text"])
+        yield cast("Event", {**token, "voice": said["voice"]})
+
+    def _answered(self, made: Mapping[str, Update]) -> list[SpokenAnswer]:
         """Return the answers of voices that were asked at once and whose turn it is not yet."""
         results = [
             result
-            for result in self.ahead.values()
+            for result in made.values()
             if turn_of(result).get("number") == self.turn.get("number")
         ]
         messages = [message for result in results for message in result.get("messages", ())]
@@ -299,12 +317,8 @@ class RunReader:
                     said = _spoken(answer)
                     self.answers.append(answer)
                     self.voices.append(said)
-                    if node == "respond" and said["voice"] not in self.heard:
-                        # Its text did not stream in this run: a killed one had it.
-                        self.heard.add(said["voice"])
-                        yield _heading(said["voice"], said["name"])
-                        token = Token(type="token", text=self.text)
-                        yield cast("Event", {**token, "voice": said["voice"]})
+                    if node == "respond":
+                        yield from self._told(said)
 
     def _add_footer(self, message: BaseMessage) -> None:
         for answer in answers_in([message]):
@@ -319,7 +333,7 @@ class RunReader:
         if self.answers and str(self.answers[-1].text) == text:
             text = answer_text(self.answers)
         event = AnswerEvent(type="answer", text=text, status=status, turn=number)
-        voices = [*self.voices, *(self._answered_ahead() if self.waits else ())]
+        voices = [*self.voices, *(self._answered(self.ahead) if self.waits else ())]
         has_team = "calls_left" in self.turn
         return {**event, "voices": voices} if voices or has_team else event
 
@@ -456,13 +470,19 @@ class ThreadRunner:
         """Store what voices have made that were asked at once by a run that was killed: their step
         is not done, so new input would drop it.
         """
-        saver = self.graph.checkpointer
-        if "respond" not in state.next or not isinstance(saver, BaseCheckpointSaver):
-            return
-        newest = saver.get_tuple(self.config)
-        if newest is not None and (made := made_by_voices(newest)):
+        if made := self.made_by_voices(state):
             ahead = {**(values_of(state).get("ahead") or {}), **made}
             self.write({"ahead": ahead}, "estimate")
+
+    def made_by_voices(self, state: StateSnapshot) -> dict[str, Update]:
+        """Return what voices have made that were asked at once, by voice, in a step that is not
+        done; empty where no such step is next.
+        """
+        saver = self.graph.checkpointer
+        if "respond" not in state.next or not isinstance(saver, BaseCheckpointSaver):
+            return {}
+        newest = saver.get_tuple(self.config)
+        return made_by_voices(newest) if newest is not None else {}
 
     def _go_on(self, **until: Any) -> None:
         self.graph.invoke(
@@ -563,6 +583,8 @@ class ThreadRunner:
         stream = run(
             graph_input, config, context=self.context, stream_mode=MODES, durability="sync", **until
         )
+        for event in reader.begin():
+            yield event
         try:
             # The loop closes LangGraph's own generator; closed twice at a loop's end it is left
             # open.
