@@ -4,6 +4,7 @@
 `Conversation.stream` yields these, and besides them `token`, `reasoning` and `answer`.
 """
 
+from collections.abc import Iterable
 from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
@@ -44,12 +45,16 @@ class UsageFigures(TypedDict):
     """Messages not shown, for the call to fit."""
     estimated: bool
     """The tokenizer's data could not be read: counts are estimates."""
+    of_team: NotRequired[bool]
+    """In a mode that keeps secrets: of a call that stands for all personas, whoever is asked."""
 
 
 class ContextUsage(UsageFigures):
     """Counted before each model call."""
 
     type: Literal["context_usage"]
+    voice: NotRequired[str]
+    """The persona that is asked, where there is a team."""
 
 
 class ContextCompressed(TypedDict):
@@ -411,8 +416,8 @@ class AnswerEvent(TypedDict):
 
 
 class TeamTurn(TypedDict):
-    """A turn of a team begins. `tokens`: of the next call of each voice that may speak, in games of
-    the largest as "team"; `most_calls`: of all of them together.
+    """A turn of a team begins. `tokens`: of the next call of each voice that may speak, in a mode
+    that keeps secrets of one that stands for all, as "team"; `most_calls`: of all of them together.
     """
 
     type: Literal["team_turn"]
@@ -482,3 +487,16 @@ Event = (
     | VoiceStarted
     | UnknownMentions
 )
+
+
+def largest_usage(events: Iterable[Event]) -> ContextUsage | None:
+    """Return the newest count of a turn; of a team that of the voice with the largest share of its
+    limit. What was counted before a compaction counts no more.
+    """
+    newest: dict[str, ContextUsage] = {}
+    for event in events:
+        if event["type"] == "context_compressed" and not event["ahead"]:
+            newest = {}
+        elif event["type"] == "context_usage":
+            newest[event.get("voice", "")] = event
+    return max(newest.values(), key=lambda usage: usage["fraction"], default=None)

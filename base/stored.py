@@ -88,6 +88,7 @@ MARKS = (
     "node",
     "sources",
     "private",
+    "pooled",
 )
 """Of messages, in `additional_kwargs["longtable"]`."""
 KINDS_OF_MESSAGES = ("recalled", "steered", "colleague", "excluded", "summary")

@@ -34,8 +34,8 @@ from longtable.base.errors import ConnectionWaitError, DatabaseError
 from longtable.tools.database import Database, Isolation, QueryLimits
 from longtable.tools.toolset import run_sql
 from tests.support.postgres import stop_postgres_server
-from tests.tools.bombs import BOMBS
 from tests.tools.databases import DIALECTS, make, url
+from tests.tools.workers.bombs import BOMBS
 
 LIMITS = QueryLimits(seconds=2.0, memory_bytes=200_000_000)
 HONEST = (

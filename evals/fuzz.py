@@ -27,8 +27,8 @@ from longtable.tools.toolset import run_sql
 from tests.support.postgres import postgres_server, stop_postgres_server
 from tests.tools.databases import DIALECTS, ONLY, SCHEMA, make_file, url
 from tests.tools.sql import sql_texts, sql_texts_policy
-from tests.tools.sql.test_policy import EMAILS, OWN_NUMBERS
-from tests.tools.sql.test_policy import SCHEMA as STAFF
+from tests.tools.sql.test_table_policy import EMAILS, OWN_NUMBERS
+from tests.tools.sql.test_table_policy import SCHEMA as STAFF
 
 Step = tuple[int, int, int]
 """Which mutation, and two numbers for it to choose by."""

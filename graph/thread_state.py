@@ -36,6 +36,10 @@ Graph = CompiledStateGraph[State, Context, Input, State]
 Values = State
 Update = State
 """The channels that change."""
+RETURN = "__return__"
+"""LangGraph's channel for what a task of a node has returned, until the node's step is done; it has
+no public name, and a test compares it with LangGraph's own.
+"""
 OWNER = "longtable_owner"
 """Key of the owner in a checkpoint's metadata."""
 NODES = ("ingest", "estimate", "compact", "respond", "approve", "run_tools", "settle", "prepare")
@@ -223,6 +227,15 @@ def has_unstored_work(state: StateSnapshot) -> bool:
     return any(
         task.name in {"__start__", "ingest"} or task.result is not None for task in state.tasks
     )
+
+
+def made_by_voices(newest: CheckpointTuple) -> dict[str, Update]:
+    """Return what each voice of a team has made of the turn whose task has ended, in a step that
+    asks several at once and is not done.
+    """
+    results = [value for _, channel, value in newest.pending_writes or () if channel == RETURN]
+    voices = [(turn_of(result).get("voice", ""), result) for result in results]
+    return {voice: result for voice, result in voices if voice}
 
 
 def writing_node(state: StateSnapshot, update: Update) -> str:

@@ -16,6 +16,8 @@ VOICE = "voice"
 """Mark of an answer, a call and its result: the id of the persona that made it."""
 NARRATOR = "narrator"
 """Voice of what a mode itself says at the end of a turn; no persona may have this id."""
+TEAM = "team"
+"""Stands for all voices where figures of each would tell a secret of a game."""
 EVERYBODY = frozenset({"all", "everyone", "everybody", "所有人", "大家", "全体"})
 """Words that mention the whole team."""
 SQL_CHARS = 300

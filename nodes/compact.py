@@ -345,8 +345,11 @@ def compaction_update(
     started: float,
     *,
     ahead: bool = False,
+    whole: int = 0,
 ) -> Update:
-    """Tell what became of a compaction and return the update it makes."""
+    """Tell what became of a compaction and return the update it makes. `whole`: tokens of the call
+    before which it was due, of a voice of a team.
+    """
     turn = turn_of(state)
     outcome = outcome or Outcome(None, [_nothing_left(state)])
     made = [record for record in (outcome.results, outcome.record) if record]
@@ -355,7 +358,7 @@ def compaction_update(
         runtime.stream_writer(_compressed(own, record, started, ahead=ahead))
     if outcome.record is None and (outcome.reasons or not made):
         runtime.stream_writer(_skipped(outcome))
-        waits = _waits(state, outcome)
+        waits = _waits(state, outcome, whole)
         return (
             {"compactions": made, "turn": {**turn, **waits}}
             if made
@@ -408,13 +411,11 @@ def _skipped(outcome: Outcome) -> ContextCompactionSkipped:
     return event
 
 
-def _waits(state: State, outcome: Outcome) -> Turn:
+def _waits(state: State, outcome: Outcome, whole: int) -> Turn:
     """Return the fields of a turn that say from which size on a compaction is tried again."""
     turn = turn_of(state)
     # A voice may be shown more than the view that serves all: counted from there, the same would be
     # tried for ever.
-    of_voice = turn.get("voice") and turn.get("status") in UNDER_WAY
-    whole = state.get("usage", {}).get("total", 0) if of_voice else 0
     tokens = max(outcome.tokens, whole)
     waits: Turn = {"skipped": tokens}
     if not any(reason["code"] in (TOO_LITTLE, *NOTHING_LEFT) for reason in outcome.reasons):
@@ -510,6 +511,13 @@ class Compact:
     async def __call__(self, state: State, *, runtime: Runtime[Context], how: Execution) -> Update:
         started = time.perf_counter()
         when: When = "asked" if turn_of(state).get("status") == "compacting" else "due"
-        return compaction_update(
-            state, await self.compactor.compact(state, runtime, when, how), runtime, started
-        )
+        outcome = await self.compactor.compact(state, runtime, when, how)
+        whole = await how.call(partial(self._whole, state, runtime))
+        return compaction_update(state, outcome, runtime, started, whole=whole)
+
+    def _whole(self, state: State, runtime: Runtime[Context]) -> int:
+        """Return the tokens of the next call of the voice that is asked, 0 without one."""
+        turn = turn_of(state)
+        if not turn.get("voice") or turn.get("status") not in UNDER_WAY:
+            return 0
+        return self.compactor.plans.of(state, runtime).parts.total

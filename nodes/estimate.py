@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from langgraph.runtime import Runtime
 
@@ -17,6 +17,7 @@ from longtable.memory.call_config import CallConfig
 from longtable.memory.compaction.due import due_compaction
 from longtable.memory.messages.marks import STEERED
 from longtable.memory.view import CallPlan, View
+from longtable.memory.voices import TEAM
 from longtable.nodes.arriving.inbox import receive, steered_event
 from longtable.nodes.call_plans import call_plan_of
 from longtable.nodes.ingest import stamp
@@ -87,6 +88,15 @@ class CallPlans:
         plan = self._made(values, context, shared=shared)
         return self.kept.put(thread_id, _Kept(made_of, ceiling, voice, context, plan)).plan
 
+    def of_team(self, values: State, runtime: Runtime[Context]) -> CallPlan | None:
+        """Return the plan that stands for all personas, where the mode keeps secrets: it hears all
+        and is whispered nothing, so that its tokens do not tell who is asked. None elsewhere.
+        """
+        turn = turn_of(values)
+        if self.team is None or not self.team.mode.private or not turn.get("voice"):
+            return None
+        return self.of(values, runtime, shared=True) if turn.get("status") in UNDER_WAY else None
+
     def _made(self, values: State, context: Context, *, shared: bool) -> CallPlan:
         plan = call_plan_of(values, context, shared=shared)
         voice = plan.call_config.voice
@@ -150,19 +160,20 @@ class Estimate:
     def count(self, state: State, *, runtime: Runtime[Context]) -> Update:
         """Count the next call."""
         turn = turn_of(state)
+        of_team = self.plans.of_team(state, runtime)
         call_plan = self.plans.of(state, runtime)
-        call_config = call_plan.call_config
         due = due_compaction(call_plan, failed_at(turn)) is not None
-        figures = usage_figures(
-            View(call_plan.messages, call_plan.parts) if due else call_plan.view, call_config
-        )
+        view = View(call_plan.messages, call_plan.parts) if due else call_plan.view
+        figures = usage_figures(view, call_plan.call_config)
+        if of_team:
+            figures = team_figures(of_team.view, of_team.call_config)
         if (
             (team := self.plans.team)
             and turn.get("calls_left") == team.max_calls
             and not turn.get("calls")
         ):
             runtime.stream_writer(self._cost(team, state, runtime))
-        runtime.stream_writer(ContextUsage(type="context_usage", **figures))
+        runtime.stream_writer({"type": "context_usage", **figures})
         update = Update(usage=Usage(due=due, **figures))
         if turn.get("status") in UNDER_WAY:
             update["turn"] = {
@@ -175,14 +186,16 @@ class Estimate:
         """Return what a turn with the team may cost, told before its first call."""
         turn = turn_of(state)
         speakers = team.mode.speakers(scene_of(team, thread_of(state).messages, turn))
-        plans = {
-            id_: self.plans.of({**state, "turn": {**turn, "voice": id_}}, runtime)
-            for id_ in speakers
-        }
-        tokens = {id_: plan.view.parts.total for id_, plan in plans.items()}
-        if team.mode.private and tokens:
+        of_team = self.plans.of_team(state, runtime)
+        if of_team:
             # Who is told more has another role.
-            tokens = {"team": max(tokens.values())}
+            tokens = {TEAM: of_team.view.parts.total}
+        else:
+            plans = {
+                id_: self.plans.of({**state, "turn": {**turn, "voice": id_}}, runtime)
+                for id_ in speakers
+            }
+            tokens = {id_: plan.view.parts.total for id_, plan in plans.items()}
         return TeamTurn(
             type="team_turn", mode=team.mode.name, tokens=tokens, most_calls=team.max_calls
         )
@@ -201,7 +214,12 @@ def _asks(state: State, runtime: Runtime[Context]) -> bool:
 
 def usage_event(view: View, call_config: CallConfig) -> ContextUsage:
     """Return the event of a call's size."""
-    return ContextUsage(type="context_usage", **usage_figures(view, call_config))
+    return cast("ContextUsage", {"type": "context_usage", **usage_figures(view, call_config)})
+
+
+def team_figures(view: View, call_config: CallConfig) -> UsageFigures:
+    """Return the figures of the call that stands for all personas."""
+    return {**usage_figures(view, call_config), "of_team": True}
 
 
 def usage_figures(view: View, call_config: CallConfig) -> UsageFigures:

@@ -23,6 +23,7 @@ from longtable.base.errors import (
 )
 from longtable.base.events import SchemaChanged
 from longtable.base.stored import CHECKPOINT, thread_namespace
+from longtable.memory.call_config import CallConfig
 from longtable.memory.compaction.summary_text import language_of
 from longtable.memory.messages.marks import (
     COLLEAGUE,
@@ -57,7 +58,7 @@ from longtable.nodes.state import (
     with_last,
 )
 from longtable.nodes.tally import check_whole
-from longtable.nodes.team.team import Team, first_voice
+from longtable.nodes.team.team import Team, answers_ahead, first_voice
 from longtable.store.records.retired import ids_in_archive, key_of_id, page
 from longtable.store.records.retired_store import StoreArchive
 from longtable.store.records.thread_index import (
@@ -126,12 +127,7 @@ class Ingest:
         try:
             learned = update.get("learned", state.get("learned", {}))
             config = call_config_of({"brief": brief, "learned": learned}, arrival.context)
-            limits = None if arrival.embedded else self.limits
-            check_input(new, arrival.context, CallPlan(thread, config), limits)
-            if self.rate_limit:
-                owner = arrival.context.owner
-                thread_id = thread_id_of(runtime) or ""
-                self.rate_limit.check(owner, thread_id, arrival.run, runtime.store)
+            self._check(new, arrival, config, runtime)
         except InputError as error:
             return _refused(sent, before, error)
         now = self.clock().isoformat(timespec="seconds")
@@ -146,10 +142,28 @@ class Ingest:
             if message.id in steered:
                 runtime.stream_writer(steered_event(message, turn["number"]))
         arrival.note_in_index(stamped[-1].text, str(brief.get("model") or ""), now)
+        left = answers_ahead(state, self.team)
+        answers = left.get("messages", ())
+        stamped = [*answers, *stamped]
         if self.team:
             turn = first_voice(self.team, [*thread.messages, *stamped], turn, runtime.stream_writer)
-        messages = [*_removals(sent, ordered, again=bool(steered)), *stamped]
-        return {**update, "messages": messages, "turn": with_last(turn, stamped)}
+        messages = [*_removals(sent, ordered, again=bool(steered or answers)), *stamped]
+        return {**update, **left, "messages": messages, "turn": with_last(turn, stamped)}
+
+    def _check(
+        self,
+        new: Sequence[BaseMessage],
+        arrival: "_Arrival",
+        config: CallConfig,
+        runtime: Runtime[Context],
+    ) -> None:
+        """Raise an `InputError` for what cannot be accepted, or came too soon."""
+        limits = None if arrival.embedded else self.limits
+        check_input(new, arrival.context, CallPlan(arrival.thread, config), limits)
+        if self.rate_limit:
+            owner = arrival.context.owner
+            thread_id = thread_id_of(runtime) or ""
+            self.rate_limit.check(owner, thread_id, arrival.run, runtime.store)
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,11 @@ from longtable.base.errors import (
     ProviderRefusedError,
     ProviderUnavailableError,
 )
-from longtable.base.events import ContextUsage, TurnStatus
+from longtable.base.events import TurnStatus
 from longtable.memory.counting.calibration import Calibration
 from longtable.memory.counting.usage import reported_model
 from longtable.memory.materials import Material, MaterialPart, with_materials
-from longtable.memory.messages.marks import MATERIAL, PRIVATE, unmarked
+from longtable.memory.messages.marks import MATERIAL, POOLED, PRIVATE, unmarked
 from longtable.memory.messages.reasoning import MARK, separate_reasoning, without_reasoning
 from longtable.memory.messages.rounds import all_calls
 from longtable.memory.view import CallPlan, View
@@ -38,7 +38,7 @@ from longtable.nodes.calling.context_providers import (
 from longtable.nodes.calling.marker_filter import NEED_CONTEXT, needed_context
 from longtable.nodes.calling.provider_errors import broke_off, learned_limit, provider_error
 from longtable.nodes.closing.failures import close_refused
-from longtable.nodes.estimate import CallPlans, usage_figures
+from longtable.nodes.estimate import CallPlans, team_figures, usage_figures
 from longtable.nodes.ingest import stamp
 from longtable.nodes.state import (
     Learned,
@@ -49,6 +49,7 @@ from longtable.nodes.state import (
     newest_language,
     thread_of,
     turn_of,
+    with_fresh_id,
     with_last,
     without_key,
 )
@@ -212,7 +213,7 @@ class Respond:
             voice,
         )
         provided = await self.providers.collect(state, runtime, how)
-        view, usage = await how.call(partial(_first_view, asking, provided, state, runtime))
+        view, usage = await how.call(partial(self._first_view, asking, provided, state, runtime))
         try:
             answer = None
             while answer is None:
@@ -239,6 +240,31 @@ class Respond:
                     "turn": {**turn, "status": "voice_failed", "reason": known.user_text(language)},
                 }
         return {**usage, **self._answered(answer, state, asking, caller, view)}
+
+    def _first_view(
+        self,
+        asking: Asking,
+        provided: ProvidedContext,
+        state: State,
+        runtime: Runtime[Context],
+    ) -> tuple[View, Update]:
+        """Return the first request, and the update of its usage where material came with it; send
+        the events of both.
+        """
+        asking.materials = provided.materials
+        view = asking.view()
+        passed = asking.passed
+        figures = usage_figures(view, asking.call_plan.call_config)
+        if of_team := self.plans.of_team(state, runtime):
+            shown, passed = with_materials(of_team.view, asking.materials, of_team)
+            figures = team_figures(shown, of_team.call_config)
+        if provided.materials or provided.failures:
+            call = turn_of(state).get("calls", 0) + 1
+            runtime.stream_writer(context_passed_event(call, passed, provided.failures))
+        if not view.parts.passed:
+            return view, {}
+        runtime.stream_writer({"type": "context_usage", **figures})
+        return view, {"usage": Usage(due=state.get("usage", {}).get("due", False), **figures)}
 
     def _answered(
         self, answer: BaseMessage, state: State, asking: Asking, caller: Caller, view: View
@@ -267,8 +293,8 @@ class Respond:
             if caller.answered:
                 marks["instead_of"] = caller.line[0].name
             marks |= _material_marks(asking.passed)
-            if self.team and self.team.mode.private and _has_calls(answer):
-                marks[PRIVATE] = True
+            if self.team and self.team.mode.private:
+                marks |= {POOLED: True, PRIVATE: True} if _has_calls(answer) else {POOLED: True}
             if not reported:  # later nothing else says what the call took
                 marks["sent"] = view.parts.total
             if self.team and (voice := turn.get("voice")):
@@ -301,24 +327,6 @@ def _material_marks(parts: Sequence[MaterialPart]) -> dict[str, Any]:
     ]
     wanted = {MATERIAL: sum(part.wanted for part in parts)}
     return {"passed": passed, **wanted} if passed else wanted
-
-
-def _first_view(
-    asking: Asking, provided: ProvidedContext, state: State, runtime: Runtime[Context]
-) -> tuple[View, Update]:
-    """Return the first request, and the update of its usage where material came with it; send the
-    events of both.
-    """
-    asking.materials = provided.materials
-    view = asking.view()
-    if provided.materials or provided.failures:
-        call = turn_of(state).get("calls", 0) + 1
-        runtime.stream_writer(context_passed_event(call, asking.passed, provided.failures))
-    if not view.parts.passed:
-        return view, {}
-    figures = usage_figures(view, asking.call_plan.call_config)
-    runtime.stream_writer(ContextUsage(type="context_usage", **figures))
-    return view, {"usage": Usage(due=state.get("usage", {}).get("due", False), **figures)}
 
 
 def _has_own_model(state: State) -> bool:
@@ -406,10 +414,3 @@ def _with_call_ids(answer: BaseMessage) -> BaseMessage:
             for field in ("tool_calls", "invalid_tool_calls")
         }
     )
-
-
-def with_fresh_id(answer: BaseMessage, messages: Sequence[BaseMessage]) -> BaseMessage:
-    """Never let an answer overwrite an older message: some servers repeat their ids."""
-    if answer.id and all(message.id != answer.id for message in messages):
-        return answer
-    return answer.model_copy(update={"id": str(uuid.uuid4())})

@@ -412,6 +412,13 @@ def with_last(turn: Turn, messages: Sequence[BaseMessage]) -> Turn:
     return {**turn, "last": messages[-1].id} if messages else turn
 
 
+def with_fresh_id(answer: BaseMessage, messages: Sequence[BaseMessage]) -> BaseMessage:
+    """Never let an answer overwrite an older message: some servers repeat their ids."""
+    if answer.id and all(message.id != answer.id for message in messages):
+        return answer
+    return answer.model_copy(update={"id": str(uuid.uuid4())})
+
+
 def pin_changes(pins: Sequence[Pin], ends: Sequence[PinEnd]) -> tuple[list[Edit], PinsChanged]:
     """Return the edits that store new pins and what ended, and the event that tells of them."""
     edits = [Edit(id=uuid.uuid4().hex, op="pin", pin=pin.as_json()) for pin in pins]

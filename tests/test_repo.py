@@ -211,7 +211,14 @@ def test_the_front_door_loads_no_engine_and_no_data_frame() -> None:
     )
 
 
-def test_no_private_part_of_langgraph_is_used_but_one_key() -> None:
+PRIVATE_KEYS = {
+    ROOT / "graph" / "embedding.py": [("__pregel_resuming", "")],
+    ROOT / "graph" / "thread_state.py": [("__return__", "")],
+}
+"""Each is compared with LangGraph's own by a test."""
+
+
+def test_no_private_part_of_langgraph_is_used_but_two_keys() -> None:
     for path in [*sources(), *(ROOT / "benchmarks").rglob("*.py")]:
         private = [
             name
@@ -220,12 +227,10 @@ def test_no_private_part_of_langgraph_is_used_but_one_key() -> None:
         ]
         assert not private, path
         keys = re.findall(
-            r"""["'](__pregel_\w+|branch:to:|__class__)|(\.__class__ =)|_last_v6_timestamp""",
+            r"""["'](__pregel_\w+|__return__|branch:to:|__class__)|(\.__class__ =)|_last_v6_timestamp""",
             path.read_text(),
         )
-        assert keys == (
-            [("__pregel_resuming", "")] if path == ROOT / "graph" / "embedding.py" else []
-        ), path
+        assert keys == PRIVATE_KEYS.get(path, []), path
 
 
 def test_only_the_app_reads_the_environment() -> None:

@@ -257,8 +257,13 @@ def _table(
     return table
 
 
-def gauge(usage: ContextUsage, language: Language) -> Text:
-    """Return the context gauge: used / limit, a bar with the threshold marked, and the parts."""
+def gauge(usage: ContextUsage, language: Language, whose: str = "") -> Text:
+    """Return the context gauge: used / limit, a bar with the threshold marked, and the parts.
+    `whose`: the name of the voice that it is of, where there is a team.
+    """
+    if usage.get("of_team"):
+        whose = say("team", language)
+    of_voice = f"({clean_line(whose)}) " if whose else ""
     fraction = usage["fraction"]
     threshold = usage["threshold"]
     style = (
@@ -272,7 +277,7 @@ def gauge(usage: ContextUsage, language: Language) -> Text:
     parts = " · ".join(f"{say(name, language)} {count:,}" for name, count in _parts(usage))
     flag = f" ({say('estimated', language)})" if usage["estimated"] else ""
     return Text.assemble(
-        (f"{say('context', language)} ", "dim"),
+        (f"{say('context', language)} {of_voice}", "dim"),
         (bar, style),
         (
             (

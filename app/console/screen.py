@@ -24,10 +24,10 @@ from longtable.base.errors import LongtableError, MissingExtraError, extra_comma
 from longtable.base.events import (
     AnswerEvent,
     ChartShown,
-    ContextUsage,
     Event,
     QueryFinished,
     VoiceStarted,
+    largest_usage,
 )
 
 if TYPE_CHECKING:
@@ -70,7 +70,6 @@ class Screen(Protocol):
     """Where a run is shown."""
 
     language: str
-    usage: ContextUsage | None
     results: "Results"
     reasoning: bool
     """Whether a person is shown the model's reasoning as it comes."""
@@ -123,7 +122,10 @@ class ConsoleScreen:
         self.console = console or make_console()
         self.errors = errors or make_console(stderr=True)
         self.language = system_language()
-        self.usage: ContextUsage | None = None
+        self._counts: list[Event] = []
+        """Of the turn's calls, and what was compacted meanwhile."""
+        self._names: dict[str, str] = {}
+        """Of the team's voices."""
         self.results = Results()
         self.reasoning = self._thinking = False
         self._text = self._said = ""
@@ -150,6 +152,7 @@ class ConsoleScreen:
         self._lookups = []
         self._ms = 0
         self._said = ""
+        self._counts = []
         if not self.console.is_terminal:  # in a terminal it stands there already, typed
             self._print(Text(f"> {clean(text)}", "bold"))
 
@@ -163,6 +166,8 @@ class ConsoleScreen:
             self._print(render.lookups(self._lookups, self._ms))
             self._lookups = []
             self._ms = 0
+        if event["type"] == "voice_started":
+            self._names[event["voice"]] = event["name"]
         if event["type"] == "voice_started" and event.get("at_once"):
             # Nothing may come of it before another voice speaks.
             self._said = self.end() or self._said
@@ -179,8 +184,9 @@ class ConsoleScreen:
         if event["type"] == "reasoning":
             self._think(event["text"])
             return
+        if event["type"] in ("context_usage", "context_compressed"):
+            self._counts.append(event)
         if event["type"] == "context_usage":
-            self.usage = event
             return
         if event["type"] == "unsupported_numbers" and not event.get("voice"):
             # Said below the answer, which is still being drawn.
@@ -306,8 +312,9 @@ class ConsoleScreen:
         if self._doubts:
             self._print(render.unsupported(self._doubts, self.language))
             self._doubts = []
-        if self.usage:
-            self._print(render.gauge(self.usage, self.language))
+        if usage := largest_usage(self._counts):
+            whose = self._names.get(usage.get("voice", ""), "")
+            self._print(render.gauge(usage, self.language, whose))
 
     def _think(self, text: str) -> None:
         if not self.reasoning:
@@ -402,7 +409,6 @@ class JsonScreen:
 
     def __init__(self) -> None:
         self.language = system_language()
-        self.usage: ContextUsage | None = None
         self.results = Results()
         self.reasoning = True  # a program leaves out what it does not want
         self._errors = ConsoleScreen()
@@ -416,8 +422,6 @@ class JsonScreen:
         _emit(type="question", text=text)
 
     def event(self, event: Event) -> None:
-        if event["type"] == "context_usage":
-            self.usage = event
         if event["type"] == "query_finished":
             self.results.add(event)
         _emit(**event)

@@ -115,6 +115,7 @@ WORDS: dict[str, dict[str, str]] = {
     "nul": {"en": "it holds a NUL character", "zh": "含有 NUL 字符"},
     "too_long": {"en": "longer than {limit} bytes", "zh": "超过 {limit} 字节"},
     "context": {"en": "context", "zh": "上下文"},
+    "team": {"en": "team", "zh": "团队"},
     "tokens": {"en": "tokens", "zh": "个词元"},
     "system": {"en": "system", "zh": "系统"},
     "tools": {"en": "tools", "zh": "工具"},

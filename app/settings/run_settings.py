@@ -297,6 +297,12 @@ def _check_run(settings: Settings) -> None:
         )
 
 
+def _source_within(settings: Settings, name: str) -> str:
+    """Return the first source of a key within a table, "default" without any."""
+    within = (source for key, source in settings.sources.items() if key.startswith(f"{name}."))
+    return next(within, "default")
+
+
 SECRETS = ("OPENAI_API_KEY", "LONGTABLE_API_KEY", "LONGTABLE_STORE_KEY")
 """Variables that hold secrets."""
 
@@ -329,7 +335,7 @@ def setting_rows(settings: Settings, environment: Mapping[str, str]) -> list[tup
             (
                 name,
                 defaults.get(name) if value is None else value,
-                settings.sources.get(name) or preset or "default",
+                settings.sources.get(name) or preset or _source_within(settings, name),
             )
         )
     for table in ("models", "prices"):

@@ -179,13 +179,15 @@ def _sentence(error: ErrorDetails, where: Callable[[Place], str]) -> str:
         "models": 3,
         "prices": 3,
         "project": 1,
-        "team": 4 if place[1:2] == ("personas",) else 2,
+        "team": {"personas": 4, "compaction": 3}.get("".join(place[1:2]), 2),
     }
     place = place[: sizes.get(place[0], 2)]
     if error["type"] == "extra_forbidden":
         kind = (
             PersonaTable
             if len(place) > 3
+            else TABLES["compaction"]
+            if len(place) > 2
             else TABLES[place[0]]
             if len(place) > 1
             else SettingsTables

@@ -282,6 +282,10 @@ class TeamTable(Table):
     questions: int | None = None
     seed: int | None = None
     max_calls: int | None = None
+    compaction: Annotated[
+        PresetTable | None,
+        GetPydanticSchema(lambda _, handler: handler.generate_schema(_CompactionTable)),
+    ] = None
     personas: list[PersonaTable] = []
 
     def answers(self, project: str | None) -> bool:
@@ -414,17 +418,21 @@ def team_of(table: TeamTable, open_model: "Callable[[str], BaseChatModel] | None
     def of(*names: str) -> Values:
         return {name: getattr(table, name) for name in names if name in table.model_fields_set}
 
+    policy: Values = {"policy": table.compaction.policy()} if table.compaction else {}
     steps: dict[str, str] = {}
     for each in table.steps:
         step, _, who = each.partition("=")
         steps[step.strip()] = who.strip()
     modes: Mapping[str, Callable[[], Mode]] = {
-        "free_chat": lambda: FreeChat(**of("together")),
+        "free_chat": lambda: FreeChat(**of("together"), **policy),
         "workflow": lambda: Workflow(
-            *steps, roles={step: who for step, who in steps.items() if who}, **of("send_back")
+            *steps,
+            roles={step: who for step, who in steps.items() if who},
+            **of("send_back"),
+            **policy,
         ),
-        "quiz": lambda: Quiz(**of("quizmaster", "questions")),
-        "werewolf": lambda: Werewolf(**{"seed": 1, **of("seed")}),
+        "quiz": lambda: Quiz(**of("quizmaster", "questions"), **policy),
+        "werewolf": lambda: Werewolf(**{"seed": 1, **of("seed")}, **policy),
     }
     personas = [
         Persona(

@@ -55,6 +55,7 @@ from longtable.base.events import (
     Token,
     VoiceStarted,
     Wait,
+    largest_usage,
 )
 from longtable.graph.export.export_text import safe_html
 from longtable.graph.thread_state import (
@@ -69,6 +70,7 @@ from longtable.graph.thread_state import (
     is_pending,
     is_stored,
     load_state,
+    made_by_voices,
     owner_in,
     reading,
     rejection,
@@ -122,10 +124,13 @@ class RunReader:
     """LangGraph's stream of one run as events. `settled`: the run has closed its turn.
 
     `values`: those of the thread, where the run goes on with a turn: what its voices have answered
-    stands in its `answer`, too, and is not told twice.
+    stands in its `answer`, too, and is not told twice. `made`: by voices whose step is not done,
+    for their run was killed.
     """
 
-    def __init__(self, values: State | None = None) -> None:
+    def __init__(
+        self, values: State | None = None, made: Mapping[str, Update] | None = None
+    ) -> None:
         self.text = ""
         self.streams = self.settled = self.approval_sent = False
         self.waits: Wait | None = None
@@ -136,12 +141,15 @@ class RunReader:
         self.ahead: dict[str, Any] = {}
         self.speaking = ""
         """The voice whose heading came last."""
+        self.made = made or {}
         self.headings: dict[str, VoiceStarted] = {}
         self.first = ""
         self.later = dict[str, list[Event]]()
         """Of voices that are asked at once: the first that is not done, and the events of those
         after it.
         """
+        self.writes_text = False
+        """Whether the first one is in the middle of a text."""
         self.done: set[str] = set()
         self.heard: set[str] = set()
         """Voices whose answer was told, in this run or before."""
@@ -155,23 +163,40 @@ class RunReader:
         self.answers = answers_in([each for each in messages if turn_number(each) == number])
         self.voices = [*map(_spoken, self.answers)]
         self.ahead = values.get("ahead") or {}
-        self.heard.update(each["voice"] for each in self._answered_ahead())
+        self.heard.update(each["voice"] for each in self._answered(self.ahead))
         for id_, voice in ((values.get("brief") or {}).get("voices") or {}).items():
             self.headings[id_] = _heading(id_, voice["name"])
 
-    def _answered_ahead(self) -> list[SpokenAnswer]:
+    def begin(self) -> Iterator[Event]:
+        """Yield what voices had answered when the run before was killed."""
+        for said in self._answered(self.made):
+            yield from self._told(said)
+
+    def _told(self, said: SpokenAnswer) -> Iterator[Event]:
+        """Yield an answer whose text did not stream in this run, unless it was told."""
+        if said["voice"] in self.heard:
+            return
+        self.heard.add(said["voice"])
+        yield _heading(said["voice"], said["name"])
+        token = Token(type="token", text=said["text"])
+        yield cast("Event", {**token, "voice": said["voice"]})
+
+    def _answered(self, made: Mapping[str, Update]) -> list[SpokenAnswer]:
         """Return the answers of voices that were asked at once and whose turn it is not yet."""
         results = [
             result
-            for result in self.ahead.values()
+            for result in made.values()
             if turn_of(result).get("number") == self.turn.get("number")
         ]
         messages = [message for result in results for message in result.get("messages", ())]
         return [*map(_spoken, answers_in(messages))]
 
     def read(self, mode: str, payload: Any) -> Iterator[Event]:
-        """Yield the events of a part of the stream; those of voices that are asked at once one
-        voice after the other.
+        """Yield the events of a part of the stream.
+
+        Of voices that are asked at once, those of the first that is not done come as they are;
+        those of another one stand together, once it is done and the first is not in the middle of a
+        text.
         """
         for event in self._events(mode, payload):
             queue = self.later.get(str(event.get("voice")))
@@ -181,12 +206,22 @@ class RunReader:
                 queue.append(event)
         while self.later and self.first in self.done:
             self.first = next(iter(self.later))
-            for event in self.later.pop(self.first):
-                yield from self._headed(event)
+            self.writes_text = False
+            yield from self._queued(self.first)
+        if not self.writes_text:
+            for voice in [voice for voice in self.later if voice in self.done]:
+                yield from self._queued(voice)
+
+    def _queued(self, voice: str) -> Iterator[Event]:
+        """Yield the events of a voice that have waited."""
+        for event in self.later.pop(voice):
+            yield from self._headed(event)
 
     def _headed(self, event: Event) -> Iterator[Event]:
         """Yield an event, before it the heading of its voice where another one spoke last."""
         voice = str(event.get("voice") or "")
+        if voice == self.first:
+            self.writes_text = event["type"] == "token"
         if event["type"] == "voice_started":
             self.speaking = voice
             self.headings[voice] = event
@@ -283,12 +318,8 @@ class RunReader:
                     said = _spoken(answer)
                     self.answers.append(answer)
                     self.voices.append(said)
-                    if node == "respond" and said["voice"] not in self.heard:
-                        # Its text did not stream in this run: a killed one had it.
-                        self.heard.add(said["voice"])
-                        yield _heading(said["voice"], said["name"])
-                        token = Token(type="token", text=self.text)
-                        yield cast("Event", {**token, "voice": said["voice"]})
+                    if node == "respond":
+                        yield from self._told(said)
 
     def _add_footer(self, message: BaseMessage) -> None:
         for answer in answers_in([message]):
@@ -303,7 +334,7 @@ class RunReader:
         if self.answers and str(self.answers[-1].text) == text:
             text = answer_text(self.answers)
         event = AnswerEvent(type="answer", text=text, status=status, turn=number)
-        voices = [*self.voices, *(self._answered_ahead() if self.waits else ())]
+        voices = [*self.voices, *(self._answered(self.ahead) if self.waits else ())]
         has_team = "calls_left" in self.turn
         return {**event, "voices": voices} if voices or has_team else event
 
@@ -316,6 +347,7 @@ UNDER_A_HEADING = (
     "approval_requested",
     "input_requested",
     "chart",
+    "unsupported_numbers",
 )
 """Events of a voice that people see below its name."""
 
@@ -429,9 +461,29 @@ class ThreadRunner:
         in, or the result of a finished step that has no checkpoint yet, would be dropped.
         """
         for _ in range(4):
-            if not has_unstored_work(self.state()):
+            state = self.state()
+            if not has_unstored_work(state):
+                self._keep_voices(state)
                 return
             self._go_on(interrupt_before="*")
+
+    def _keep_voices(self, state: StateSnapshot) -> None:
+        """Store what voices have made that were asked at once by a run that was killed: their step
+        is not done, so new input would drop it.
+        """
+        if made := self.made_by_voices(state):
+            ahead = {**(values_of(state).get("ahead") or {}), **made}
+            self.write({"ahead": ahead}, "estimate")
+
+    def made_by_voices(self, state: StateSnapshot) -> dict[str, Update]:
+        """Return what voices have made that were asked at once, by voice, in a step that is not
+        done; empty where no such step is next.
+        """
+        saver = self.graph.checkpointer
+        if "respond" not in state.next or not isinstance(saver, BaseCheckpointSaver):
+            return {}
+        newest = saver.get_tuple(self.config)
+        return made_by_voices(newest) if newest is not None else {}
 
     def _go_on(self, **until: Any) -> None:
         self.graph.invoke(
@@ -533,6 +585,8 @@ class ThreadRunner:
         stream = run(
             graph_input, config, context=self.context, stream_mode=MODES, durability="sync", **until
         )
+        for event in reader.begin():
+            yield event
         try:
             # The loop closes LangGraph's own generator; closed twice at a loop's end it is left
             # open.
@@ -613,6 +667,9 @@ class Answer:
     turn: int
     queries: list[QueryFinished] = field(default_factory=list)
     usage: ContextUsage | None = None
+    """The newest count of a call; of a team that of the voice with the largest share of its
+    limit.
+    """
     recalls: int = 0
     """How often originals were brought back for this turn."""
     unsupported_numbers: list[str] = field(default_factory=list)
@@ -692,14 +749,13 @@ def answer_of(events: Sequence[Event]) -> Answer:
     before = events[: events.index(answer)] if answer is not None else events
     restarts = [place for place, event in enumerate(before) if _is_restart(event)]
     turn = before[restarts[-1] if restarts else 0 :]
-    usage = [event for event in turn if event["type"] == "context_usage"]
     figures = [event["figures"] for event in turn if event["type"] == "unsupported_numbers"]
     return Answer(
         text=answer["text"] if answer is not None else "",
         status=answer["status"] if answer is not None else "",
         turn=answer["turn"] if answer is not None else 0,
         queries=[event for event in turn if event["type"] == "query_finished"],
-        usage=usage[-1] if usage else None,
+        usage=largest_usage(turn),
         recalls=sum(event["type"] == "recall" for event in turn),
         unsupported_numbers=list(dict.fromkeys(chain.from_iterable(figures))),
         charts=[event for event in turn if event["type"] == "chart"],

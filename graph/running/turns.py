@@ -46,7 +46,7 @@ from longtable.nodes.arriving.input_checks import Question, check_input
 from longtable.nodes.call_plans import call_plan_of
 from longtable.nodes.closing.failures import ending_with_failed
 from longtable.nodes.ingest import answer_to
-from longtable.nodes.state import Input, State, thread_of, turn_of, values_of
+from longtable.nodes.state import Input, thread_of, turn_of, values_of
 from longtable.nodes.telemetry import log_cause
 from longtable.store.leases import GRACE_SECONDS
 from longtable.store.locks import pause, pauses
@@ -317,8 +317,8 @@ async def _until_done(
             if overtaken is not None:
                 yield _restart_event(attempt, in_place=rest.input is None)
             goes_on = not isinstance(rest.input, Mapping)
-            values = await runner.work(partial(_values, runner)) if goes_on else None
-            readers.append(RunReader(values))
+            made = partial(_reader_within_turn, runner) if goes_on else RunReader
+            readers.append(await runner.work(made))
             async with aclosing(runner.run(rest.input, readers[-1])) as events:
                 async for event in events:
                     yield event
@@ -330,8 +330,10 @@ async def _until_done(
         await runner.locks.relock(runner.thread_id, runner.how)
 
 
-def _values(runner: ThreadRunner) -> State:
-    return values_of(runner.state())
+def _reader_within_turn(runner: ThreadRunner) -> RunReader:
+    """Return the reader of a run that goes on with a turn."""
+    state = runner.state()
+    return RunReader(values_of(state), runner.made_by_voices(state))
 
 
 def _next_run(

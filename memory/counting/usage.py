@@ -13,8 +13,8 @@ from typing_extensions import TypedDict
 
 from longtable.base.errors import ConfigError
 from longtable.memory.counting.tokens import TokenCounter, counter
-from longtable.memory.messages.marks import GIVEN, marks_of
-from longtable.memory.voices import NARRATOR, VOICE
+from longtable.memory.messages.marks import GIVEN, POOLED, marks_of
+from longtable.memory.voices import NARRATOR, TEAM, VOICE
 
 UNKNOWN = "unknown"
 By = Literal["hour", "day", "month", "thread", "model", "project", "purpose", "voice"]
@@ -109,7 +109,7 @@ def spent_of(
                 "estimated": 1,
             }
             by = reported_model(message) or model or UNKNOWN
-            voice = str(marks.get(VOICE) or "")
+            voice = TEAM if marks.get(POOLED) else str(marks.get(VOICE) or "")
             times = _times(marks.get("time"))
             calls.append(
                 Spent(

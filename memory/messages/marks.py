@@ -35,6 +35,11 @@ MATERIAL = "material"
 PRIVATE = "private"
 """Mark of a call and its result: no other voice of the team is shown them, nor the summariser."""
 
+POOLED = "pooled"
+"""Mark of an answer or call in a mode that keeps secrets: what it took is the team's, for by the
+tokens of each voice its role could be told.
+"""
+
 TABLES = "tables"
 """Mark of a query's answer: the tables that it read, for the ledger."""
 

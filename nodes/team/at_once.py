@@ -17,7 +17,6 @@ from functools import partial
 from threading import Semaphore
 from typing import Any, cast
 
-from langchain_core.messages import BaseMessage
 from langgraph.errors import GraphBubbleUp
 from langgraph.func import task
 from langgraph.runtime import Runtime
@@ -26,7 +25,7 @@ from longtable.base.concurrency import Execution, complete
 from longtable.base.context import Context
 from longtable.base.events import VoiceStarted
 from longtable.nodes.closing.failures import ASK_AGAIN, FAILED
-from longtable.nodes.respond import Respond, with_fresh_id
+from longtable.nodes.respond import Respond
 from longtable.nodes.route import (
     after_estimate,
     after_respond,
@@ -46,7 +45,14 @@ from longtable.nodes.state import (
     with_last,
     without_key,
 )
-from longtable.nodes.team.team import OF_VOICE, Team, asked_next, at_once, scene_of, with_mode
+from longtable.nodes.team.team import (
+    OF_VOICE,
+    Team,
+    asked_next,
+    at_once,
+    scene_of,
+    taken_over,
+)
 
 
 @dataclass(frozen=True)
@@ -188,14 +194,11 @@ class AtOnce:
         """Return what the voice whose turn it is has made."""
         turn = turn_of(state)
         ahead = state.get("ahead") or {}
-        messages = list(thread_of(state).messages)
+        messages = thread_of(state).messages
         result = ahead[turn["voice"]]
-        transcript = list[BaseMessage]()
         own = {name: value for name, value in result["turn"].items() if name in OF_VOICE}
         turn = cast("Turn", {**without_key(turn, *OF_VOICE), **own})
-        for message in result.get("messages", ()):
-            fresh = with_fresh_id(message, messages) if message.type == "ai" else message
-            transcript.append(with_mode(self.team, fresh, [*messages, *transcript], turn))
+        transcript = taken_over(result.get("messages", ()), self.team, messages, turn)
         rest: dict[str, Any] = {
             voice: each for voice, each in ahead.items() if voice != turn["voice"]
         }

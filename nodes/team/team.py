@@ -21,14 +21,29 @@ from longtable.base.events import UnknownMentions
 from longtable.memory.messages.marks import mark_of, marked, turn_number
 from longtable.memory.messages.rounds import all_calls
 from longtable.memory.policy import CompactionPolicy
+from longtable.memory.thread import Edit
 from longtable.memory.voices import EVERYBODY, NARRATOR, VOICE, fold, mentions_in
-from longtable.nodes.state import NOBODY, UNDER_WAY, State, Turn, turn_of, without_key
+from longtable.nodes.state import (
+    NOBODY,
+    UNDER_WAY,
+    State,
+    Turn,
+    Update,
+    thread_of,
+    turn_of,
+    with_fresh_id,
+    without_key,
+)
 
 MODE = "mode"
 """Mark of a team's answer: the mode's name and its state after it, as plain JSON."""
 JUDGED = "judged"
 """Key of a mode's state: the persona whose answer the last one judges."""
 MOST_PERSONAS = 16
+NOT_JSON = (TypeError, ValueError, RecursionError)
+"""What `json.dumps` raises for values that are no JSON, that hold themselves, or that are too
+deep.
+"""
 _ID = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
 
@@ -445,13 +460,49 @@ def with_mode(
     return marked(answer, **mode_mark(team, scene_of(team, [*messages, answer], turn)))
 
 
+def answers_ahead(state: State, team: Team | None) -> Update:
+    """Return what voices of the newest turn have answered whose turn to speak did not come: the
+    messages and edits that it would have brought.
+    """
+    turn = turn_of(state)
+    ahead = state.get("ahead") or {}
+    before = list(thread_of(state).messages)
+    messages: list[BaseMessage] = []
+    edits: list[Edit] = []
+    names = list((state.get("brief") or {}).get("voices", {}))
+    # They are noted in the order in which they ended.
+    for voice in sorted(ahead, key=[*names, *ahead].index):
+        result = ahead[voice]
+        of_voice = result.get("messages") or ()
+        in_turn = turn_of(result).get("number") == turn.get("number")
+        if not in_turn or not of_voice or not is_answer(of_voice[-1]):
+            continue
+        edits += result.get("edits", ())
+        messages += taken_over(of_voice, team, [*before, *messages], turn)
+    update = Update(messages=messages) if messages else Update()
+    return {**update, "edits": edits} if edits else update
+
+
+def taken_over(
+    made: Sequence[BaseMessage], team: Team | None, messages: Sequence[BaseMessage], turn: Turn
+) -> list[BaseMessage]:
+    """Return what a voice made beside others as it stands after these messages."""
+    transcript: list[BaseMessage] = []
+    for message in made:
+        fresh = with_fresh_id(message, messages) if message.type == "ai" else message
+        if team is not None:
+            fresh = with_mode(team, fresh, [*messages, *transcript], turn)
+        transcript.append(fresh)
+    return transcript
+
+
 def mode_mark(team: Team, scene: Scene) -> dict[str, Any]:
     """Return the mark with the mode's state as the scene has it."""
     state = team.mode.state(scene)
     plain = _plain(state)
     if plain is None:
         # An answer is paid for: values that are no JSON are kept as text.
-        plain = json.loads(json.dumps(state, default=str, skipkeys=True))
+        plain = _as_plain(state)
     return {MODE: {"name": team.mode.name, **plain}}
 
 
@@ -459,9 +510,22 @@ def _plain(state: dict[str, Any]) -> dict[str, Any] | None:
     """Return a mode's state if it is plain JSON, else None."""
     try:
         json.dumps(state)
-    except (TypeError, ValueError):
+    except NOT_JSON:
         return None
     return state
+
+
+def _as_plain(state: dict[str, Any]) -> dict[str, Any]:
+    """Return a mode's state with text in place of values that are no JSON, or that hold
+    themselves.
+    """
+    plain: dict[str, Any] = {}
+    for name, value in state.items():
+        try:
+            plain[str(name)] = json.loads(json.dumps(value, default=str, skipkeys=True))
+        except NOT_JSON:
+            plain[str(name)] = str(value)
+    return plain
 
 
 def speaking(runtime: Runtime[Context], state: State) -> Runtime[Context]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.app.console.test_terminal import Terminal
 from tests.app.runner import Home, make_home
-from tests.app.test_terminal import Terminal
 
 ALWAYS = ("--approve-sql", "always")
 QUESTION = "How many orders are there?"

@@ -2,15 +2,33 @@
 them.
 """
 
+import asyncio
 import json
 import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from langchain_core.messages import HumanMessage
+from langgraph.graph import START, MessagesState, StateGraph
 
+from longtable.analyst.model import BuiltInAnalyst
 from longtable.app import open_with_settings
 from longtable.app.settings.run_settings import load_settings
+from longtable.app.settings.settings_tables import TeamTable, team_of
+from longtable.graph import (
+    ConfigError,
+    Context,
+    Database,
+    ResultStore,
+    as_node,
+    as_tool,
+    build_graph,
+)
+from longtable.graph.wiring.build import ConversationGraph
 from tests.app.runner import Home, make_home
+from tests.tools.databases import make
 
 TEAM = """
 [team]
@@ -103,6 +121,41 @@ def test_config_prints_the_team_and_where_it_comes_from(home: Home) -> None:
     assert settings.team.answers("audit")
 
 
+MODES = ("free_chat", "workflow", "quiz", "werewolf")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_settings_file_gives_each_mode_a_compaction_policy(mode: str, home: Home) -> None:
+    ids = ("analyst", "checker", "reviewer", "quizmaster")
+    personas = "".join(f"[[team.personas]]\nid = '{id_}'\n" for id_ in ids)
+    compaction = "[team.compaction]\npreset = 'window'\nkeep_rounds = 3\n"
+    file = home.folder / "longtable.toml"
+    file.write_text(f"[team]\nmode = '{mode}'\n{compaction}{personas}")
+    settings = load_settings({"config": str(file)}, environment={})
+    team = team_of(settings.team)
+    assert team.mode.name == mode
+    assert team.mode.policy is not None
+    assert (team.mode.policy.strategy, team.mode.policy.keep_rounds) == ("window", 3)
+    done = home.run("config", "--json", "--config", str(file))
+    rows = {row["name"]: row for row in map(json.loads, done.stdout.splitlines())}
+    assert "longtable.toml, line 4" in rows["team.compaction"]["source"]
+    assert json.loads(rows["team.compaction"]["value"]) == {"preset": "window", "keep_rounds": 3}
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("keep_round = 3", "team.compaction.keep_round is not known; did you mean keep_rounds"),
+        ("keep_rounds = 0", "keep_rounds"),
+    ],
+)
+def test_a_wrong_key_of_a_teams_compaction_is_named(line: str, sentence: str, home: Home) -> None:
+    file = home.folder / "longtable.toml"
+    file.write_text(f"[team]\nmode = 'workflow'\n[team.compaction]\n{line}\n")
+    with pytest.raises(ConfigError, match=sentence):
+        load_settings({"config": str(file)}, environment={})
+
+
 def test_a_team_that_cannot_be_is_refused_before_the_first_turn(home: Home) -> None:
     text = TEAM.replace('"run_sql"', '"run_python"').replace('projects = ["audit"]\n', "")
     (file := home.folder / "longtable.toml").write_text(text)
@@ -132,3 +185,66 @@ def test_usage_and_audit_say_which_voice_it_was(home: Home) -> None:
         ("checker", "check_sql"),
     ]
     assert "checker" in home.run("audit", "--thread", "orders").stdout
+
+
+ORDERS = """CREATE TABLE orders (id INTEGER PRIMARY KEY, total REAL NOT NULL);
+INSERT INTO orders VALUES (1, 5), (2, 7), (3, 9)"""
+VERDICT = "The question is answered, and the check found nothing wrong."
+
+
+@pytest.fixture
+def built_in_team(tmp_path: Path) -> Iterator[ConversationGraph]:
+    with Database.open(str(make(tmp_path, "sqlite", ORDERS))) as database:
+        yield build_graph(
+            model=BuiltInAnalyst(),
+            database=database,
+            results=ResultStore(tmp_path / "results", clock=lambda: datetime.now(UTC)),
+            team=team_of(TeamTable()),
+            summarizer=False,
+        )
+
+
+def test_the_built_in_team_as_a_tool_gives_the_analysts_answer_and_the_verdict_below_it(
+    built_in_team: ConversationGraph,
+) -> None:
+    tool = as_tool(built_in_team, context=Context(model_limit=32_000))
+    question = {"question": "How many orders are there?"}
+    for text in (tool.invoke(question), asyncio.run(tool.ainvoke(question))):
+        assert text.startswith("Analyst: There are 3 ")
+        assert text.count("\n\nChecker: ") == 1
+        assert text.endswith(f"\n\nReviewer: {VERDICT}")
+
+
+def test_the_built_in_team_as_a_node_gives_a_message_for_each_voice(
+    built_in_team: ConversationGraph,
+) -> None:
+    parent = StateGraph(MessagesState)
+    parent.add_node("team", as_node(built_in_team, context=Context(model_limit=32_000)))
+    parent.add_edge(START, "team")
+    values = parent.compile().invoke({"messages": [HumanMessage("How many orders are there?")]})
+    answers = values["messages"][1:]
+    assert [message.name for message in answers] == ["Analyst", "Checker", "Reviewer"]
+    assert answers[0].text.startswith("There are 3 ")
+    assert answers[-1].text == VERDICT
+
+
+GAME = """
+[team]
+mode = "werewolf"
+personas = [{ id = "ada" }, { id = "ben" }, { id = "cleo" }]
+"""
+
+
+def test_a_game_is_told_in_figures_of_the_team_alone(home: Home) -> None:
+    (file := home.folder / "longtable.toml").write_text(GAME)
+    asked = home.run("ask", "How many orders are there?", "--config", str(file), "--json")
+    assert asked.returncode == 0, asked.stderr
+    events = [*map(json.loads, asked.stdout.splitlines())]
+    counted = [event for event in events if event["type"] == "context_usage"]
+    assert counted
+    assert all(event["of_team"] for event in counted)
+    used = home.run("usage", "--by", "voice", "--json").stdout.splitlines()
+    assert [json.loads(line)["voice"] for line in used] == ["team"]
+    shown = home.run("ask", "How many orders are there?", "--config", str(file)).stdout
+    assert re.search(r"Team \(werewolf\): tokens of each next call: team [\d,]+", shown)
+    assert "context (team)" in shown

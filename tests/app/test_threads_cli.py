@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.app.runner import PROGRAM, SECONDS, Home, make_home
-from tests.graph.test_damage import damage
+from tests.store.test_damage import damage
 
 
 @pytest.fixture(scope="module")

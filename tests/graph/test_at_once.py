@@ -17,13 +17,18 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.tools import tool
+from langgraph._internal._constants import RETURN as LANGGRAPHS_RETURN
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import interrupt
 from rich.console import Console
 
 from longtable.app.console.screen import ConsoleScreen
-from longtable.base.errors import ModelContextOverflowError, ProviderUnavailableError
+from longtable.base.errors import (
+    ModelContextOverflowError,
+    ProviderUnavailableError,
+    TurnPendingError,
+)
 from longtable.graph import (
     Context,
     Conversation,
@@ -35,10 +40,12 @@ from longtable.graph import (
     build_graph,
     open_persistence,
 )
+from longtable.graph.thread_state import RETURN
+from longtable.memory.messages.marks import turn_number
 from longtable.tools.sql.verdict import CostThresholds
-from tests.graph.test_games import quiz_talk
-from tests.graph.test_team import ANALYST, CHECKER, of_type, sent_of, talk, who
-from tests.memory.test_rounds import assert_paired
+from tests.memory.messages.test_rounds import assert_paired
+from tests.modes.test_games import quiz_talk
+from tests.nodes.team.test_team import ANALYST, CHECKER, Say, of_type, sent_of, talk, who
 from tests.support import model_server
 from tests.support.model_server import ChatRequest, ModelServer, Reply, open_model_server
 from tests.support.models import call
@@ -157,31 +164,74 @@ def test_no_voice_is_sent_what_another_says_in_this_turn() -> None:
     assert [len(request) for request in sent_of(conversation)[3:]] == [6, 6, 6]
 
 
-def test_events_of_one_voice_stand_together_in_the_teams_order_and_bear_its_name() -> None:
-    first = threading.Event()
+def waiting_for(shown: threading.Event) -> Say:
+    """Return what is said where the analyst is at work until the tester's answer was shown."""
 
     def say(name: str, messages: Sequence[BaseMessage]) -> str:
         if name == "Analyst":
-            assert first.wait(10)
-        if name == "Tester":
-            first.set()
+            assert shown.wait(10)
         return f"{name} speaks"
 
-    events: list[Any] = list(talk(say, THREE).stream("Hello"))
+    return say
+
+
+def test_a_voice_that_is_done_is_shown_under_its_name_while_another_is_at_work() -> None:
+    shown = threading.Event()
+    out = io.StringIO()
+    screen = ConsoleScreen(Console(file=out, width=120))
+    team = Team(ANALYST, TESTER)
+    events: list[Any] = []
+    for event in talk(waiting_for(shown), team).stream("Hello"):
+        events.append(event)
+        screen.event(event)
+        if event["type"] == "token" and event["text"] == "speaks":
+            shown.set()
     tokens = [(event["voice"], event["text"]) for event in of_type(events, "token")]
-    assert tokens == [(name.lower(), text) for name in NAMES for text in (f"{name} ", "speaks")]
-    assert [event["voice"] for event in of_type(events, "voice_started")] == [
-        "analyst",
-        "checker",
-        "tester",
+    assert tokens == [
+        (voice, text) for voice in ("tester", "analyst") for text in (f"{voice.title()} ", "speaks")
     ]
-    assert [event["voice"] for event in of_type(events, "context_usage")] == [
-        "analyst",
-        "checker",
-        "tester",
-    ]
-    spoken = [event["voice"] for event in events if "voice" in event]
-    assert spoken == sorted(spoken)
+    names = [event["voice"] for event in of_type(events, "voice_started")]
+    assert names == ["analyst", "tester", "analyst"]
+    assert [each["voice"] for each in events[-1]["voices"]] == ["analyst", "tester"]
+    lines = [line for line in out.getvalue().splitlines() if line.split(" ")[0].strip(":") in NAMES]
+    assert lines == ["Tester:", "Tester speaks", "Analyst:", "Analyst speaks"]
+
+
+def test_events_of_one_voice_stand_together_and_no_text_is_cut_in_two() -> None:
+    begun = threading.Event()
+
+    def say(name: str, messages: Sequence[BaseMessage]) -> str:
+        if name != "Analyst":
+            assert begun.wait(10)
+        return f"{name} speaks"
+
+    events: list[Any] = []
+    for event in talk(say, THREE).stream("Hello"):
+        events.append(event)
+        if event["type"] == "token":
+            begun.set()
+    tokens = [event["voice"] for event in of_type(events, "token")]
+    assert tokens[:2] == ["analyst", "analyst"]
+    assert {tuple(tokens[2:4]), tuple(tokens[4:6])} == {("checker",) * 2, ("tester",) * 2}
+    assert {event["voice"] for event in of_type(events, "context_usage")} == {*tokens}
+
+
+def test_a_figure_that_nothing_vouches_for_is_flagged_under_the_name_of_its_voice(
+    tmp_path: Path,
+) -> None:
+    def say(name: str, messages: Sequence[BaseMessage]) -> AIMessage | str:
+        if messages[-1].type != "tool":
+            return call("run_sql", sql="SELECT 41 AS n")
+        return "There are 977 orders." if name == "Analyst" else "There are 41 orders."
+
+    out = io.StringIO()
+    screen = ConsoleScreen(Console(file=out, width=120))
+    with Database.open(str(make(tmp_path, "sqlite"))) as database:
+        for event in talk(say, Team(ANALYST, TESTER), database=database).stream("How many?"):
+            screen.event(event)
+    lines = out.getvalue().splitlines()
+    flagged = next(place for place, line in enumerate(lines) if "not found in" in line)
+    assert [line for line in lines[:flagged] if line[:-1] in NAMES][-1] == "Analyst:"
 
 
 def test_the_first_voice_streams_while_the_others_are_asked() -> None:
@@ -247,11 +297,9 @@ with open_persistence(sys.argv[1]) as kept:
 """
 
 
-@pytest.mark.parametrize("missing", ["Analyst", "Tester"])
-def test_after_a_kill_only_the_voice_that_is_missing_is_asked_and_all_are_told(
-    missing: str, tmp_path: Path
-) -> None:
-    url = f"sqlite:///{tmp_path / 'chat.db'}"
+def killed_while(missing: str, folder: Path) -> str:
+    """Return the URL of a store whose process was killed while all but one voice were done."""
+    url = f"sqlite:///{folder / 'chat.db'}"
     root = Path(__file__).parents[2]
     done = subprocess.run(
         [sys.executable, "-c", KILLED, url, missing],
@@ -261,6 +309,71 @@ def test_after_a_kill_only_the_voice_that_is_missing_is_asked_and_all_are_told(
         check=False,
     )
     assert done.returncode == -signal.SIGKILL
+    return url
+
+
+def told_last(missing: str) -> str:
+    """Return the last in the team of those who were done."""
+    return [name for name in NAMES if name != missing][-1]
+
+
+@pytest.mark.parametrize("missing", ["Analyst", "Tester"])
+def test_after_a_kill_only_the_voice_that_is_missing_is_asked_and_all_are_told(
+    missing: str, tmp_path: Path
+) -> None:
+    url = killed_while(missing, tmp_path)
+    tried: list[str] = []
+    shown_before = threading.Event()
+
+    def say(name: str, _: Sequence[BaseMessage]) -> str:
+        tried.append(name)
+        assert shown_before.wait(10)  # those who were done are told while this one is at work
+        return f"{name} speaks"
+
+    with open_persistence(url) as kept:
+        conversation = talk(say, THREE, saver=kept.checkpointer, store=kept.store)
+        events: list[Any] = []
+        for event in conversation.stream():
+            events.append(event)
+            if event["type"] == "token" and event["text"] == f"{told_last(missing)} speaks":
+                shown_before.set()
+        assert tried == [missing]
+        shown = dict.fromkeys(map(str.lower, NAMES), "")
+        for event in of_type(events, "token"):
+            shown[event["voice"]] += event["text"]
+        assert shown == {name.lower(): f"{name} speaks" for name in NAMES}
+        assert [each["text"] for each in events[-1]["voices"]] == [
+            f"{name} speaks" for name in NAMES
+        ]
+        assert [message.name for message in conversation.history()] == [None, *NAMES]
+
+
+@pytest.mark.parametrize("missing", ["Analyst", "Tester"])
+@pytest.mark.parametrize("on_loop", [False, True])
+def test_a_message_after_a_kill_leaves_the_answers_of_voices_that_were_done(
+    missing: str, on_loop: bool, tmp_path: Path
+) -> None:
+    url = killed_while(missing, tmp_path)
+    with open_persistence(url) as kept:
+        conversation = talk(who, THREE, saver=kept.checkpointer, store=kept.store)
+        ask = conversation.ask
+        answer = asyncio.run(conversation.aask("Next")) if on_loop else ask("Next")
+        assert [each["voice"] for each in answer.voices] == ["analyst", "checker", "tester"]
+        done = [name for name in NAMES if name != missing]
+        messages = list(conversation.history())
+        assert [message.name for message in messages] == [None, *done, None, *NAMES]
+        assert [message.text for message in messages[1:3]] == [f"{name} speaks" for name in done]
+        assert [turn_number(message) for message in messages] == [1, 1, 1, 2, 2, 2, 2]
+        heard = {str(message.text) for request in sent_of(conversation) for message in request}
+        assert {f"{name}: {name} speaks" for name in done} <= heard
+
+
+def test_what_a_task_returns_has_the_name_that_langgraph_gives_it() -> None:
+    assert RETURN == LANGGRAPHS_RETURN
+
+
+def test_a_change_after_a_kill_leaves_the_answers_of_voices_that_were_done(tmp_path: Path) -> None:
+    url = killed_while("Checker", tmp_path)
     tried: list[str] = []
 
     def say(name: str, _: Sequence[BaseMessage]) -> str:
@@ -269,16 +382,11 @@ def test_after_a_kill_only_the_voice_that_is_missing_is_asked_and_all_are_told(
 
     with open_persistence(url) as kept:
         conversation = talk(say, THREE, saver=kept.checkpointer, store=kept.store)
-        events: list[Any] = []
-        events += conversation.stream()
-        assert tried == [missing]
-        assert "".join(event["text"] for event in of_type(events, "token")) == "".join(
-            f"{name} speaks" for name in NAMES
-        )
-        assert [each["text"] for each in events[-1]["voices"]] == [
-            f"{name} speaks" for name in NAMES
-        ]
-        assert [message.name for message in conversation.history()] == [None, *NAMES]
+        with pytest.raises(TurnPendingError):
+            conversation.pin("Only 2013.")
+        answer = conversation.resume()
+        assert tried == ["Checker"]
+        assert [each["text"] for each in answer.voices] == [f"{name} speaks" for name in NAMES]
 
 
 def test_approvals_of_several_voices_are_asked_one_after_the_other_and_none_is_lost(
@@ -337,6 +445,9 @@ def test_voices_that_wait_say_who_they_are_and_each_answer_is_told_once_under_it
         [asked] = of_type(first, "approval_requested")
         assert asked["voice"] == "analyst"
         assert asked["action_requests"][0]["description"].startswith("Analyst: ")
+        assert [each["description"][:9] for each in conversation.approvals()] == ["Analyst: "]
+        [interrupted] = conversation.graph.get_state(conversation.config).interrupts
+        assert interrupted.value["action_requests"] == asked["action_requests"]
         assert [each["voice"] for each in first[-1]["voices"]] == ["checker"]
         second = read(conversation.stream(answer=[{"type": "approve"}]))
         assert of_type(second, "approval_requested")[0]["voice"] == "tester"
@@ -432,12 +543,9 @@ def test_a_round_of_a_quiz_asks_its_players_at_once_and_then_the_quizmaster() ->
     conversation.ask("Let us begin.")
     events: list[Any] = list(conversation.stream("I say 41."))
     started = of_type(events, "voice_started")
-    assert [(event["voice"], event.get("at_once", False)) for event in started] == [
-        ("ada", True),
-        ("ben", True),
-        ("quizmaster", False),
-        ("narrator", False),
-    ]
+    asked = {event["voice"]: event.get("at_once", False) for event in reversed(started)}
+    assert asked == {"ada": True, "ben": True, "quizmaster": False, "narrator": False}
+    assert [event["voice"] for event in started][-2:] == ["quizmaster", "narrator"]
 
 
 def test_a_cancelled_turn_leaves_no_call_running_and_goes_on_with_resume(
@@ -465,7 +573,9 @@ def test_a_cancelled_turn_leaves_no_call_running_and_goes_on_with_resume(
     ]
 
 
-def test_what_voices_made_ahead_is_gone_when_another_turn_begins(tmp_path: Path) -> None:
+def test_what_voices_made_ahead_stays_when_another_message_takes_the_place_of_an_approval(
+    tmp_path: Path,
+) -> None:
     def say(name: str, messages: Sequence[BaseMessage]) -> AIMessage | str:
         if name == "Analyst" and "wait" in messages[1].text and len(messages) == 2:
             return call("run_sql", sql="SELECT count(*) FROM numbers a, numbers b")
@@ -478,7 +588,12 @@ def test_what_voices_made_ahead_is_gone_when_another_turn_begins(tmp_path: Path)
         assert conversation.ask("wait").status == "approval_requested"
         answer = conversation.ask("Go on")
         assert [each["voice"] for each in answer.voices] == ["analyst", "checker"]
-        assert "speaks 2" not in str(list(conversation.history()))
+        messages = list(conversation.history())
+        assert [(message.name, message.text) for message in messages[3:5]] == [
+            ("Checker", "Checker speaks 2"),
+            (None, "Go on"),
+        ]
+        assert_paired(messages)
 
 
 def test_a_message_that_comes_while_voices_answer_at_once_is_the_next_turn() -> None:

@@ -19,8 +19,8 @@ from longtable.graph import (
 )
 from longtable.memory.messages.marks import mark_of
 from longtable.tools.results.result_store import ResultStore
-from tests.graph.test_games import PLAYERS, voting
-from tests.graph.test_team import Say, model_of, sent_of, speaker, talk
+from tests.modes.test_games import PLAYERS, voting
+from tests.nodes.team.test_team import Say, model_of, sent_of, speaker, talk
 from tests.support.models import call
 from tests.tools.databases import make
 

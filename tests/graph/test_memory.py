@@ -32,7 +32,7 @@ from longtable.memory.compaction.summary_text import HEADINGS
 from longtable.memory.counting.tokens import counter
 from longtable.memory.messages.marks import EXCLUDED, kind_of
 from longtable.tools.pin_tools import pin_tools
-from tests.memory.test_rounds import assert_paired
+from tests.memory.messages.test_rounds import assert_paired
 from tests.support.models import ScriptedModel
 from tests.support.threads import (
     CONTEXT,

@@ -22,7 +22,7 @@ from longtable.graph import Conversation, Database, build_graph, open_persistenc
 from longtable.graph.running.turns import rest_of
 from longtable.graph.thread_state import Graph
 from longtable.nodes.state import Input
-from tests.graph.test_busy import wait_until
+from tests.store.test_locks import wait_until
 from tests.support.forked import SERVER
 from tests.support.models import ScriptedModel, call
 from tests.support.postgres import postgres_server, store_url

@@ -30,7 +30,7 @@ from longtable.graph import Context, Conversation, build_graph, open_persistence
 from longtable.graph.threads import delete_thread
 from longtable.memory.messages.marks import kind_of, turn_number
 from longtable.nodes.arriving.inbox import Inbox, InboxMessage
-from tests.memory.test_rounds import assert_paired
+from tests.memory.messages.test_rounds import assert_paired
 from tests.support import doomed
 from tests.support.models import ScriptedModel, call
 from tests.support.postgres import store_url

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from longtable.base.events import Event
 from longtable.graph import (
     CompactionPolicy,
     Context,
+    ContextProvider,
     Conversation,
     Database,
     FreeChat,
@@ -41,11 +43,12 @@ from longtable.graph import (
     open_persistence,
 )
 from longtable.graph.running.thread_runner import answer_of
+from longtable.memory.counting.tokens import counter
 from longtable.memory.messages.marks import mark_of
 from longtable.nodes.team.team import MODE
 from longtable.tools.results.result_store import ResultStore
 from longtable.tools.sql.verdict import CostThresholds
-from tests.memory.test_rounds import assert_paired
+from tests.memory.messages.test_rounds import assert_paired
 from tests.support.models import ScriptedModel, call
 from tests.tools.databases import make
 
@@ -721,6 +724,56 @@ def test_the_turn_of_a_secret_mode_costs_one_number_for_the_team() -> None:
     assert list(told["tokens"]) == ["team"]
 
 
+def test_in_a_secret_mode_no_count_tells_one_voice_from_another() -> None:
+    personas = [Persona(name) for name in ("ada", "ben", "cleo", "dan")]
+    conversation = talk(who, Team(*personas, mode=Werewolf(seed=1)))
+    events = list(conversation.stream("Begin."))
+    counted = of_type(events, "context_usage")
+    assert {event["voice"] for event in counted} == {"ada", "ben", "cleo", "dan"}
+    [told] = of_type(events, "team_turn")
+    assert counted[0]["total"] == told["tokens"]["team"]
+    assert all(event["of_team"] for event in counted)
+    # Each count is that of the one before and of what was said since, whoever is asked.
+    said = [message for message in conversation.history() if message.type == "ai"]
+    tokens = [counter("o200k_base").message(message) for message in said]
+    grown = [late["total"] - early["total"] for early, late in pairwise(counted)]
+    assert grown == tokens[: len(grown)]
+    usage = conversation.graph.get_state(conversation.config).values["usage"]
+    assert usage["total"] == counted[-1]["total"]
+    assert {spent.voice for spent in conversation.usage()} == {"team"}
+    out = io.StringIO()
+    screen = ConsoleScreen(Console(file=out, width=120))
+    for event in events:
+        screen.event(event)
+    assert "context (team)" in out.getvalue()
+
+
+def test_material_is_counted_for_the_team_in_a_secret_mode() -> None:
+    material = ContextProvider(name="news", provide=lambda _: "It rains in the village.")
+    personas = [Persona(name) for name in ("ada", "ben", "cleo")]
+    team = Team(*personas, mode=Werewolf(seed=1))
+    events = list(talk(who, team, context_providers=[material]).stream("Begin."))
+    passed = [event for event in of_type(events, "context_usage") if "passed" in event["parts"]]
+    assert len(passed) == 6
+    assert all(event["of_team"] for event in passed)
+
+
+def test_the_gauge_shows_the_voice_with_the_largest_share_under_its_name() -> None:
+    large = Persona("analyst", "You write SQL. " + "Be careful. " * 200)
+    team = Team(large, CHECKER, mode=Workflow("analyst", "checker"))
+    events = list(talk(who, team).stream("Hello"))
+    usage = answer_of(events).usage
+    assert usage is not None
+    assert usage.get("voice") == "analyst"
+    out = io.StringIO()
+    screen = ConsoleScreen(Console(file=out, width=120))
+    for event in events:
+        screen.event(event)
+    [gauge] = [line for line in out.getvalue().splitlines() if line.startswith("context")]
+    assert gauge.startswith("context (Analyst) ")
+    assert f" {usage['calibrated']:,} / 32,000" in gauge
+
+
 class Counting(Mode):
     """A mode whose state is no JSON from the first turn on."""
 
@@ -733,6 +786,23 @@ def test_a_state_that_is_no_json_is_refused_before_a_call_is_paid() -> None:
     with pytest.raises(ConfigError, match="state of the mode own must be plain JSON"):
         conversation.ask("Hello")
     assert sent_of(conversation) == []
+
+
+class Looping(Mode):
+    """A mode whose state is no JSON once somebody has answered."""
+
+    def state(self, scene: Scene) -> dict[str, Any]:
+        voices: list[Any] = [voice for voice, _ in scene.answers]
+        if voices:
+            voices.append(voices)
+        return {"voices": voices, "answers": len(scene.answers)}
+
+
+def test_an_answer_that_is_paid_for_stays_where_the_state_after_it_is_no_json() -> None:
+    conversation = talk(who, Team(ANALYST, mode=Looping()))
+    assert conversation.ask("Hello").text == "Analyst speaks"
+    state = mark_of(list(conversation.history())[-1], MODE)
+    assert state == {"name": "own", "voices": "['analyst', [...]]", "answers": 1}
 
 
 def test_a_turn_in_which_nobody_speaks_has_an_empty_list_of_voices() -> None:

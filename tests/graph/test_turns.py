@@ -40,7 +40,7 @@ from longtable.graph import CompactionPolicy, Context, Conversation, build_graph
 from longtable.graph.thread_state import Graph
 from longtable.memory.counting.tokens import counter
 from longtable.memory.messages.rounds import INTERRUPTED
-from tests.memory.test_rounds import assert_paired
+from tests.memory.messages.test_rounds import assert_paired
 from tests.support.models import ScriptedModel, call, script
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "t"}}

@@ -18,7 +18,7 @@ from longtable.memory.policy import CompactionPolicy
 from longtable.memory.thread import REFUSED, Compaction, Edit, Thread
 from longtable.memory.view import CallPlan, View, newest
 from longtable.memory.view import build_view as view_of
-from tests.memory.test_rounds import assert_paired
+from tests.memory.messages.test_rounds import assert_paired
 from tests.support.histories import histories, talk
 
 

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from longtable.memory.messages.marks import marked
 from longtable.memory.messages.rounds import pair_calls, split_rounds
 from longtable.memory.voices import Mentions, Voice, as_heard, fold, mentions_in
-from tests.memory.test_rounds import assert_paired
+from tests.memory.messages.test_rounds import assert_paired
 
 NAMES = {"analyst": "Analyst", "checker": "Checker", "ana": "Data Analyst"}
 WORDS = {

@@ -35,7 +35,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from openai import APIConnectionError, BadRequestError
 
-FOLDER = Path(__file__).parents[1] / "graph" / "data"
+FOLDER = Path(__file__).parents[1] / "store" / "data"
 KEY = "a passphrase of the tests"
 LIMIT = 6_000
 VERSIONS = {"0.1.0": "cbd0e45", "b0290e6": "b0290e6"}

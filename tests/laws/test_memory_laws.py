@@ -21,7 +21,7 @@ from longtable.memory.compaction.summary_text import CLIP_TOOL_CHARS, HEADINGS, 
 from longtable.memory.messages.marks import is_recalled, marked
 from longtable.memory.pins.pins import current_pins, make_pin
 from longtable.memory.view import CallPlan, build_view
-from tests.memory.test_rounds import assert_paired
+from tests.memory.messages.test_rounds import assert_paired
 from tests.support.compacting import Call, Say, Talk, call_config, sent, system_of
 from tests.support.histories import histories, long_history, talk
 

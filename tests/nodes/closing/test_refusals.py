@@ -36,7 +36,7 @@ from longtable.memory.messages.rounds import UNANSWERED
 from longtable.memory.thread import REFUSED_NOTE
 from longtable.nodes.closing.failures import _NEXT
 from tests.graph.test_embedding import Talk
-from tests.memory.test_rounds import assert_paired
+from tests.memory.messages.test_rounds import assert_paired
 from tests.support import model_server
 from tests.support.model_server import ChatRequest, Fault, ModelServer, Reply, open_model_server
 from tests.support.models import script

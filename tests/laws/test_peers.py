@@ -34,7 +34,7 @@ from longtable.memory.counting.tokens import counter
 from longtable.memory.messages.rounds import INTERRUPTED
 from longtable.memory.thread import Thread
 from longtable.memory.view import CallPlan, build_view
-from tests.memory.test_rounds import assert_paired
+from tests.memory.messages.test_rounds import assert_paired
 from tests.support.compacting import Talk, call_config, sent, system_of
 from tests.support.histories import talk as plain_talk
 from tests.support.models import ScriptedModel, call, script

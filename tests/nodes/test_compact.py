@@ -28,7 +28,7 @@ from longtable.memory.compaction.summary_text import HEADINGS, findings_in
 from longtable.memory.counting.tokens import counter
 from longtable.memory.counting.usage import Price
 from longtable.memory.thread import Compaction, writer_of
-from tests.memory.test_rounds import assert_paired
+from tests.memory.messages.test_rounds import assert_paired
 from tests.support.model_server import answer_or_summary, open_model_server, unauthorized
 from tests.support.models import ScriptedModel, call, script
 from tests.support.threads import (

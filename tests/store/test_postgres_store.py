@@ -24,8 +24,8 @@ from longtable.graph.threads import alist_threads
 from longtable.store.heads import Head, Key, retry_once
 from longtable.store.postgres_store import AdvisoryLease, PostgresHeads, StoreOutage
 from longtable.store.saver_guard import GuardedSaver
-from tests.graph.test_busy import is_refused, paired, wait_until
-from tests.graph.test_guard import CONFIG, CONTEXT, TIMES, Outcome, graph_over, said, texts
+from tests.store.test_locks import is_refused, paired, wait_until
+from tests.store.test_saver_guard import CONFIG, CONTEXT, TIMES, Outcome, graph_over, said, texts
 from tests.support.forked import SERVER
 from tests.support.models import ScriptedModel
 from tests.support.postgres import postgres_server

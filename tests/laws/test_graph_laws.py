@@ -18,7 +18,7 @@ from longtable.graph import CompactionPolicy, Conversation, build_graph, open_pe
 from longtable.memory import policy as presets
 from longtable.memory.compaction.summary_text import cited_numbers
 from longtable.memory.counting.tokens import counter
-from tests.memory.test_rounds import assert_paired
+from tests.memory.messages.test_rounds import assert_paired
 from tests.support.compacting import system_of
 from tests.support.models import ScriptedModel, call
 from tests.support.threads import (

@@ -20,7 +20,7 @@ from longtable.analyst.model import BuiltInAnalyst
 from longtable.app.demo import ensure_demo
 from longtable.graph import Context, Conversation, Database, build_graph, open_persistence
 from longtable.memory.compaction.merging import merged_count
-from tests.memory.test_rounds import assert_paired
+from tests.memory.messages.test_rounds import assert_paired
 from tests.support.flights_talk import TALK, answers, figures
 
 ROOT = Path(__file__).parents[2]

@@ -33,7 +33,7 @@ from longtable.memory.compaction.summary_text import harmless
 from longtable.memory.counting.tokens import counter
 from longtable.memory.materials import PASSED_ID
 from longtable.store.records.retired_store import read_compactions
-from tests.memory.test_rounds import assert_paired
+from tests.memory.messages.test_rounds import assert_paired
 from tests.support.histories import TEXTS
 from tests.support.models import ScriptedModel
 from tests.support.threads import GOOD, summariser, values_of

@@ -38,8 +38,8 @@ from longtable.memory.counting.tokens import counter
 from longtable.memory.messages.marks import marks_of, turn_number
 from longtable.memory.messages.rounds import all_calls
 from longtable.memory.voices import VOICE
-from tests.graph.test_team import sent_of, speaker, talk
-from tests.memory.test_rounds import assert_paired
+from tests.memory.messages.test_rounds import assert_paired
+from tests.nodes.team.test_team import sent_of, speaker, talk
 from tests.support.models import call
 
 LIMIT = 4_000

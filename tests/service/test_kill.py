@@ -12,7 +12,7 @@ import pytest
 
 from longtable.base.errors import ProviderRefusedError
 from longtable.graph import Conversation, open_persistence
-from tests.memory.test_rounds import assert_paired
+from tests.memory.messages.test_rounds import assert_paired
 from tests.support import doomed
 from tests.support.doomed import CONTEXT, FOLDING, TIGHT, graph_on, question
 
