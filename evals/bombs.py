@@ -1,4 +1,4 @@
-"""Throw each text of `tests/tools/bombs.py` at a database, and look what it does to others:
+"""Throw each text of `tests/tools/workers/bombs.py` at a database, and look what it does to others:
 `python -m evals.bombs`.
 
 From one conversation the bombs come one after another, while eight honest ones ask; then from all

@@ -3,6 +3,7 @@
 import gc
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -51,3 +52,11 @@ def end_of_the_postgres_server() -> Iterator[None]:
     if (module := sys.modules.get("tests.support.postgres")) is not None:
         # Never loaded for its end alone.
         module.stop_postgres_server()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return the URL of a new store of threads, of each kind that lasts."""
+    from tests.support.postgres import store_url
+
+    return store_url(request.param, tmp_path)

@@ -196,7 +196,7 @@ SAME_WORDS = 0.15
 """Share of a text, by weight, that another must have to be about the same subject; the second where
 no SQL names tables.
 
-Tuned on two wandering talks, held out on two others (tests/memory/test_topics_grouping.py): of
+Tuned on two wandering talks, held out on two others (tests/memory/topics/test_drafts.py): of
 pairs of questions filed together 82 % belong together, of pairs that do 93 % are filed together;
 without any SQL 72 % and 72 %.
 """

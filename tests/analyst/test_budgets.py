@@ -1,4 +1,4 @@
-"""What the room may cost: data, start-up, time and tool calls for a question; and who may import it."""
+"""What the room may cost: data, start-up, time, tool calls for a question; and who imports it."""
 
 import re
 from pathlib import Path

@@ -73,7 +73,7 @@ def shape(refusal: Refusal) -> tuple[object, ...]:
 
 SHAPES = list({shape(each): each for each in reversed(OVERFLOWS)}.values())
 """One server for each shape of body. The words of them all are read in
-`tests/nodes/test_overflow.py`, and here by one way.
+`tests/nodes/calling/test_overflow.py`, and here by one way.
 """
 
 

@@ -374,7 +374,7 @@ def test_a_conversation_needs_a_checkpointer() -> None:
 
 
 STRICT = """
-from tests.graph.test_persistence import ask
+from tests.store.test_persistence import ask
 import sys
 url = sys.argv[1]
 for n in range(12):

@@ -21,7 +21,7 @@ from longtable.graph import Context
 from longtable.memory.policy import CompactionPolicy, rolling_chat
 from tests.app.runner import PROGRAM, make_home
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 VARIABLE = re.compile(r"(LONGTABLE|OPENAI)_[A-Z_]+")
 
 

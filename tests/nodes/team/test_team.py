@@ -555,7 +555,7 @@ def test_a_voice_whose_provider_says_the_context_is_too_long_is_asked_again_with
 
 KILLED = """
 import os, signal, sys
-from tests.graph.test_team import ANALYST, CHECKER, REVIEWER, talk
+from tests.nodes.team.test_team import ANALYST, CHECKER, REVIEWER, talk
 from longtable.graph import Team, Workflow, open_persistence
 
 def say(name, messages):
@@ -576,7 +576,7 @@ def test_a_turn_killed_between_voices_goes_on_at_the_voice_that_is_missing(
     killed: str, asked: list[str], tmp_path: Path
 ) -> None:
     url = f"sqlite:///{tmp_path / 'chat.db'}"
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     done = subprocess.run(
         [sys.executable, "-c", KILLED, url, killed],
         cwd=root,

@@ -34,7 +34,7 @@ from longtable.tools.workers.runner import Stop
 
 both_ways = pytest.mark.usefixtures("opened_both_ways")
 """For a test whose SQL runs over handles: all else is the same with and without a worker."""
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -500,7 +500,7 @@ def make_database(tmp_path: Path) -> Callable[[str], Database]:
 
 def run(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.tools.result_writer", str(folder), *arguments],
+        [sys.executable, "-m", "tests.tools.results.result_writer", str(folder), *arguments],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,

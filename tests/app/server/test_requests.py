@@ -16,7 +16,7 @@ import pytest
 
 from tests.tools.databases import make
 
-PAGE = Path(__file__).parents[2] / "docs" / "servers.md"
+PAGE = Path(__file__).parents[3] / "docs" / "servers.md"
 SLOW = """
 import time
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel

@@ -279,7 +279,7 @@ def test_a_bug_in_one_voice_ends_the_run_and_resume_asks_that_one_alone() -> Non
 
 KILLED = """
 import os, signal, sys, threading
-from tests.graph.test_at_once import THREE, talk
+from tests.nodes.team.test_at_once import THREE, talk
 from longtable.graph import open_persistence
 
 others = threading.Semaphore(0)
@@ -300,7 +300,7 @@ with open_persistence(sys.argv[1]) as kept:
 def killed_while(missing: str, folder: Path) -> str:
     """Return the URL of a store whose process was killed while all but one voice were done."""
     url = f"sqlite:///{folder / 'chat.db'}"
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     done = subprocess.run(
         [sys.executable, "-c", KILLED, url, missing],
         cwd=root,
