@@ -1,7 +1,9 @@
 """A process that puts results into a store: many of them, one huge one, or one it dies in the
 middle of.
 
-    python -m tests.tools.results.result_writer FOLDER many COUNT | huge ROWS | die CHUNKS | die-at-rename
+    python -m tests.tools.results.result_writer FOLDER ACTION
+
+where ACTION is one of: many COUNT, huge ROWS, die CHUNKS, die-at-rename.
 
 `many` prints the handles it got, `huge` the most memory it ever held, in MB.
 """
