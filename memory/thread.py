@@ -346,6 +346,10 @@ class Thread:
             return results
         return memory
 
+    def applies(self, record: Compaction) -> bool:
+        """Return whether a compaction was not undone and its last message is live or retired."""
+        return self._end_of(record) is not None
+
     def _end_of(self, record: Compaction) -> int | None:
         """Return the place after the last message that a compaction covers, None if it does not
         apply.

@@ -17,6 +17,7 @@ from longtable.memory.call_config import (
     TALK_SHARE,
     CallConfig,
     Parts,
+    is_little,
 )
 from longtable.memory.compaction.result_heads import shrunk
 from longtable.memory.policy import WINDOW
@@ -167,7 +168,8 @@ def build_view(call_plan: CallPlan) -> View:
     What gives way past it, in order: tool results shrink, oldest first, to what fits, then to a
     note. Then, with a note, whole groups (a call with its answers): of the newest round past the
     bound; old rounds, which a compaction has not taken yet, only where the call would not fit at
-    all (`call_config.hard_tokens`; no compaction comes for a window's). Last the memory: ledger,
+    all (`call_config.hard_tokens`), unless none will take them: a window's, or rounds that are too
+    little for a memory. Last the memory: ledger,
     text, recalled originals. Pins and the newest user message stay word for word: `ingest` refuses
     a message that does not fit beside them.
     """
@@ -260,7 +262,7 @@ class _Fitter:
         never the newest user message.
         """
         rounds = split_rounds(self.messages)
-        if len(rounds) > 1 and self.call_config.policy.strategy != WINDOW:
+        if self._a_compaction_comes():
             self.bound = self.call_config.hard_tokens
         units = [*rounds[:-1], *split_groups(rounds[-1])] if rounds else []
         user_places = [
@@ -279,6 +281,15 @@ class _Fitter:
         self.messages = [
             message for place, unit in enumerate(units) if place not in dropped for message in unit
         ]
+
+    def _a_compaction_comes(self) -> bool:
+        """Return whether a compaction may yet take old rounds from the view."""
+        if self.call_config.policy.strategy == WINDOW:
+            return False
+        count = self.call_config.counter.message
+        sizes = [sum(map(count, round_)) for round_ in split_rounds(self.whole)[:-1]]
+        is_first = self.memory.count == 0
+        return not is_little(sum(sizes), self.call_config.threshold_tokens, is_first=is_first)
 
     def view(self) -> View:
         head = _head(self.call_config, self.memory, self._note())

@@ -15,6 +15,7 @@ from longtable.memory.compaction.due import DueCompaction, due_compaction
 from longtable.memory.compaction.gate import pairs_valid
 from longtable.memory.compaction.result_heads import head_text, is_result
 from longtable.memory.ledger import ledger_lines
+from longtable.memory.stamps import STEERED, marked
 from longtable.memory.thread import Edit, Thread, is_results
 from longtable.memory.view import CallPlan, build_view
 from tests.support.compacting import Talk, call_config, sent
@@ -246,6 +247,52 @@ def test_the_two_newest_results_are_whole_or_the_newest_alone(sizes: list[int]) 
                 view = build_view(CallPlan(talking.thread, talking.call_config))
                 assert talking.call().view.messages[-1].text == message.text, view.parts
         talking.compact("ahead")
+
+
+def small_round(rows: int) -> list[BaseMessage]:
+    """Return a round whose head is too little for a memory."""
+    call = {"name": "run_sql", "args": {}, "id": "c"}
+    result = ToolMessage("row of data\n" * rows, tool_call_id="c", id="small-t", name="run_sql")
+    messages = [
+        HumanMessage("how many?", id="small-q"),
+        AIMessage("", tool_calls=[call], id="small-c"),
+        result,
+        AIMessage("many", id="small-a"),
+    ]
+    return [marked(message, turn=50) for message in messages]
+
+
+def running_round(words: int) -> list[BaseMessage]:
+    """Return a round that two more questions joined, the last of so many words."""
+    call = {"name": "run_sql", "args": {}, "id": "c"}
+    messages: list[BaseMessage] = [HumanMessage("word " * 300, id="run-q")]
+    for step, size in enumerate((250, words)):
+        rows = "row of data\n" * (40 if step == 0 else 1)
+        messages += [
+            AIMessage("", tool_calls=[call], id=f"run-c{step}"),
+            ToolMessage(rows, tool_call_id="c", id=f"run-t{step}", name="run_sql"),
+            marked(HumanMessage("word " * size, id=f"run-s{step}"), kind=STEERED),
+        ]
+    messages.append(AIMessage("done", id="run-a"))
+    return [marked(message, turn=51) for message in messages]
+
+
+@pytest.mark.parametrize("with_memory", [False, True])
+def test_rounds_too_little_for_a_memory_do_not_hold_a_call_over_the_threshold(
+    with_memory: bool,
+) -> None:
+    # Found by hypothesis: 1,517 tokens at a threshold of 1,500, beside a running round.
+    earlier = talk(12) if with_memory else []
+    left_out = 0
+    for words in range(300, 900, 20):
+        talking = Talk(call_config(2_500, min_messages=0))
+        for call in talking.hear([*earlier, *small_round(100), *running_round(words)]):
+            if call.compacted or call.view.left_out:
+                threshold = talking.call_config.threshold_tokens
+                assert sent(call.view.messages, talking.call_config) <= threshold
+                assert pairs_valid(call.view.messages[1:])
+            left_out += call.view.left_out
+    assert left_out
 
 
 # -- all that is sent counts -----------------------------------------------------------------------
