@@ -282,15 +282,17 @@ def test_rounds_too_little_for_a_memory_do_not_hold_a_call_over_the_threshold(
     with_memory: bool,
 ) -> None:
     # Found by hypothesis: 1,517 tokens at a threshold of 1,500, beside a running round.
-    earlier = talk(12) if with_memory else []
     left_out = 0
-    for words in range(300, 900, 20):
-        talking = Talk(call_config(2_500, min_messages=0))
-        for call in talking.hear([*earlier, *small_round(100), *running_round(words)]):
-            if call.compacted or call.view.left_out:
-                threshold = talking.call_config.threshold_tokens
-                assert sent(call.view.messages, talking.call_config) <= threshold
-                assert pairs_valid(call.view.messages[1:])
+    for words in range(0, 900, 20):
+        talking = Talk(call_config(2_500, min_messages=0, keep_rounds=1))
+        for message in [*(talk(6) if with_memory else []), *small_round(100)]:
+            talking.add(message)
+        if with_memory:
+            talking.compact("asked")
+        for call in talking.hear(running_round(words)):
+            threshold = talking.call_config.threshold_tokens
+            assert sent(call.view.messages, talking.call_config) <= threshold
+            assert pairs_valid(call.view.messages[1:])
             left_out += call.view.left_out
     assert left_out
 
