@@ -46,21 +46,6 @@ MATERIAL_SHARE = 0.15
 """Most that is kept free below the threshold for material of context providers."""
 BLOCK_TOKENS = 120
 """Room for what stands around a memory's text: its introduction and headings."""
-LITTLE = BLOCK_TOKENS + SUMMARY_FLOOR
-"""Tokens of a thread's first compaction below which no memory is smaller than what it replaces."""
-WORTH = 1 / 12
-"""Least a compaction must take, as a share of the trigger that fired: where system prompt, tools
-and the newest round are over it alone, a summary of next to nothing would be asked for every turn.
-One that failed waits for as much again.
-"""
-
-
-def is_little(tokens: int, trigger: int, *, is_first: bool) -> bool:
-    """Return whether rounds of so many tokens are too little for a memory in their place.
-
-    `trigger`: tokens of the trigger that fired; `is_first`: there is no memory yet.
-    """
-    return tokens < WORTH * trigger or (is_first and tokens < LITTLE)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,6 @@ from longtable.memory.call_config import (
     TALK_SHARE,
     CallConfig,
     Parts,
-    is_little,
 )
 from longtable.memory.compaction.result_heads import shrunk
 from longtable.memory.policy import WINDOW
@@ -168,8 +167,7 @@ def build_view(call_plan: CallPlan) -> View:
     What gives way past it, in order: tool results shrink, oldest first, to what fits, then to a
     note. Then, with a note, whole groups (a call with its answers): of the newest round past the
     bound; old rounds, which a compaction has not taken yet, only where the call would not fit at
-    all (`call_config.hard_tokens`), unless none will take them: a window's, or rounds that are too
-    little for a memory. Last the memory: ledger,
+    all (`call_config.hard_tokens`; no compaction comes for a window's). Last the memory: ledger,
     text, recalled originals. Pins and the newest user message stay word for word: `ingest` refuses
     a message that does not fit beside them.
     """
@@ -258,38 +256,41 @@ class _Fitter:
         return f"{whole.text[: max(least, len(fitting))]}{mark}"
 
     def leave_out(self) -> None:
-        """Drop old rounds whole, then groups of the newest round, oldest first, its questions last;
-        never the newest user message.
+        """Drop groups of the newest round until it fits below the bound by itself, oldest first,
+        its questions last, never the newest user message; then old rounds until the call fits at
+        all. A window's old rounds go first, at the bound: no compaction takes them.
         """
         rounds = split_rounds(self.messages)
-        if self._a_compaction_comes():
-            self.bound = self.call_config.hard_tokens
-        units = [*rounds[:-1], *split_groups(rounds[-1])] if rounds else []
-        user_places = [
-            place for place in range(len(rounds) - 1, len(units)) if is_users(units[place][0])
-        ]
+        if not rounds:
+            return
+        old = rounds[:-1]
+        groups = split_groups(rounds[-1])
+        questions = [group for group in groups if is_users(group[0])]
+        others = [group for group in groups if not is_users(group[0])]
+        order = [*others, *questions[:-1]]
+        if self.call_config.policy.strategy == WINDOW:
+            dropped = self._dropped([*old, *order])
+        else:
+            # What waits for a compaction takes nothing from the newest round, and gives it nothing.
+            self.bound += sum(map(self._size, old))
+            dropped = self._dropped(order)
+            self.bound = min(self.bound, self.call_config.hard_tokens)
+            dropped |= self._dropped(old)
+        self.messages = [message for message in self.messages if id(message) not in dropped]
+
+    def _dropped(self, units: Sequence[Sequence[BaseMessage]]) -> set[int]:
+        """Return which messages go, unit by unit, until the call is no longer over."""
         dropped: set[int] = set()
-        for place in [
-            *(place for place in range(len(units)) if place not in user_places),
-            *user_places[:-1],
-        ]:
+        for unit in units:
             if not self.over():
                 break
-            dropped.add(place)
-            self.tokens -= sum(map(self.call_config.counter.message, units[place]))
-            self.left_out += len(units[place])
-        self.messages = [
-            message for place, unit in enumerate(units) if place not in dropped for message in unit
-        ]
+            dropped |= set(map(id, unit))
+            self.tokens -= self._size(unit)
+            self.left_out += len(unit)
+        return dropped
 
-    def _a_compaction_comes(self) -> bool:
-        """Return whether a compaction may yet take old rounds from the view."""
-        if self.call_config.policy.strategy == WINDOW:
-            return False
-        count = self.call_config.counter.message
-        sizes = [sum(map(count, round_)) for round_ in split_rounds(self.whole)[:-1]]
-        is_first = self.memory.count == 0
-        return not is_little(sum(sizes), self.call_config.threshold_tokens, is_first=is_first)
+    def _size(self, messages: Sequence[BaseMessage]) -> int:
+        return sum(map(self.call_config.counter.message, messages))
 
     def view(self) -> View:
         head = _head(self.call_config, self.memory, self._note())

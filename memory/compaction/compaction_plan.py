@@ -8,7 +8,7 @@ from typing import Literal
 from langchain_core.messages import BaseMessage
 
 from longtable.memory.block import ledger_of, ledger_text, pins_text
-from longtable.memory.call_config import BLOCK_TOKENS, WORTH, CallConfig, is_little
+from longtable.memory.call_config import BLOCK_TOKENS, SUMMARY_FLOOR, CallConfig
 from longtable.memory.compaction.result_heads import shrunk
 from longtable.memory.ledger import ledger_lines
 from longtable.memory.pins import current_pins
@@ -25,6 +25,13 @@ ENOUGH = 0.95
 """Of the threshold: no summary is made while a view stays below this once results have shrunk."""
 FULL = 0.9
 """`keep_messages` stay only where they leave the view this far under the threshold."""
+WORTH = 1 / 12
+"""Least a compaction must take, as a share of the trigger that fired: where system prompt, tools
+and the newest round are over it alone, a summary of next to nothing would be asked for every turn.
+One that failed waits for as much again.
+"""
+LITTLE = BLOCK_TOKENS + SUMMARY_FLOOR
+"""Tokens of a thread's first compaction below which no memory is smaller than what it replaces."""
 MIN_NEW_MESSAGES = 4
 """Messages that must have come since the last compaction before the next: two rounds, less than
 which a summary call is not worth. A view over the threshold does not wait.
@@ -97,7 +104,7 @@ def plan_compaction(
     if not end and (when == "due" or not thread.stale):
         return None
     urgent = when == "asked" or before > call_config.hard_tokens or call_config.ceiling is not None
-    if end and not urgent and is_little(tokens, trigger, is_first=record is None):
+    if end and not urgent and not (tokens >= WORTH * trigger and (record or tokens >= LITTLE)):
         return None
     return CompactionPlan(
         start=start,

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from longtable.memory.call_config import WORTH
 from longtable.memory.compaction.compaction_plan import (
     ENOUGH,
+    WORTH,
     CompactionPlan,
     plan_compaction,
 )

@@ -26,8 +26,8 @@ from langgraph.store.memory import InMemoryStore
 from longtable.base.errors import ContextTooLargeError
 from longtable.graph import CompactionPolicy, Conversation, build_graph
 from longtable.memory import policy as presets
-from longtable.memory.call_config import WORTH
 from longtable.memory.compaction.compaction import Request
+from longtable.memory.compaction.compaction_plan import WORTH
 from longtable.memory.rounds import INTERRUPTED
 from longtable.memory.summary import findings_in
 from longtable.memory.thread import Thread
