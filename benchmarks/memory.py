@@ -257,8 +257,8 @@ def main() -> None:
         print(sizes_table({key: each.result() for key, each in measured.items()}))
         tables = {name: each.result() for name, each in calls.items()}
     print(talks_table(tables))
-    worst_case.report()
     draw(results["en"], tables)
+    worst_case.report()
 
 
 def _quiet() -> None:

@@ -154,6 +154,13 @@ def test_when_heads_are_not_enough_the_oldest_rounds_become_memory_as_well() -> 
     assert found.plan.end > 0
 
 
+def test_results_shrink_in_a_thread_with_fewer_messages_than_a_summary_needs() -> None:
+    found = due(rounds(2, 200), just_over(2, rows=200))
+    assert found is not None
+    assert found.plan is None
+    assert whole_results(found) == ["t1"]
+
+
 def test_results_never_shrink_ahead_or_below_the_threshold() -> None:
     assert due(rounds(8), just_over(8, share=0.98)) is None
 
