@@ -102,9 +102,11 @@ def test_the_state_holds_the_newest_and_one_for_all_older(played: Played) -> Non
 def test_answer_and_event_say_that_results_shrank(played: Played) -> None:
     fork = played.conversation.fork(TURNS, thread_id="events")
     answer = fork.ask("Show one more week.")
-    assert [each.get("kind") for each in answer.compactions] == ["results"]
-    assert answer.compactions[0]["messages"] == 1
-    assert answer.compactions[0]["method"] == "fallback"
+    [event] = answer.compactions
+    assert event["type"] == "context_compressed"
+    assert event["kind"] == "results"
+    assert event["messages"] == 1
+    assert event["method"] == "fallback"
 
 
 def test_the_view_is_what_it_were_with_all_of_them(played: Played) -> None:
