@@ -19,7 +19,7 @@ from longtable.analyst.query import Query, read_sql, write_sql
 from longtable.analyst.schema import Catalog, read_catalog
 from longtable.analyst.words import Token, costs, is_chinese, tokenize, vocabulary
 from longtable.memory.compaction.ledger import LedgerLine, ledger_in
-from longtable.memory.compaction.summary_text import Finding, findings_in
+from longtable.memory.summary.summary_text import Finding, findings_in
 
 MOST_CHARACTERS = 600
 """Of a question that is read; of a Chinese one half as many."""

@@ -73,7 +73,8 @@ def main() -> None:
             texts = [*both, *own[dialect]]
             checks = [fastest(checked, sql, dialect) for sql in texts]
             share = sum(fastest(sqlglot.parse, sql, dialect) for sql in texts) / sum(checks)
-            middle, p95 = statistics.median(checks), statistics.quantiles(checks, n=20)[18]
+            middle = statistics.median(checks)
+            p95 = statistics.quantiles(checks, n=20)[18]
             row = f"{len(texts)} | {middle:.2f} | {p95:.2f} | {max(checks):.1f} | {share:.0%}"
             print(f"| {kind} | {dialect} | {row} |")
     print("\n| one long text | " + " | ".join(f"{dialect} ms" for dialect in DIALECTS) + " |")

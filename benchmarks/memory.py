@@ -44,14 +44,20 @@ from longtable.graph import Database, open_persistence
 from longtable.memory.counting.tokens import counter
 
 PICTURE = Path(__file__).parents[1] / "docs" / "memory.png"
-LIMIT, FILLER_TOKENS = 32_000, 700
+LIMIT = 32_000
+FILLER_TOKENS = 700
 """Of the talks in which things are planted: all of them fit before the first compaction."""
 AFTER = (1, 5, 10)
 MOST_TURNS = 600
-TABLE_TURNS, TABLE_LIMIT = 100, 8_000
-LIMITS, SHARES, GRID_COMPACTIONS = (8_000, 16_000, 64_000), (0.02, 0.04, 0.06, 0.09, 0.13), 3
+TABLE_TURNS = 100
+TABLE_LIMIT = 8_000
+LIMITS = (8_000, 16_000, 64_000)
+SHARES = (0.02, 0.04, 0.06, 0.09, 0.13)
+GRID_COMPACTIONS = 3
 """Rounds of the grid take these shares of the limit."""
-SMALL_ROUNDS, SMALL_VIEW, LARGE_VIEW = 0.15, 0.3, 0.45
+SMALL_ROUNDS = 0.15
+SMALL_VIEW = 0.3
+LARGE_VIEW = 0.45
 """A view after a compaction: at most 0.3 of the limit where the rounds kept take under 0.15."""
 BY_CODE = "longtable, by code"
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
@@ -91,7 +97,8 @@ def held(view: Sequence[BaseMessage], planted: Sequence[Item], invented: set[str
     figures = set(FIGURE.findall(text))
     counts: Counter[str] = Counter()
     for item in planted:
-        first, last = item.said[0].key, item.said[-1].key
+        first = item.said[0].key
+        last = item.said[-1].key
         counts[item.kind] += last in figures if FIGURE.fullmatch(last) else last in text
         if item.kind == "correction":
             lines = [line for line in text.splitlines() if first in FIGURE.findall(line)]
@@ -169,7 +176,8 @@ def flights() -> Iterator[Database]:
 
 def sizes(limit: int, with_sql: bool, by_code: bool) -> Sizes:
     """Talk on in rounds of several sizes, or with SQL results of several sizes."""
-    result, count = Sizes(), counter(ENCODING)
+    result = Sizes()
+    count = counter(ENCODING)
     for share in (0.0,) if with_sql else SHARES:
         with ExitStack() as stack:
             persistence = stack.enter_context(open_persistence("memory://"))
@@ -210,7 +218,10 @@ class Talk:
 
 def talked(make: Maker, with_sql: bool = False) -> Talk:
     """Hold a talk over tables, which a tool makes up or a database holds."""
-    count, views, waited, unseen = counter(ENCODING), list[int](), 0, 0
+    count = counter(ENCODING)
+    views = list[int]()
+    waited = 0
+    unseen = 0
     with ExitStack() as stack:
         persistence = stack.enter_context(open_persistence("memory://"))
         database = stack.enter_context(flights()) if with_sql else None
@@ -257,8 +268,8 @@ def main() -> None:
         print(sizes_table({key: each.result() for key, each in measured.items()}))
         tables = {name: each.result() for name, each in calls.items()}
     print(talks_table(tables))
-    worst_case.report()
     draw(results["en"], tables)
+    worst_case.report()
 
 
 def _quiet() -> None:

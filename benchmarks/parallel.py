@@ -12,7 +12,8 @@ from longtable.graph import Context, Conversation, build_graph, open_persistence
 from tests.support.models import ScriptedModel
 from tests.support.postgres import postgres_server, stop_postgres_server
 
-THREADS, TURNS = 200, 3
+THREADS = 200
+TURNS = 3
 
 
 async def talk(url: str) -> float:

@@ -28,7 +28,8 @@ TIMEOUT = 3_600
 
 async def fill(url: str, count: int) -> list[str]:
     """Run one turn in each of so many threads and return their ids."""
-    client, free = get_client(url=url), asyncio.Semaphore(AT_ONCE)
+    client = get_client(url=url)
+    free = asyncio.Semaphore(AT_ONCE)
     context: Any = {"owner": "bench", "model_limit": 8_000}
 
     async def talk(number: int) -> str:

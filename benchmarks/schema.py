@@ -18,7 +18,8 @@ from longtable.tools.database import Database
 from longtable.tools.schema.schema_card import schema_card
 from longtable.tools.schema.schema_tools import describe_tables
 
-TABLES, COLUMNS = 1_000, 20
+TABLES = 1_000
+COLUMNS = 20
 BUDGET = 5_120
 """4 % of 128,000 tokens."""
 SEARCHES = (

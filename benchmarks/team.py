@@ -47,7 +47,8 @@ def main() -> None:
     seconds("Ada", tools=False)  # what is imported at first use
     for name, tools in (("one call each", False), ("a tool call each", True)):
         alone = max(seconds(each, tools=tools) for each in SECONDS)
-        once, after = seconds(*SECONDS, tools=tools), seconds(*SECONDS, tools=tools, together=False)
+        once = seconds(*SECONDS, tools=tools)
+        after = seconds(*SECONDS, tools=tools, together=False)
         print(
             f"| {name} | {alone:.2f} s | {once:.2f} s | {once / alone:.2f} times | {after:.2f} s |",
             flush=True,

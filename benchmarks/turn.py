@@ -36,7 +36,8 @@ from longtable.graph import Context, Conversation, Database, build_graph, open_p
 RUNS = 5
 TURNS = 4
 """Turns of one run."""
-ROOMY, NARROW = 2_000_000, 32_000
+ROOMY = 2_000_000
+NARROW = 32_000
 """Input limits in tokens: one at which nothing is compacted, and one at which much is."""
 THREADS = 100
 FILLER = "and what of the north and the south and the east and the west " * 5
@@ -157,7 +158,8 @@ def run(ask: Ask, turns: int = TURNS) -> Cost:
     """Return the median cost of a few turns."""
     costs = []
     for n in range(turns):
-        begun, processor = time.perf_counter(), time.process_time()
+        begun = time.perf_counter()
+        processor = time.process_time()
         ask(f"How did week {n} go {FILLER[:280]}?")
         costs.append(
             Cost((time.perf_counter() - begun) * 1000, (time.process_time() - processor) * 1000)
@@ -274,15 +276,14 @@ def _print_growth(name: str, ask: Ask, turns: Sequence[int]) -> None:
         run(ask, turn - done)
         # Compactions come in every few turns only: the mean of many turns has its share of them, a
         # median has none.
-        begun, processor = time.perf_counter(), time.process_time()
+        begun = time.perf_counter()
+        processor = time.process_time()
         run(ask, 40)
-        wall, costs = (
-            (time.perf_counter() - begun) * 25,
-            [
-                *costs,
-                (time.process_time() - processor) * 25,
-            ],
-        )
+        wall = (time.perf_counter() - begun) * 25
+        costs = [
+            *costs,
+            (time.process_time() - processor) * 25,
+        ]
         done = turn + 40
         share = f", {costs[-1] / costs[0]:.2f} of turn {turns[0]}" if len(costs) > 1 else ""
         print(
@@ -300,7 +301,8 @@ def crowd(quick: bool) -> None:
         """Look a place up."""
         return f"{place}: sunny"
 
-    turns, rates = 3 if quick else 10, {}
+    turns = 3 if quick else 10
+    rates = {}
     for system in SYSTEMS[1:]:
         model = InstantModel(call="look", args={"place": "north"})
         with (
@@ -309,7 +311,8 @@ def crowd(quick: bool) -> None:
         ):
             asks = [opened(f"t{n}") for n in range(THREADS)]
             list(pool.map(lambda ask: run(ask, 1), asks))
-            begun, cpu = time.perf_counter(), time.process_time()
+            begun = time.perf_counter()
+            cpu = time.process_time()
             list(pool.map(lambda ask: run(ask, turns), asks))
             rates[system] = THREADS * turns / (time.perf_counter() - begun)
             each = (time.process_time() - cpu) * 1000 / THREADS / turns

@@ -41,8 +41,8 @@ from longtable.base.errors import (
 from longtable.base.stored import NODE
 from longtable.graph.thread_state import is_failed
 from longtable.graph.wiring.build import ConversationGraph
-from longtable.memory.compaction.summary_text import language_of
 from longtable.memory.messages.marks import COLLEAGUE, STAMP, mark_of, marked, marks_of, turn_number
+from longtable.memory.summary.summary_text import language_of
 from longtable.memory.voices import VOICE
 from longtable.nodes.arriving.input_checks import check_input, storable
 from longtable.nodes.state import Input, State

@@ -6,10 +6,10 @@ from typing import Any
 
 from longtable.memory.call_config import CallConfig
 from longtable.memory.compaction.ledger import LedgerLine, fit_ledger, render_ledger
-from longtable.memory.compaction.summary_text import cited_numbers, language_of, render_memory
 from longtable.memory.counting.tokens import counter
 from longtable.memory.pins.pins import Pin, current_pins, fit_pins, render_pins
 from longtable.memory.policy import TOPICS
+from longtable.memory.summary.summary_text import cited_numbers, language_of, render_memory
 from longtable.memory.thread import Compaction, Thread
 from longtable.memory.topics.topics import render_topics, visible_topics
 

@@ -13,11 +13,11 @@ from typing import Any, Literal, NotRequired
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from typing_extensions import TypedDict
 
-from longtable.memory.compaction.summary_text import language_of
 from longtable.memory.counting.tokens import compact_json
 from longtable.memory.counting.usage import UNKNOWN, SummaryCall
 from longtable.memory.messages.marks import is_recalled
 from longtable.memory.pins.pins import IN_PASSING, Pin, PinEnd, with_ends
+from longtable.memory.summary.summary_text import language_of
 
 NAME_CHARS = 64
 _NAME = re.compile(rf"[a-zA-Z0-9_-]{{1,{NAME_CHARS}}}")
@@ -345,6 +345,10 @@ class Thread:
         if memory is None or order.index(results["id"]) > order.index(memory["id"]):
             return results
         return memory
+
+    def applies(self, record: Compaction) -> bool:
+        """Return whether a compaction was not undone and its last message is live or retired."""
+        return self._end_of(record) is not None
 
     def _end_of(self, record: Compaction) -> int | None:
         """Return the place after the last message that a compaction covers, None if it does not

@@ -258,29 +258,41 @@ class _Fitter:
         return f"{whole.text[: max(least, len(fitting))]}{mark}"
 
     def leave_out(self) -> None:
-        """Drop old rounds whole, then groups of the newest round, oldest first, its questions last;
-        never the newest user message.
+        """Drop groups of the newest round until it fits below the bound by itself, oldest first,
+        its questions last, never the newest user message; then old rounds until the call fits at
+        all. A window's old rounds go first, at the bound: no compaction takes them.
         """
         rounds = split_rounds(self.messages)
-        if len(rounds) > 1 and self.call_config.policy.strategy != WINDOW:
-            self.bound = self.call_config.hard_tokens
-        units = [*rounds[:-1], *split_groups(rounds[-1])] if rounds else []
-        user_places = [
-            place for place in range(len(rounds) - 1, len(units)) if is_users(units[place][0])
-        ]
+        if not rounds:
+            return
+        old = rounds[:-1]
+        groups = split_groups(rounds[-1])
+        questions = [group for group in groups if is_users(group[0])]
+        others = [group for group in groups if not is_users(group[0])]
+        order = [*others, *questions[:-1]]
+        if self.call_config.policy.strategy == WINDOW:
+            dropped = self._dropped([*old, *order])
+        else:
+            # What waits for a compaction takes nothing from the newest round, and gives it nothing.
+            self.bound += sum(map(self._size, old))
+            dropped = self._dropped(order)
+            self.bound = min(self.bound, self.call_config.hard_tokens)
+            dropped |= self._dropped(old)
+        self.messages = [message for message in self.messages if id(message) not in dropped]
+
+    def _dropped(self, units: Sequence[Sequence[BaseMessage]]) -> set[int]:
+        """Return which messages go, unit by unit, until the call is no longer over."""
         dropped: set[int] = set()
-        for place in [
-            *(place for place in range(len(units)) if place not in user_places),
-            *user_places[:-1],
-        ]:
+        for unit in units:
             if not self.over():
                 break
-            dropped.add(place)
-            self.tokens -= sum(map(self.call_config.counter.message, units[place]))
-            self.left_out += len(units[place])
-        self.messages = [
-            message for place, unit in enumerate(units) if place not in dropped for message in unit
-        ]
+            dropped |= set(map(id, unit))
+            self.tokens -= self._size(unit)
+            self.left_out += len(unit)
+        return dropped
+
+    def _size(self, messages: Sequence[BaseMessage]) -> int:
+        return sum(map(self.call_config.counter.message, messages))
 
     def view(self) -> View:
         head = _head(self.call_config, self.memory, self._note())

@@ -47,10 +47,10 @@ from longtable.memory.compaction.compaction import (
 from longtable.memory.compaction.due import DueCompaction, due_compaction
 from longtable.memory.compaction.plan import CompactionPlan, When, plan_compaction
 from longtable.memory.compaction.rolling import PIN_ROOM
-from longtable.memory.compaction.summary_text import Numbered
 from longtable.memory.counting.usage import SummaryCall, call_usage
 from longtable.memory.messages.reasoning import split_reasoning
 from longtable.memory.policy import WINDOW
+from longtable.memory.summary.summary_text import Numbered
 from longtable.memory.thread import Compaction, is_results, writer_of
 from longtable.memory.view import CallPlan
 from longtable.nodes.calling.caller import LOCKED_OUT, bounded, summary_settings

@@ -24,7 +24,6 @@ from longtable.base.errors import (
 from longtable.base.events import SchemaChanged
 from longtable.base.stored import CHECKPOINT, thread_namespace
 from longtable.memory.call_config import CallConfig
-from longtable.memory.compaction.summary_text import language_of
 from longtable.memory.messages.marks import (
     COLLEAGUE,
     GIVEN,
@@ -36,6 +35,7 @@ from longtable.memory.messages.marks import (
     unmarked,
 )
 from longtable.memory.messages.rounds import CHANGED, all_calls, is_users
+from longtable.memory.summary.summary_text import language_of
 from longtable.memory.thread import Thread
 from longtable.memory.view import CallPlan
 from longtable.memory.voices import VOICE

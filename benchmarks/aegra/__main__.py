@@ -32,11 +32,13 @@ from langgraph_sdk.client import LangGraphClient
 from tests.support.postgres import postgres_server, stop_postgres_server
 
 ROOT = Path(__file__).parents[2]
-THREADS, TURNS = 8, 5
+THREADS = 8
+TURNS = 5
 ORDERS = 400
 KILL_AFTER = 12
 """Turns answered when one instance is killed."""
-START_S, WAIT_S = 90.0, 240.0
+START_S = 90.0
+WAIT_S = 240.0
 LEASES = {
     "LEASE_DURATION_SECONDS": "9",
     "HEARTBEAT_INTERVAL_SECONDS": "3",
@@ -54,7 +56,8 @@ def main() -> int:
         default=shutil.which("aegra"),
         help="the program `aegra` of an environment that has this project, too",
     )
-    aegra, redis = parser.parse_args().aegra, shutil.which("redis-server")
+    aegra = parser.parse_args().aegra
+    redis = shutil.which("redis-server")
     if missing := _missing(aegra, redis):
         print(missing, file=sys.stderr)
         return 2
@@ -122,7 +125,9 @@ class Instance:
     """One server."""
 
     def __init__(self, url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
-        self.url, self.process, self.log = url, process, log
+        self.url = url
+        self.process = process
+        self.log = log
 
     def kill(self) -> None:
         """End it and its children at once."""
@@ -211,7 +216,8 @@ async def talk(first: Instance, second: Instance) -> int:
     """Talk on all threads at once, each turn through the other instance; kill the second under
     way.
     """
-    began, answered = time.monotonic(), Counter[str]()
+    began = time.monotonic()
+    answered = Counter[str]()
     clients = [get_client(url=first.url), get_client(url=second.url)]
     ids = [str((await clients[0].threads.create())["thread_id"]) for _ in range(THREADS)]
 

@@ -60,7 +60,8 @@ def asked(folder: Path, first: int, most: int) -> Told:
         with open_persistence(url_of(folder), lease_seconds=LEASE_SECONDS) as persistence:
             answered, error = ask_until_it_fails(persistence, THREAD, first, most)
     except LongtableError as failed:
-        answered, error = [], failed
+        answered = []
+        error = failed
     return answered, f"{type(error).__name__}: {error}" if error else ""
 
 
@@ -158,7 +159,8 @@ def few_files(folder: Path) -> Told:
 
 def clock_back(folder: Path) -> Told:
     """Ask an hour before the last turn was asked, in a process that has made no checkpoint yet."""
-    now_ns, now = time.time_ns, time.time
+    now_ns = time.time_ns
+    now = time.time
     time.time_ns = lambda: now_ns() - BACK_S * 10**9
     time.time = lambda: now() - BACK_S
     return asked(folder, 100, 2)

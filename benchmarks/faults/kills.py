@@ -96,7 +96,9 @@ class Executioner:
 
 def kills(saver: str, url: str, folder: Path, *, random_kills: int, seed: int = 7) -> list[Kills]:
     """Kill at every superstep, and at so many random moments, in each mode."""
-    chance, executioner, rows = random.Random(seed), Executioner(folder), []
+    chance = random.Random(seed)
+    executioner = Executioner(folder)
+    rows = []
     with open_persistence(url, lease_seconds=0.3) as persistence:
         for mode in MODES:
             ends = [

@@ -38,7 +38,8 @@ FILLER = (
 FILLER_LINES = 16
 INVENTED = 12
 """Lines that the inventing summariser makes up at each call."""
-ANSWER, SUMMARY = "answer", "summary"
+ANSWER = "answer"
+SUMMARY = "summary"
 Character = Literal["honest", "lazy", "inventing"]
 
 

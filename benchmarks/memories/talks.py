@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Literal
 
 BLIND = Path(__file__).parents[2] / "evals" / "blind"
-SEED, FACTS, CORRECTED = 16, 40, 22
+SEED = 16
+FACTS = 40
+CORRECTED = 22
 FIGURE = re.compile(r"(?<!\d)(?<!\d,)\d{1,3}(?:,\d{3})+(?!\d|,\d)")
 ROWS = re.compile(r"\b(\d+) rows\b")
 CARRIERS = ("AA", "B6", "DL", "EV", "F9", "HA", "MQ", "OO", "UA", "US", "VX", "WN", "YV")
@@ -134,7 +136,8 @@ def over_tables(n: int) -> str:
 
 def long_question(n: int, tokens: int, language: str = "en") -> str:
     """Return a question with some pasted text, of about so many tokens."""
-    carrier, year = CARRIERS[n % 13], 1950 + n % 75
+    carrier = CARRIERS[n % 13]
+    year = 1950 + n % 75
     if language == "zh":
         notes = (f"第{i}条记录提到天气和人手，与编号{n * i}有关。" for i in range(tokens // 19))
         return "".join([f"{carrier} 在 {year} 年的起飞延误如何变化？附上记录：", *notes])
@@ -163,7 +166,8 @@ def answer(question: str) -> str:
     chinese = re.search(r"[\u3400-\u9fff]", question)
     if not re.search(r"[?？]|\brows\b", question):
         return "好的，已记下。" if chinese else "Noted."
-    low, high = len(question) % 17 + 3, len(question) % 23 + 9
+    low = len(question) % 17 + 3
+    high = len(question) % 23 + 9
     if chinese:
         return (
             f"全年平均起飞延误从 {low}.4 分钟升到 {high}.1 分钟，六月、七月和十二月最突出，平均超过"

@@ -21,7 +21,7 @@ from longtable.graph.export.export_text import Draw, Drawing, to_html, to_markdo
 from longtable.graph.thread_state import is_sound
 from longtable.graph.transcripts import CHANNELS, REDUCING, ThreadRecord
 from longtable.memory.compaction.merging import merged_count
-from longtable.memory.compaction.summary_text import language_of
+from longtable.memory.summary.summary_text import language_of
 from longtable.nodes.call_plans import next_view
 from longtable.nodes.state import Turn
 from longtable.store.records.retired import decode_message, encode_message

@@ -16,7 +16,7 @@ from langgraph.types import StateUpdate
 from longtable.base.concurrency import ASYNC, SYNC, Execution, complete
 from longtable.base.context import Context, requester
 from longtable.base.errors import ConfigError
-from longtable.memory.compaction.summary_text import language_of
+from longtable.memory.summary.summary_text import language_of
 from longtable.nodes.closing.failures import reporting
 from longtable.nodes.closing.spending import ENDINGS, keep_spending
 from longtable.nodes.ingest import EACH_STORED, SENT, STATELESS

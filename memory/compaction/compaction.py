@@ -20,7 +20,6 @@ from longtable.memory.call_config import BLOCK_TOKENS, SUMMARY_FLOOR, CallConfig
 from longtable.memory.compaction.gate import Candidate, objections, pairs_valid
 from longtable.memory.compaction.ledger import ledger_lines
 from longtable.memory.compaction.plan import CompactionPlan
-from longtable.memory.compaction.summary_text import Numbered, cited_numbers, harmless, language_of
 from longtable.memory.counting.tokens import fingerprint
 from longtable.memory.counting.usage import SummaryCall
 from longtable.memory.memory_block import pins_text, pins_that_fit
@@ -35,6 +34,7 @@ from longtable.memory.pins.pins import (
     repeated_as_rule,
 )
 from longtable.memory.policy import TOPICS
+from longtable.memory.summary.summary_text import Numbered, cited_numbers, harmless, language_of
 from longtable.memory.thread import Compaction, Thread, covered_exclusions
 from longtable.memory.topics.topics import unfiled
 from longtable.memory.view import CallPlan

@@ -69,16 +69,19 @@ def _merge_of_memories(thread: Thread, call_config: CallConfig) -> Merge | None:
 
 
 def _merge_of_results(thread: Thread) -> Merge | None:
-    """Return the merge of the older compactions of results: of these the newest says all."""
+    """Return the merge of the older compactions of results: of these the newest that applies says
+    all.
+    """
     old = [record for record in thread.compactions if is_results(record)][:-KEEP]
     retired = [record for record in old if "merged" not in record]
     if len(retired) < KEEP:
         return None
+    valid = [record for record in old if thread.applies(record)] or old
     newest: Compaction = {
-        **old[-1],
+        **valid[-1],
         "previous": None,
-        "folded": sum(record["folded"] for record in old),
-        "folded_tokens": sum(record["folded_tokens"] for record in old),
+        "folded": sum(record["folded"] for record in valid),
+        "folded_tokens": sum(record["folded_tokens"] for record in valid),
         "merged": merged_count(old) + len(retired),
         "replaces": [record["id"] for record in old],
     }

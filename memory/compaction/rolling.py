@@ -9,21 +9,7 @@ from functools import partial
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from longtable.base.errors import ModelContextOverflowError
-from longtable.memory.compaction import summary_text as text
-from longtable.memory.compaction.code_summary import Skip, fallback_summary
 from longtable.memory.compaction.compaction import ROLLING, Attempts, Draft, Job, Request
-from longtable.memory.compaction.corrections import corrections, marked
-from longtable.memory.compaction.headings import read_sections
-from longtable.memory.compaction.model_summary import filled, fitted
-from longtable.memory.compaction.sources import Sources, checked
-from longtable.memory.compaction.standing_rules import Standing, carried_on
-from longtable.memory.compaction.summary_text import (
-    coverage,
-    join_sections,
-    packed,
-    pieces,
-    sections_of,
-)
 from longtable.memory.counting.tokens import MOST_CHARS
 from longtable.memory.memory_block import pins_that_fit, visible_text
 from longtable.memory.pins.pins import (
@@ -34,6 +20,20 @@ from longtable.memory.pins.pins import (
     pins_in_passing,
     said_by_user,
     without_pins,
+)
+from longtable.memory.summary import summary_text as text
+from longtable.memory.summary.code_summary import Skip, fallback_summary
+from longtable.memory.summary.corrections import corrections, marked
+from longtable.memory.summary.headings import read_sections
+from longtable.memory.summary.model_summary import filled, fitted
+from longtable.memory.summary.sources import Sources, checked
+from longtable.memory.summary.standing_rules import Standing, carried_on
+from longtable.memory.summary.summary_text import (
+    coverage,
+    join_sections,
+    packed,
+    pieces,
+    sections_of,
 )
 
 TRIES = 2

@@ -11,10 +11,10 @@ from typing import Annotated, TypeVar
 from langchain_core.messages import AIMessage, ToolMessage
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
-from longtable.memory.compaction.code_summary import final_answer
-from longtable.memory.compaction.summary_text import Numbered, harmless, render_message
 from longtable.memory.messages.marks import is_recalled, turn_number
 from longtable.memory.search import fold
+from longtable.memory.summary.code_summary import final_answer
+from longtable.memory.summary.summary_text import Numbered, harmless, render_message
 from longtable.memory.topics.artifacts import FENCE, Section, clean, merge_sections, read_sources
 from longtable.memory.topics.topics import (
     SUMMARY_CHARS,

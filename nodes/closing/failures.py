@@ -17,9 +17,9 @@ from langgraph.runtime import Runtime
 from longtable.base.context import Context
 from longtable.base.errors import LongtableError, ProviderRefusedError, RunFailedError, client_error
 from longtable.base.events import Event, Failed
-from longtable.memory.compaction.summary_text import language_of
 from longtable.memory.messages.marks import GIVEN, marks_of, turn_number
 from longtable.memory.messages.rounds import all_calls
+from longtable.memory.summary.summary_text import language_of
 from longtable.memory.thread import REFUSED, Edit, Thread
 from longtable.nodes.state import (
     Failure,

@@ -11,7 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from longtable.analyst.model import BuiltInAnalyst
 from longtable.graph import Context, Conversation, Database, build_graph
 from longtable.memory.compaction.ledger import LedgerLine, render_ledger
-from longtable.memory.compaction.summary_text import Finding
+from longtable.memory.summary.summary_text import Finding
 from tests.analyst.conftest import Chat, holds
 
 Rows = list[tuple[Any, ...]]

@@ -28,9 +28,9 @@ from longtable.base.errors import (
 from longtable.graph import CompactionPolicy, Conversation, build_graph
 from longtable.memory import policy as presets
 from longtable.memory.compaction.compaction import Attempts, Draft, Job
-from longtable.memory.compaction.summary_text import HEADINGS
 from longtable.memory.counting.tokens import counter
 from longtable.memory.messages.marks import EXCLUDED, kind_of
+from longtable.memory.summary.summary_text import HEADINGS
 from longtable.tools.pin_tools import pin_tools
 from tests.memory.messages.test_rounds import assert_paired
 from tests.support.models import ScriptedModel

@@ -16,8 +16,8 @@ from langgraph.store.memory import InMemoryStore
 from longtable.base.errors import LongtableError, ModelContextOverflowError
 from longtable.graph import CompactionPolicy, Conversation, build_graph, open_persistence
 from longtable.memory import policy as presets
-from longtable.memory.compaction.summary_text import cited_numbers
 from longtable.memory.counting.tokens import counter
+from longtable.memory.summary.summary_text import cited_numbers
 from tests.memory.messages.test_rounds import assert_paired
 from tests.support.compacting import system_of
 from tests.support.models import ScriptedModel, call

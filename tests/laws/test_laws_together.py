@@ -29,9 +29,9 @@ from longtable.graph import (
 )
 from longtable.memory.compaction import merging
 from longtable.memory.compaction.merging import merged_count, unmerged
-from longtable.memory.compaction.summary_text import harmless
 from longtable.memory.counting.tokens import counter
 from longtable.memory.materials import PASSED_ID
+from longtable.memory.summary.summary_text import harmless
 from longtable.store.records.retired_store import read_compactions
 from tests.memory.messages.test_rounds import assert_paired
 from tests.support.histories import TEXTS

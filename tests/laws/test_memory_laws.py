@@ -17,10 +17,13 @@ from longtable.memory import policy as presets
 from longtable.memory.call_config import CallConfig
 from longtable.memory.compaction.compaction import Request
 from longtable.memory.compaction.gate import pairs_valid
-from longtable.memory.compaction.summary_text import CLIP_TOOL_CHARS, HEADINGS, cited_numbers
+from longtable.memory.compaction.plan import LITTLE, WORTH
 from longtable.memory.messages.marks import is_recalled, marked
+from longtable.memory.messages.rounds import split_rounds
 from longtable.memory.pins.pins import current_pins, make_pin
-from longtable.memory.view import CallPlan, build_view
+from longtable.memory.policy import WINDOW
+from longtable.memory.summary.summary_text import CLIP_TOOL_CHARS, HEADINGS, cited_numbers
+from longtable.memory.view import MEMORY_ID, CallPlan, build_view
 from tests.memory.messages.test_rounds import assert_paired
 from tests.support.compacting import Call, Say, Talk, call_config, sent, system_of
 from tests.support.histories import histories, long_history, talk
@@ -91,14 +94,26 @@ def most_of(call: Call, limits: CallConfig) -> int:
     )
 
 
+def waiting_tokens(call: Call, limits: CallConfig) -> int:
+    """Return the tokens of old rounds that wait for a compaction; none waits in a window."""
+    if limits.policy.strategy == WINDOW:
+        return 0
+    messages = [message for message in call.view.messages if message.id != MEMORY_ID]
+    old = split_rounds(messages[1:])[:-1]
+    return sum(limits.counter.message(message) for round_ in old for message in round_)
+
+
 def check(call: Call, limits: CallConfig) -> None:
     """Assert all that holds of every call, whatever was said before it."""
     view, thread = call.view, call.thread
     total = sent(view.messages, limits)
     assert view.parts.total == total
     assert total <= limits.hard_tokens
+    waiting = waiting_tokens(call, limits)
+    assert total - waiting <= most_of(call, limits)
     if call.compacted or sum(message.type == "human" for message in thread.uncompacted) == 1:
-        assert total <= most_of(call, limits)
+        little = max(LITTLE, WORTH * limits.threshold_tokens)
+        assert total - (waiting if waiting < little else 0) <= most_of(call, limits)
     assert_paired(view.messages[1:])
     assert pairs_valid(view.messages)
     newest = [message for message in thread.messages if message.type == "human"][-1]

@@ -28,10 +28,10 @@ from longtable.graph import CompactionPolicy, Conversation, build_graph
 from longtable.memory import policy as presets
 from longtable.memory.compaction.compaction import Request
 from longtable.memory.compaction.plan import WORTH
-from longtable.memory.compaction.summary_text import findings_in
 from longtable.memory.counting.tokenizers import estimate, load_encoding
 from longtable.memory.counting.tokens import counter
 from longtable.memory.messages.rounds import INTERRUPTED
+from longtable.memory.summary.summary_text import findings_in
 from longtable.memory.thread import Thread
 from longtable.memory.view import CallPlan, build_view
 from tests.memory.messages.test_rounds import assert_paired

@@ -15,6 +15,7 @@ from longtable.memory.compaction.due import DueCompaction, due_compaction
 from longtable.memory.compaction.gate import pairs_valid
 from longtable.memory.compaction.ledger import ledger_lines
 from longtable.memory.compaction.result_heads import head_text, is_result
+from longtable.memory.messages.marks import STEERED, marked
 from longtable.memory.thread import Edit, Thread, is_results
 from longtable.memory.view import CallPlan, build_view
 from tests.support.compacting import Talk, call_config, sent
@@ -153,6 +154,13 @@ def test_when_heads_are_not_enough_the_oldest_rounds_become_memory_as_well() -> 
     assert found.plan.end > 0
 
 
+def test_results_shrink_in_a_thread_with_fewer_messages_than_a_summary_needs() -> None:
+    found = due(rounds(2, 200), just_over(2, rows=200))
+    assert found is not None
+    assert found.plan is None
+    assert whole_results(found) == ["t1"]
+
+
 def test_results_never_shrink_ahead_or_below_the_threshold() -> None:
     assert due(rounds(8), just_over(8, share=0.98)) is None
 
@@ -246,6 +254,56 @@ def test_the_two_newest_results_are_whole_or_the_newest_alone(sizes: list[int]) 
                 view = build_view(CallPlan(talking.thread, talking.call_config))
                 assert talking.call().view.messages[-1].text == message.text, view.parts
         talking.compact("ahead")
+
+
+def small_round(rows: int) -> list[BaseMessage]:
+    """Return a round whose head is too little for a memory."""
+    call = {"name": "run_sql", "args": {}, "id": "c"}
+    result = ToolMessage("row of data\n" * rows, tool_call_id="c", id="small-t", name="run_sql")
+    messages = [
+        HumanMessage("how many?", id="small-q"),
+        AIMessage("", tool_calls=[call], id="small-c"),
+        result,
+        AIMessage("many", id="small-a"),
+    ]
+    return [marked(message, turn=50) for message in messages]
+
+
+def running_round(words: int) -> list[BaseMessage]:
+    """Return a round that two more questions joined, the last of so many words."""
+    call = {"name": "run_sql", "args": {}, "id": "c"}
+    messages: list[BaseMessage] = [HumanMessage("word " * 300, id="run-q")]
+    for step, size in enumerate((250, words)):
+        rows = "row of data\n" * (40 if step == 0 else 1)
+        messages += [
+            AIMessage("", tool_calls=[call], id=f"run-c{step}"),
+            ToolMessage(rows, tool_call_id="c", id=f"run-t{step}", name="run_sql"),
+            marked(HumanMessage("word " * size, id=f"run-s{step}"), kind=STEERED),
+        ]
+    messages.append(AIMessage("done", id="run-a"))
+    return [marked(message, turn=51) for message in messages]
+
+
+@pytest.mark.parametrize("with_memory", [False, True])
+def test_rounds_too_little_for_a_memory_give_the_newest_round_no_room_over_the_threshold(
+    with_memory: bool,
+) -> None:
+    # Found by hypothesis: with 80 tokens before it a running round took 79 % of the limit.
+    left_out = 0
+    for words in range(0, 900, 20):
+        talking = Talk(call_config(2_500, min_messages=0, keep_rounds=1))
+        for message in [*(talk(6) if with_memory else []), *small_round(100)]:
+            talking.add(message)
+        if with_memory:
+            talking.compact("asked")
+        for call in talking.hear(running_round(words)):
+            limits = talking.call_config
+            shown = [message for message in call.view.messages if "small" in str(message.id)]
+            waiting = sum(map(limits.counter.message, shown))
+            assert sent(call.view.messages, limits) - waiting <= limits.threshold_tokens
+            assert pairs_valid(call.view.messages[1:])
+            left_out += call.view.left_out
+    assert left_out
 
 
 # -- all that is sent counts -----------------------------------------------------------------------

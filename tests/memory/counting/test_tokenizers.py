@@ -115,7 +115,7 @@ def test_a_thread_opened_where_the_extra_is_missing_is_still_counted(
 
 def test_neither_package_is_imported_to_count_with_tiktoken_or_to_name_an_encoding() -> None:
     code = (
-        "import sys; from longtable.memory.counting.tokens import counter; from longtable.memory.call_config"
+        "import sys; from longtable.memory.counting.tokens import counter; from longtable.memory.counting.model_limits"
         " import encoding_name; counter('o200k_base').text('x'); assert"
         " encoding_name('deepseek-chat') == 'deepseek', encoding_name('deepseek-chat'); assert not"
         f" set(sys.modules) & set({MODULES!r})"

@@ -154,7 +154,7 @@ def test_equal_messages_are_counted_once_wherever_they_stand(
         counted.append(text)
         return len(text)
 
-    monkeypatch.setattr(tokens, "_encoder", lambda _: (spy, False))
+    monkeypatch.setattr(tokens, "encoder_of", lambda _: (spy, False))
     ours = TokenCounter("o200k_base")
     history: list[BaseMessage] = [HumanMessage(f"question {i}", id=str(i)) for i in range(500)]
     ours.messages(history)

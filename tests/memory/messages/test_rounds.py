@@ -5,7 +5,6 @@ from collections import Counter
 from hypothesis import given
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from longtable.memory.compaction.code_summary import fallback_summary
 from longtable.memory.messages.marks import STEERED, marked
 from longtable.memory.messages.rounds import (
     INTERRUPTED,
@@ -14,6 +13,7 @@ from longtable.memory.messages.rounds import (
     pair_calls,
     split_rounds,
 )
+from longtable.memory.summary.code_summary import fallback_summary
 from tests.support.compacting import Talk, call_config, sent
 from tests.support.histories import histories, talk
 

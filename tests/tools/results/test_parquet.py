@@ -7,7 +7,7 @@ from pathlib import Path
 INTERACTIVE = """
 import __main__
 del __main__.__file__
-from longtable.tools import parquet
+from longtable.tools.results import parquet
 from longtable.tools.engines.duckdb import empty_instance
 for connection in (empty_instance(memory_bytes=10**8), parquet._connect()):
     print(connection.execute("SELECT current_setting('enable_progress_bar')").fetchone())

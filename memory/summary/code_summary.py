@@ -14,7 +14,12 @@ from itertools import chain, pairwise
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from longtable.memory.compaction.summary_text import (
+from longtable.memory.counting.tokens import MOST_CHARS
+from longtable.memory.messages.marks import speaker_of, turn_number
+from longtable.memory.messages.rounds import split_rounds
+from longtable.memory.pins.net import asks, is_request, is_rule, takes_back
+from longtable.memory.pins.net import sentences as sentences_of
+from longtable.memory.summary.summary_text import (
     CONSTRAINTS,
     DECISIONS,
     FACTS,
@@ -29,11 +34,6 @@ from longtable.memory.compaction.summary_text import (
     join_sections,
     sections_of,
 )
-from longtable.memory.counting.tokens import MOST_CHARS
-from longtable.memory.messages.marks import speaker_of, turn_number
-from longtable.memory.messages.rounds import split_rounds
-from longtable.memory.pins.net import asks, is_request, is_rule, takes_back
-from longtable.memory.pins.net import sentences as sentences_of
 
 Count = Callable[[str], int]
 Skip = Callable[[str, str], bool]

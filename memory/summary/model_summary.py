@@ -7,15 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from longtable.memory.compaction.code_summary import (
+from longtable.memory.pins.net import asks
+from longtable.memory.summary.code_summary import (
     Skip,
     fallback_summary,
     is_codes_line,
     left_out_in,
 )
-from longtable.memory.compaction.headings import MOST_CITED
-from longtable.memory.compaction.sources import Sources, content_words, figures
-from longtable.memory.compaction.summary_text import (
+from longtable.memory.summary.headings import MOST_CITED
+from longtable.memory.summary.sources import Sources, content_words, figures
+from longtable.memory.summary.summary_text import (
     CONSTRAINTS,
     DECISIONS,
     FACTS,
@@ -27,7 +28,6 @@ from longtable.memory.compaction.summary_text import (
     join_sections,
     without_citations,
 )
-from longtable.memory.pins.net import asks
 from longtable.memory.topics.artifacts import Count
 
 # -- headings --------------------------------------------------------------------------------------

@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from longtable.memory.compaction import summary_text as text
-from longtable.memory.compaction.sources import content_words
+from longtable.memory.summary import summary_text as text
+from longtable.memory.summary.sources import content_words
 
 # At least three digits, and no year: others stand in many lines that are about something else.
 _FIGURE = re.compile(

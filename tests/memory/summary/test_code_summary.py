@@ -6,9 +6,9 @@ import re
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from longtable.memory.compaction.code_summary import fallback_summary
 from longtable.memory.compaction.compaction import Request
 from longtable.memory.counting.tokens import counter
+from longtable.memory.summary.code_summary import fallback_summary
 from longtable.memory.view import CallPlan, build_view
 from tests.support.compacting import Say, Talk, call_config
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from longtable.memory.compaction.summary_text import FACTS, cited_numbers
+from longtable.memory.summary.summary_text import FACTS, cited_numbers
 
 # What the five sections are called, in the order of `HEADINGS`: beginnings of English words, parts
 # of Chinese ones.

@@ -6,9 +6,9 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from longtable.memory.compaction.compaction import Request
-from longtable.memory.compaction.standing_rules import Standing, carried_on
-from longtable.memory.compaction.summary_text import CONSTRAINTS, PREFERENCES, sections_of
 from longtable.memory.messages.marks import marked
+from longtable.memory.summary.standing_rules import Standing, carried_on
+from longtable.memory.summary.summary_text import CONSTRAINTS, PREFERENCES, sections_of
 from tests.support.compacting import Say, Talk, call_config
 
 PREVIOUS = """## Facts and findings

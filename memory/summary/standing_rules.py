@@ -4,10 +4,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from longtable.memory.compaction.headings import MOST_CITED
-from longtable.memory.compaction.model_summary import claim_of
-from longtable.memory.compaction.sources import content_words
-from longtable.memory.compaction.summary_text import (
+from longtable.memory.pins.net import LONG, asks, is_request
+from longtable.memory.pins.net import sentences as split_sentences
+from longtable.memory.pins.quotes import holds_words, likeness
+from longtable.memory.summary.headings import MOST_CITED
+from longtable.memory.summary.model_summary import claim_of
+from longtable.memory.summary.sources import content_words
+from longtable.memory.summary.summary_text import (
     CONSTRAINTS,
     DECISIONS,
     PREFERENCES,
@@ -15,9 +18,6 @@ from longtable.memory.compaction.summary_text import (
     sections_of,
     without_citations,
 )
-from longtable.memory.pins.net import LONG, asks, is_request
-from longtable.memory.pins.net import sentences as split_sentences
-from longtable.memory.pins.quotes import holds_words, likeness
 
 RULES = (PREFERENCES, CONSTRAINTS)
 

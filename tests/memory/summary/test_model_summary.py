@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from longtable.memory.compaction.headings import read_sections, sentences
-from longtable.memory.compaction.model_summary import filled, fitted
-from longtable.memory.compaction.sources import Sources, checked
-from longtable.memory.compaction.summary_text import findings_in, join_sections
 from longtable.memory.counting.tokens import counter
+from longtable.memory.summary.headings import read_sections, sentences
+from longtable.memory.summary.model_summary import filled, fitted
+from longtable.memory.summary.sources import Sources, checked
+from longtable.memory.summary.summary_text import findings_in, join_sections
 from longtable.memory.view import CallPlan, build_view
 from tests.support.compacting import Talk, call_config, system_of
 

@@ -8,18 +8,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from longtable.memory.compaction.code_summary import left_out_in, numbered_rounds
-from longtable.memory.compaction.headings import sentences
-from longtable.memory.compaction.summary_text import (
+from longtable.memory.counting import figures as reading
+from longtable.memory.counting.figures import Figure
+from longtable.memory.search import text_of, tokens_of
+from longtable.memory.summary.code_summary import left_out_in, numbered_rounds
+from longtable.memory.summary.headings import sentences
+from longtable.memory.summary.summary_text import (
     FACTS,
     Numbered,
     citations,
     cited_numbers,
     known_citations,
 )
-from longtable.memory.counting import figures as reading
-from longtable.memory.counting.figures import Figure
-from longtable.memory.search import text_of, tokens_of
 from longtable.memory.topics.topics import terms
 
 _WRITTEN = re.compile(r"\d{1,3}(?: \d{3})+|\d+(?:[.,'’]\d+)*(?:[eE][+-]?\d{1,2}(?!\w))?", re.ASCII)

@@ -6,9 +6,9 @@ from functools import partial
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from longtable.memory.compaction.code_summary import fallback_summary
-from longtable.memory.compaction.corrections import corrections, marked
 from longtable.memory.counting.tokens import counter
+from longtable.memory.summary.code_summary import fallback_summary
+from longtable.memory.summary.corrections import corrections, marked
 from tests.support.compacting import Talk, call_config
 
 LYON = "Lyon sold 1,204 boots in March."

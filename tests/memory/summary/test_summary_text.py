@@ -7,8 +7,10 @@ import time
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from longtable.memory.compaction.code_summary import fallback_summary
-from longtable.memory.compaction.summary_text import (
+from longtable.memory.counting.tokens import counter
+from longtable.memory.messages.marks import marked
+from longtable.memory.summary.code_summary import fallback_summary
+from longtable.memory.summary.summary_text import (
     HEADINGS,
     Finding,
     findings_in,
@@ -19,8 +21,6 @@ from longtable.memory.compaction.summary_text import (
     summary_input,
     summary_prompt,
 )
-from longtable.memory.counting.tokens import counter
-from longtable.memory.messages.marks import marked
 from tests.support.histories import talk
 
 count = counter("o200k_base").text
