@@ -15,7 +15,8 @@ from longtable.tools.sql.verdict import Plan, Scan, product
 if TYPE_CHECKING:
     import duckdb
 
-HIDDEN_COLUMN = 1  # of a virtual table; 2 and 3 are generated columns, which can be read
+HIDDEN_COLUMN = 1  # of a virtual table
+GENERATED_COLUMNS = (2, 3)
 
 
 def reflect_sqlite(connection: sqlite3.Connection) -> Reflected:
@@ -35,14 +36,11 @@ def reflect_sqlite(connection: sqlite3.Connection) -> Reflected:
         Table(
             name=table,
             kind="view" if kind == "view" else "table",
-            columns=tuple(
-                Column(str(row[1]), str(row[2] or ""), nullable=not row[3] and not row[5])
-                for row in info[table]
-            ),
+            columns=tuple(_sqlite_column(row, sql) for row in info[table]),
             primary_key=keys[fold(table)][1],
             foreign_keys=_foreign_keys(connection, table, keys) if kind == "table" else (),
         )
-        for table, kind, _ in objects
+        for table, kind, sql in objects
     )
     views = {("main", table): sql for table, kind, sql in objects if kind == "view"}
     return Reflected(tables, views, database_names=frozenset({"main"}))
@@ -75,6 +73,13 @@ def _columns(connection: sqlite3.Connection, table: str) -> list[Any]:
             if row[6] != HIDDEN_COLUMN
         ]
     return []
+
+
+def _sqlite_column(row: Sequence[Any], table_sql: str) -> Column:
+    """Return a column by its row of table_xinfo."""
+    generated_by = table_sql if row[6] in GENERATED_COLUMNS else ""
+    nullable = not row[3] and not row[5]
+    return Column(str(row[1]), str(row[2] or ""), nullable=nullable, generated_by=generated_by)
 
 
 def _primary_key(info: list[Any]) -> tuple[str, ...]:
@@ -217,7 +222,7 @@ WHERE database_name = $1 AND NOT internal AND NOT temporary
 ORDER BY 1, 6
 """
 COLUMNS = """
-SELECT schema_name, table_name, column_name, data_type, is_nullable, comment FROM duckdb_columns()
+SELECT schema_name, table_name, column_name, data_type, is_nullable, comment, column_default FROM duckdb_columns()
 WHERE database_name = $1 AND NOT internal ORDER BY schema_name, table_name, column_index
 """
 KEYS = """
@@ -235,9 +240,16 @@ def reflect_duckdb(cursor: "duckdb.DuckDBPyConnection", *, name: str) -> Reflect
         return cursor.execute(sql, list(params)).fetchall()
 
     columns: dict[tuple[str, str], list[Column]] = {}
-    for schema, table, column, kind, nullable, comment in rows(COLUMNS, name):
+    for schema, table, column, kind, nullable, comment, default in rows(COLUMNS, name):
         columns.setdefault((schema, table), []).append(
-            Column(column, kind, nullable=bool(nullable), comment=comment or None)
+            Column(
+                column,
+                kind,
+                nullable=bool(nullable),
+                comment=comment or None,
+                # DuckDB keeps both here; a default names no column.
+                generated_by=default or "",
+            )
         )
     primary: dict[tuple[str, str], tuple[str, ...]] = {}
     foreign: dict[tuple[str, str], list[ForeignKey]] = {}
