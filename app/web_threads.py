@@ -40,7 +40,7 @@ from longtable.graph.threads import MOST_THREADS
 from longtable.graph.transcripts import find_thread
 from longtable.memory.stamps import marks_of
 from longtable.nodes.records.thread_index import owner_of, title_of
-from longtable.nodes.state import thread_of, turn_of, values_of
+from longtable.nodes.state import compacting_update, thread_of, turn_of, values_of
 
 Result = TypeVar("Result")
 GRAPH = "longtable"
@@ -214,7 +214,7 @@ async def compact_thread(
         await client.threads.update_state(thread_id, dict(update), as_node="prepare")
     command = {
         "goto": "compact",
-        "update": {"turn": {**turn_of(values_of(state)), "status": "compacting"}},
+        "update": compacting_update(values_of(state)),
     }
     context = {"owner": owner} if owner else {}
     events: list[Event] = []

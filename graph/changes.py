@@ -31,7 +31,7 @@ from longtable.memory.rolling import split_input
 from longtable.memory.rounds import all_calls
 from longtable.memory.search import Original
 from longtable.memory.stamps import EXCLUDED, marked, marks_of
-from longtable.memory.thread import Compaction, Edit, Thread
+from longtable.memory.thread import Compaction, Edit, EditOperation, Thread
 from longtable.memory.tokens import fingerprint
 from longtable.memory.topics import Topic, current, versions, visible_versions
 from longtable.memory.view import CallPlan, View
@@ -66,7 +66,7 @@ def topic_histories(thread: Thread, retired: Sequence[Compaction]) -> list[Topic
     ]
 
 
-def _edit(op: str, **more: Any) -> Edit:
+def _edit(op: EditOperation, **more: Any) -> Edit:
     return cast("Edit", {"id": uuid.uuid4().hex, "op": op, **more})
 
 

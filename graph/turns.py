@@ -45,7 +45,7 @@ from longtable.graph.thread_state import (
 from longtable.memory.stamps import marks_of, turn_number, unmarked
 from longtable.nodes.ingest import answer_to
 from longtable.nodes.model.call_plans import call_plan_of
-from longtable.nodes.state import Input, State, thread_of, turn_of, values_of
+from longtable.nodes.state import Input, State, compacting_update, thread_of, turn_of, values_of
 from longtable.nodes.turns.failures import ending_with_failed
 from longtable.nodes.turns.inbox import Inbox, InboxMessage, steered_event
 from longtable.nodes.turns.input_checks import Question, check_input
@@ -286,7 +286,7 @@ def _compaction(runner: ThreadRunner) -> Command[str]:
     if update := leftover_update(runner.state()):
         runner.write(update, "prepare")
     values = runner.resting(runner.state())
-    return Command(goto="compact", update={"turn": {**turn_of(values), "status": "compacting"}})
+    return Command(goto="compact", update=compacting_update(values))
 
 
 async def _until_done(
