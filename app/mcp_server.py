@@ -27,7 +27,7 @@ from longtable.graph.thread_runner import answer_of
 from longtable.tools.cells import Json, dumps, json_value, preview_rows
 from longtable.tools.charts.chart_tool import masked_chart_of
 from longtable.tools.sql.verdict import CostThresholds, reasons
-from longtable.tools.toolset import cancellable, database_tools
+from longtable.tools.toolset import cancellable, database_tools, shown_types
 
 if TYPE_CHECKING:
     from longtable.tools.database import Cancel, Database
@@ -171,7 +171,7 @@ def server_of(session: Session) -> MCPServer[Any]:
         shape = {
             "row_count": result.row_count,
             "columns": result.columns,
-            "types": result.types,
+            "types": shown_types(result.types, result.masked),
             "offset": offset,
             "shown": len(page),
         }

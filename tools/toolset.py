@@ -26,7 +26,7 @@ from longtable.tools.database import Cancel, Database, QueryResult
 from longtable.tools.schema import schema_tools, values
 from longtable.tools.schema.sampling import Budget
 from longtable.tools.schema.values import why_empty
-from longtable.tools.sql.verdict import Probe, masked_rows
+from longtable.tools.sql.verdict import MASK, Probe, masked_rows
 
 if TYPE_CHECKING:
     from longtable.tools.results import ResultMeta, ResultPage, ResultStore
@@ -224,7 +224,8 @@ def run_sql(
 ) -> tuple[dict[str, Json], QueryResult]:
     """Return what the model is shown, and the whole result."""
     result = database.run(sql, cancel=cancel)
-    part = shown_part(result.columns, result.types, result.shown(result.rows[:SHOWN_ROWS]))
+    types = shown_types(result.types, result.masked)
+    part = shown_part(result.columns, types, result.shown(result.rows[:SHOWN_ROWS]))
     wide = summary(result.columns, result.rows, result.masked, chars=NAME_CHARS)
     preview: dict[str, Json] = {
         "row_count": result.row_count,
@@ -237,6 +238,13 @@ def run_sql(
     if why := why_empty(database, result, cancel=cancel):
         preview["empty"] = why
     return preview, result
+
+
+def shown_types(types: Sequence[str], masked: Collection[int]) -> list[str]:
+    """Return the types of a result as the model is shown them: SQLite, and SQL over kept results,
+    take them from the values.
+    """
+    return [MASK if place in masked else name for place, name in enumerate(types)]
 
 
 def shown_part(
@@ -422,7 +430,8 @@ def fetched(
         )
     if sql.strip():
         result = results.query(sql, cancel=cancel)
-        part = shown_part(result.columns, result.types, result.shown(result.rows[:SHOWN_ROWS]))
+        types = shown_types(result.types, result.masked)
+        part = shown_part(result.columns, types, result.shown(result.rows[:SHOWN_ROWS]))
         return {
             "handles": list(result.tables),
             "total": result.row_count,
@@ -444,7 +453,7 @@ def fetched(
     }
     part = shown_part(
         page_found.meta.columns,
-        page_found.meta.types,
+        shown_types(page_found.meta.types, page_found.meta.masked),
         masked_rows(page_found.rows, page_found.meta.masked),
     )
     return {**head, **part, "note": NOTE}
