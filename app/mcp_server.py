@@ -26,6 +26,7 @@ from longtable.graph.conversation import Conversation
 from longtable.graph.running.thread_runner import answer_of
 from longtable.tools.cells import Json, dumps, json_value, preview_rows
 from longtable.tools.charts.chart_tool import masked_chart_of
+from longtable.tools.previews import shown_types
 from longtable.tools.sql.verdict import CostThresholds, reasons
 from longtable.tools.tool_answers import cancellable
 from longtable.tools.toolset import database_tools
@@ -187,7 +188,7 @@ def _add_database_tools(
         shape = {
             "row_count": result.row_count,
             "columns": result.columns,
-            "types": result.types,
+            "types": shown_types(result.types, result.masked),
             "offset": offset,
             "shown": len(page),
         }

@@ -83,7 +83,7 @@ def _refuse_unknown(kind: Any, values: Mapping[str, Any]) -> None:
         near = nearest(name, fields)
         advice = f"did you mean {near}?" if near else f"it has {', '.join(fields)}"
         raise UnknownSettingError(
-            f"{kind.__name__} has no field {shown(name)}; {advice}", near=near
+            f"{kind.__name__} has no field {shown(name)}; {advice}", name=name, near=near
         )
 
 

@@ -131,17 +131,22 @@ class ConfigError(LongtableError):
 
 
 class UnknownSettingError(ConfigError):
-    """There is no setting of this name. `near`: the one that is most like it, "" if none is."""
+    """There is no setting of this name. A person is told the name only if it has nothing but
+    letters and underscores: a client may send anything. `near`: the setting that is most like it,
+    "" if none is.
+    """
 
     code = ConfigError.code
 
-    def __init__(self, message: str, *, near: str = "") -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, name: str = "", near: str = "") -> None:
+        plain = re.fullmatch(r"[a-z][a-z_]{0,39}", name, re.ASCII | re.IGNORECASE)
+        super().__init__(message, name=name if plain else "")
         self.near = near
 
     @property
     def sentence(self) -> str:
-        return "unknown_setting" if self.near else "unknown_setting.far"
+        kind = "setting" if self.name else "name"
+        return f"unknown_{kind}" if self.near else f"unknown_{kind}.far"
 
 
 def check_type(name: str, value: object, kind: type, *, optional: bool = False) -> None:

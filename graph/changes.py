@@ -28,7 +28,7 @@ from longtable.memory.messages.marks import EXCLUDED, marked, marks_of
 from longtable.memory.messages.rounds import all_calls
 from longtable.memory.pins.pins import Pin, holds_secret, make_pin
 from longtable.memory.search import Original
-from longtable.memory.thread import Compaction, Edit, Thread
+from longtable.memory.thread import Compaction, Edit, EditOperation, Thread
 from longtable.memory.topics.topics import Topic, current, versions, visible_versions
 from longtable.memory.view import CallPlan
 from longtable.nodes.call_plans import call_plan_of
@@ -61,7 +61,7 @@ def topic_histories(thread: Thread, retired: Sequence[Compaction]) -> list[Topic
     ]
 
 
-def _edit(op: str, **more: Any) -> Edit:
+def _edit(op: EditOperation, **more: Any) -> Edit:
     return cast("Edit", {"id": uuid.uuid4().hex, "op": op, **more})
 
 

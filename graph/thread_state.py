@@ -17,7 +17,7 @@ from langgraph.types import Command, Interrupt, StateSnapshot
 
 from longtable.base.context import Context
 from longtable.base.errors import ConfigError, LostMessagesError, NothingAskedError
-from longtable.base.events import ActionRequest, ApprovalRequested, InputRequested
+from longtable.base.events import ActionRequest, ApprovalRequested, InputRequested, TurnStatus
 from longtable.base.stored import CHECKPOINT
 from longtable.memory.compaction.merging import merged_count
 from longtable.memory.thread import Compaction, Thread
@@ -46,7 +46,7 @@ NODES = ("ingest", "estimate", "compact", "respond", "approve", "run_tools", "se
 """Those of `build_graph`: a graph with the same names sees what an interrupted turn still has to
 do.
 """
-CLOSED = ("refused", FAILED)
+CLOSED: tuple[TurnStatus, ...] = ("refused", FAILED)
 """Status of a turn that ended in an error, and is not to be resumed."""
 
 

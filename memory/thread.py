@@ -185,11 +185,14 @@ def writer_of(record: Compaction) -> str:
     )
 
 
+EditOperation = Literal["pin", "unpin", "exclude", "include", "undo"]
+
+
 class Edit(TypedDict):
     """One change of a person, or an exclusion by code; append-only."""
 
     id: str
-    op: Literal["pin", "unpin", "exclude", "include", "undo"]
+    op: EditOperation
     turn: NotRequired[int]
     time: NotRequired[str]
     pin: NotRequired[dict[str, Any]]

@@ -23,7 +23,7 @@ NOBODY: Literal["nobody"] = "nobody"
 """Status of a turn in which the team's mode named nobody to answer."""
 VOICE_TASK = "voice"
 """Name, in a run's stream, of what a voice of a team does that is asked at once with others."""
-UNDER_WAY = ("running", "overflow", "again")
+UNDER_WAY: tuple[TurnStatus, ...] = ("running", "overflow", "again")
 """What the record of a turn has for `status` until it is closed: "overflow" and "again" count and
 ask once more.
 """
@@ -363,6 +363,11 @@ def turn_of(values: State | Update) -> Turn:
     written by a node.
     """
     return values.get("turn") or {}
+
+
+def compacting_update(values: State) -> "Update":
+    """Return the update of a thread at rest that has its next run compact it."""
+    return {"turn": {**turn_of(values), "status": "compacting"}}
 
 
 def is_ahead(state: State) -> bool:

@@ -23,9 +23,11 @@ class Column:
     masked: bool = False
     """Whether no model is shown its values; `Database.read` finds none in it."""
     computed: bool = False
-    """Whether a view computes it from a masked column: then queries may select it, and nothing
-    else.
+    """Whether a view or its table computes it from a masked column: then queries may select it,
+    and nothing else.
     """
+    generated_by: str = ""
+    """The SQL of a generated column: its expression, or the statement that makes its table."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pydantic import Field
 from longtable.base.errors import DatabaseError
 from longtable.tools.cells import Json, dumps
 from longtable.tools.database import Cancel, QueryResult
-from longtable.tools.previews import SHOWN_ROWS, shown_part
+from longtable.tools.previews import SHOWN_ROWS, shown_part, shown_types
 from longtable.tools.sql.verdict import masked_rows
 from longtable.tools.tool_answers import KIND, NOTE, Answer, cancellable_tool
 
@@ -122,7 +122,8 @@ def fetched(
         )
     if sql.strip():
         result = results.query(sql, cancel=cancel)
-        part = shown_part(result.columns, result.types, result.shown(result.rows[:SHOWN_ROWS]))
+        types = shown_types(result.types, result.masked)
+        part = shown_part(result.columns, types, result.shown(result.rows[:SHOWN_ROWS]))
         return {
             "handles": list(result.tables),
             "total": result.row_count,
@@ -144,7 +145,7 @@ def fetched(
     }
     part = shown_part(
         page_found.meta.columns,
-        page_found.meta.types,
+        shown_types(page_found.meta.types, page_found.meta.masked),
         masked_rows(page_found.rows, page_found.meta.masked),
     )
     return {**head, **part, "note": NOTE}

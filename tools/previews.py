@@ -7,6 +7,7 @@ from decimal import Decimal
 from itertools import islice
 
 from longtable.tools.cells import Json, clean, clip, dumps, json_value, preview_rows
+from longtable.tools.sql.verdict import MASK
 
 SHOWN_ROWS = 20
 """Rows of a result in the model's preview."""
@@ -26,6 +27,13 @@ MOST_CELLS = 2_000_000
 """Cells that a summary of a wide result reads at most."""
 
 DIGITS = 6
+
+
+def shown_types(types: Sequence[str], masked: Collection[int]) -> list[str]:
+    """Return the types of a result as the model is shown them: SQLite, and SQL over kept results,
+    take them from the values.
+    """
+    return [MASK if place in masked else name for place, name in enumerate(types)]
 
 
 def shown_part(

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from longtable.tools.cells import Json, dumps
 from longtable.tools.database import Cancel, Database, QueryResult
-from longtable.tools.previews import NAME_CHARS, SHOWN_ROWS, shown_part, summary
+from longtable.tools.previews import NAME_CHARS, SHOWN_ROWS, shown_part, shown_types, summary
 from longtable.tools.schema import schema_tools, values
 from longtable.tools.schema.empty_results import why_empty
 from longtable.tools.tool_answers import NOTE, Answer, Described, cancellable_tool
@@ -140,7 +140,8 @@ def run_sql(
 ) -> tuple[dict[str, Json], QueryResult]:
     """Return what the model is shown, and the whole result."""
     result = database.run(sql, cancel=cancel)
-    part = shown_part(result.columns, result.types, result.shown(result.rows[:SHOWN_ROWS]))
+    types = shown_types(result.types, result.masked)
+    part = shown_part(result.columns, types, result.shown(result.rows[:SHOWN_ROWS]))
     wide = summary(result.columns, result.rows, result.masked, chars=NAME_CHARS)
     preview: dict[str, Json] = {
         "row_count": result.row_count,

@@ -2,21 +2,60 @@
 
 import json
 import os
+import re
+import select
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from longtable.app.console.terminal import own_terminal
+
 if TYPE_CHECKING:
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
     from prompt_toolkit.output import Output
 
 
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
+MOST_TYPED = 1_000_000
+"""Bytes taken of what was typed before the prompt."""
+QUIET_SECONDS = 0.1
+"""After so long without a byte a paste has ended."""
+_PASTE_MARKS = re.compile("\x1b\\[20[01]~")
+
+
+def typed_before() -> str:
+    """Return what was typed at the terminal while no prompt read it, without control characters."""
+    terminal = own_terminal()
+    if terminal is None:
+        return ""
+    import termios
+
+    before = termios.tcgetattr(terminal)
+    unbuffered = list(before)
+    unbuffered[3] &= ~(termios.ICANON | termios.ECHO)
+    termios.tcsetattr(terminal, termios.TCSANOW, unbuffered)
+    data = b""
+    try:
+        while len(data) < MOST_TYPED and _is_typed(terminal, QUIET_SECONDS if data else 0.0):
+            part = os.read(terminal, 65_536)
+            if not part:
+                break
+            data += part
+    finally:
+        termios.tcsetattr(terminal, termios.TCSANOW, before)
+    text = data.decode(errors="surrogateescape").replace("\r", "\n")
+    return _CONTROL.sub("", _PASTE_MARKS.sub("", text))
+
+
+def _is_typed(terminal: int, seconds: float) -> bool:
+    """Return whether a byte can be read within so many seconds."""
+    return bool(select.select([terminal], [], [], seconds)[0])
+
+
 MOST_HISTORY = 1_000
 """Messages that the prompt remembers."""
-
-
 MENU_LINES = 6
 """Lines kept free below the prompt for the completions of a command."""
 
@@ -25,7 +64,9 @@ class Prompt:
     """Read messages at a terminal: edited over several lines, with a history, commands completed.
 
     Enter sends; Alt-Enter, or Esc and then Enter, begins a new line. A paste is one message,
-    however many lines it has. prompt_toolkit takes 0.3 s to import, so only a prompt does.
+    however many lines it has: one that came before the first prompt, which no terminal marks as
+    a paste, stands there and is not sent. prompt_toolkit takes 0.3 s to import, so only a prompt
+    does.
     """
 
     def __init__(self, completions: Mapping[str, str], history: Path | None) -> None:
@@ -37,6 +78,7 @@ class Prompt:
         from prompt_toolkit.history import InMemoryHistory
 
         self._file = history
+        self._is_first = True
         self._output = _prompt_output()
         self._session: PromptSession[str] = PromptSession(
             "> ",
@@ -65,8 +107,11 @@ class Prompt:
         """Return one message. Raises `EOFError` for Ctrl-D, `KeyboardInterrupt` for Ctrl-C, and
         `UnicodeDecodeError` for bytes that are no text.
         """
+        typed = typed_before() if self._is_first else ""
+        self._is_first = False
+        is_message = typed.endswith("\n") and "\n" not in typed.strip()
         try:
-            text = self._session.prompt()
+            text = self._session.prompt(default=typed.strip("\n"), accept_default=is_message)
         finally:
             # What is pasted while an answer comes is one message, too.
             self._output.enable_bracketed_paste()

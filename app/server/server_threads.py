@@ -39,7 +39,7 @@ from longtable.graph.thread_state import StoredThreads, is_pending, leftover_upd
 from longtable.graph.threads import MOST_THREADS
 from longtable.graph.transcripts import find_thread
 from longtable.memory.messages.marks import marks_of
-from longtable.nodes.state import thread_of, turn_of, values_of
+from longtable.nodes.state import compacting_update, thread_of, turn_of, values_of
 from longtable.store.records.thread_index import owner_of, title_of
 
 Result = TypeVar("Result")
@@ -216,7 +216,7 @@ async def compact_thread(
         await client.threads.update_state(thread_id, dict(update), as_node="prepare")
     command = {
         "goto": "compact",
-        "update": {"turn": {**turn_of(values_of(state)), "status": "compacting"}},
+        "update": compacting_update(values_of(state)),
     }
     context = {"owner": owner} if owner else {}
     events: list[Event] = []

@@ -46,7 +46,7 @@ from longtable.nodes.arriving.input_checks import Question, check_input
 from longtable.nodes.call_plans import call_plan_of
 from longtable.nodes.closing.failures import ending_with_failed
 from longtable.nodes.ingest import answer_to
-from longtable.nodes.state import Input, thread_of, turn_of, values_of
+from longtable.nodes.state import Input, compacting_update, thread_of, turn_of, values_of
 from longtable.nodes.telemetry import log_cause
 from longtable.store.leases import GRACE_SECONDS
 from longtable.store.locks import pause, pauses
@@ -292,7 +292,7 @@ def _compaction(runner: ThreadRunner) -> Command[str]:
     if update := leftover_update(runner.state()):
         runner.write(update, "prepare")
     values = runner.resting(runner.state())
-    return Command(goto="compact", update={"turn": {**turn_of(values), "status": "compacting"}})
+    return Command(goto="compact", update=compacting_update(values))
 
 
 async def _until_done(

@@ -160,10 +160,20 @@ def _check_lengths(new: Sequence[BaseMessage], context: Context, limit: int) -> 
     """Refuse a message that no call could hold, before anything counts its tokens."""
     most = max(TOKEN_CHARS * limit, context.max_message_chars)
     for place, message in enumerate(new, start=1):
-        size = len(message.text)
+        size = _sent_chars(message)
         if size > most:
             role = ROLES.get(message.type, message.type)
             raise HistoryMessageTooLongError(place=place, role=role, size=size, limit=most)
+
+
+def _sent_chars(message: BaseMessage) -> int:
+    """Return how many characters of a message are sent: its text, its name, and the arguments of
+    its calls.
+    """
+    name = message.name or message.additional_kwargs.get("name") or ""
+    calls = message.tool_calls if isinstance(message, AIMessage) else []
+    arguments = (json.dumps(call["args"], ensure_ascii=False, default=str) for call in calls)
+    return len(message.text) + len(str(name)) + sum(map(len, arguments))
 
 
 def _check_fit(message: BaseMessage, call_plan: CallPlan) -> None:

@@ -169,7 +169,7 @@ class AtOnce:
                 and turn_of(now).get("calls")
                 and not permits.acquire(blocking=False)
             ):
-                now = _with_turn(now, status="call_budget")
+                now = _with_turn(now, {"status": "call_budget"})
                 break
             node = self.respond if step == "respond" else self.run_tools
             before = now
@@ -186,9 +186,9 @@ class AtOnce:
             refused = turn_of(update).get("status") in ("overflow", ASK_AGAIN, FAILED)
             now = before if refused else applied(before, update)
             step = "compact" if refused else _next_step(step, before, now)
-        return _made(
-            state, _with_turn(now, status=ASK_AGAIN, alone=True) if step == "compact" else now
-        )
+        if step == "compact":
+            now = _with_turn(now, {"status": ASK_AGAIN, "alone": True})
+        return _made(state, now)
 
     def _taken(self, state: State) -> Update:
         """Return what the voice whose turn it is has made."""
@@ -225,8 +225,8 @@ def _next_step(step: str, before: State, after: State) -> str:
     return after_estimate(after) if step == "estimate" else after_respond(after)
 
 
-def _with_turn(state: State, **more: Any) -> State:
-    return {**state, "turn": cast("Turn", {**turn_of(state), **more})}
+def _with_turn(state: State, more: Turn) -> State:
+    return {**state, "turn": {**turn_of(state), **more}}
 
 
 def _made(before: State, now: State) -> Update:

@@ -210,7 +210,7 @@ def test_no_masked_value_goes_out_by_its_place_or_in_the_name_of_a_type(home: Ho
     answers = with_server(home, work, "--database", f"duckdb:///{file}", "--policy", str(policy))
     assert answers[0].is_error
     assert "write the column's name" in json.dumps(text_of(answers[0]))
-    assert text_of(answers[1])["types"] == ["INTEGER", "VARCHAR", "ENUM"]
+    assert text_of(answers[1])["types"] == ["INTEGER", "•••", "•••"]
     assert "canary" not in " ".join(repr(answer) for answer in answers)
 
 

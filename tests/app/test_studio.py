@@ -675,7 +675,7 @@ def test_neither_a_bug_nor_a_refused_input_nor_a_wrong_context_tells_a_client_wh
     assert [each["message"] for each in settings] == [
         "approve_sql must be never | costly | always.",
         "max_repairs 必须是 0 … 1,000。",
-        "没有这项设置：是否指 privacy？",
+        "没有 privcy 这项设置：是否指 privacy？",
         "One of the settings sent is unknown.",
         "owner must be 1 to 200 printable characters without blanks at the ends.",
     ]

@@ -39,7 +39,7 @@ ORDER BY 1, 6
 """
 
 COLUMNS = """
-SELECT schema_name, table_name, column_name, data_type, is_nullable, comment FROM duckdb_columns()
+SELECT schema_name, table_name, column_name, data_type, is_nullable, comment, column_default FROM duckdb_columns()
 WHERE database_name = $1 AND NOT internal ORDER BY schema_name, table_name, column_index
 """
 
@@ -59,9 +59,16 @@ def reflect_duckdb(cursor: "duckdb.DuckDBPyConnection", *, name: str) -> Reflect
         return cursor.execute(sql, list(params)).fetchall()
 
     columns: dict[tuple[str, str], list[Column]] = {}
-    for schema, table, column, kind, nullable, comment in rows(COLUMNS, name):
+    for schema, table, column, kind, nullable, comment, default in rows(COLUMNS, name):
         columns.setdefault((schema, table), []).append(
-            Column(column, kind, nullable=bool(nullable), comment=comment or None)
+            Column(
+                column,
+                kind,
+                nullable=bool(nullable),
+                comment=comment or None,
+                # DuckDB keeps both here; a default names no column.
+                generated_by=default or "",
+            )
         )
     primary: dict[tuple[str, str], tuple[str, ...]] = {}
     foreign: dict[tuple[str, str], list[ForeignKey]] = {}

@@ -117,6 +117,9 @@ SELECT a.attrelid, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), a.
        CASE WHEN t.typtype = 'd' THEN format_type(t.typbasetype, t.typtypmod) END,
        CASE WHEN t.typtype = 'e' THEN (
          SELECT array_agg(e.enumlabel::text ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = t.oid
+       ) END,
+       CASE WHEN a.attgenerated <> '' THEN (
+         SELECT pg_get_expr(g.adbin, g.adrelid) FROM pg_attrdef g WHERE g.adrelid = a.attrelid AND g.adnum = a.attnum
        ) END
 FROM pg_attribute a
 JOIN pg_type t ON t.oid = a.atttypid
@@ -229,7 +232,9 @@ def reflect(connection: RawConnection) -> Reflected:
     names_shown = {row[0]: _shown(row[1], row[2], visible=row[4]) for row in listed}
     names: dict[int, dict[int, str]] = {}
     columns: dict[int, list[Column]] = {}
-    for oid, number, name, kind, required, comment, sort, base, labels in rows(COLUMNS, oids):
+    for oid, number, name, kind, required, comment, sort, base, labels, expression in rows(
+        COLUMNS, oids
+    ):
         names.setdefault(oid, {})[number] = name
         columns.setdefault(oid, []).append(
             Column(
@@ -237,6 +242,7 @@ def reflect(connection: RawConnection) -> Reflected:
                 _type(kind, sort, base, labels),
                 nullable=not required,
                 comment=comment or None,
+                generated_by=expression or "",
             )
         )
     primary: dict[int, tuple[str, ...]] = {}

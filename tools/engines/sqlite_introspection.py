@@ -12,7 +12,8 @@ from longtable.tools.catalog import Column, ForeignKey, Reflected, Table, fold, 
 from longtable.tools.sql.parsing import RefusedError, statement
 from longtable.tools.sql.verdict import Plan, Scan, product
 
-HIDDEN_COLUMN = 1  # of a virtual table; 2 and 3 are generated columns, which can be read
+HIDDEN_COLUMN = 1  # of a virtual table
+GENERATED_COLUMNS = (2, 3)
 
 
 def reflect_sqlite(connection: sqlite3.Connection) -> Reflected:
@@ -32,14 +33,11 @@ def reflect_sqlite(connection: sqlite3.Connection) -> Reflected:
         Table(
             name=table,
             kind="view" if kind == "view" else "table",
-            columns=tuple(
-                Column(str(row[1]), str(row[2] or ""), nullable=not row[3] and not row[5])
-                for row in info[table]
-            ),
+            columns=tuple(_sqlite_column(row, sql) for row in info[table]),
             primary_key=keys[fold(table)][1],
             foreign_keys=_foreign_keys(connection, table, keys) if kind == "table" else (),
         )
-        for table, kind, _ in objects
+        for table, kind, sql in objects
     )
     views = {("main", table): sql for table, kind, sql in objects if kind == "view"}
     return Reflected(tables, views, database_names=frozenset({"main"}))
@@ -72,6 +70,13 @@ def _columns(connection: sqlite3.Connection, table: str) -> list[Any]:
             if row[6] != HIDDEN_COLUMN
         ]
     return []
+
+
+def _sqlite_column(row: Sequence[Any], table_sql: str) -> Column:
+    """Return a column by its row of table_xinfo."""
+    generated_by = table_sql if row[6] in GENERATED_COLUMNS else ""
+    nullable = not row[3] and not row[5]
+    return Column(str(row[1]), str(row[2] or ""), nullable=nullable, generated_by=generated_by)
 
 
 def _primary_key(info: list[Any]) -> tuple[str, ...]:

@@ -55,7 +55,7 @@ def visible(reflected: Reflected, policy: TablePolicy, *, dialect: str = "") -> 
             for table in reflected.tables
             for column in table.columns
         )
-        hidden = _hidden_columns(reflected, policy)
+        hidden = _hidden_columns(reflected, policy, dialect)
         closed_columns = _with_row_ids(reflected, hidden)
         open_tables -= _views_that_read(
             reflected, lambda text: _takes_in(text, closed_columns, dialect, reflected)
@@ -89,7 +89,7 @@ def visible(reflected: Reflected, policy: TablePolicy, *, dialect: str = "") -> 
 
 
 def _hidden_columns(
-    reflected: Reflected, policy: TablePolicy
+    reflected: Reflected, policy: TablePolicy, dialect: str
 ) -> dict[tuple[str, str], frozenset[str]]:
     """Return what is denied of each table; what is denied of a table is denied of its partitions,
     and the other way round.
@@ -107,7 +107,45 @@ def _hidden_columns(
         for part in parts:
             if part in hidden:
                 hidden[part] |= hidden.get(key, set())
+    for table in reflected.tables:
+        key = (table.schema, table.bare_name)
+        hidden[key] |= _generated_from(table, hidden[key], dialect)
     return {key: frozenset(names) for key, names in hidden.items() if names}
+
+
+def _generated_from(table: Table, columns: Iterable[str], dialect: str) -> frozenset[str]:
+    """Return the generated columns that a table computes from any of these, also through each
+    other.
+    """
+    closed = {fold(name) for name in columns}
+    sources = {
+        column.name: _columns_in(column, table, dialect)
+        for column in table.columns
+        if closed and column.generated_by
+    }
+    generated: set[str] = set()
+    while more := {name for name in sources.keys() - generated if sources[name] & closed}:
+        generated |= more
+        closed |= {fold(name) for name in more}
+    return frozenset(generated)
+
+
+def _columns_in(column: Column, table: Table, dialect: str) -> frozenset[str]:
+    """Return the names, folded, of the columns that a generated column reads: all of its table's
+    where its SQL cannot be read.
+    """
+    every = frozenset(fold(one.name) for one in table.columns)
+    try:
+        trees = statements(column.generated_by, dialect)
+    except RefusedError:
+        return every
+    tree = trees[0] if len(trees) == 1 else None
+    if isinstance(tree, exp.Create):
+        definitions = tree.find_all(exp.ColumnDef)
+        tree = next((one for one in definitions if fold(one.name) == fold(column.name)), None)
+    if tree is None:
+        return every
+    return frozenset(fold(node.name) for node in tree.find_all(exp.Identifier))
 
 
 def _without_denied(table: Table, hidden: Mapping[Key, frozenset[str]]) -> Table:
@@ -200,7 +238,7 @@ def masked_columns(
     reflected: Reflected, policy: TablePolicy, dialect: str
 ) -> tuple[MaskedColumns, MaskedColumns]:
     """Return the masked columns of each table, by the name it is shown under, and which of them a
-    view computes; a view's are what comes of its tables'.
+    view or the table computes; a view's are what comes of its tables'.
     """
     masked = {
         table.name: frozenset(
@@ -215,7 +253,11 @@ def masked_columns(
         for view in reflected.tables
         if (text := reflected.view_sql.get((view.schema, view.bare_name))) is not None
     ]
-    computed: MaskedColumns = {table.name: frozenset() for table in reflected.tables}
+    computed: MaskedColumns = {
+        table.name: _generated_from(table, masked[table.name], dialect)
+        for table in reflected.tables
+    }
+    masked = {name: names | computed[name] for name, names in masked.items()}
     grown = any(masked.values())
     while grown:
         known = [

@@ -319,6 +319,44 @@ def test_a_paste_while_an_answer_comes_is_one_message(home: Home, server: ModelS
     ]
 
 
+def test_a_paste_before_the_first_prompt_is_one_message(home: Home, server: ModelServer) -> None:
+    server.script(say("one answer"), say("another answer"))
+    lines = [f"line {number} of a paste" for number in range(144)]
+    with Terminal(home, *using(server)) as chat:
+        chat.type("".join(f"{line}\r" for line in lines))  # no terminal marks it yet
+        chat.expect("Ctrl-D leaves")
+        chat.expect("line 143")
+        chat.type("\r")
+        chat.expect("one answer")
+        chat.expect("tokens (")
+        chat.leave()
+        chat.expect("Continue with")
+        assert chat.close() == 0
+    asked = [request.messages[-1]["content"] for request in server.requests]
+    assert asked == ["\n".join(lines)]
+
+
+@pytest.mark.parametrize("typed", ["hello\r", "hello"])
+def test_one_line_typed_before_the_first_prompt_is_sent_where_enter_was_typed(
+    home: Home, server: ModelServer, typed: str
+) -> None:
+    server.script(say("one answer"))
+    with Terminal(home, *using(server)) as chat:
+        chat.type(typed)
+        chat.expect("Ctrl-D leaves")
+        chat.expect(PROMPT)
+        if typed == "hello":
+            time.sleep(0.5)
+            assert not server.requests
+            chat.type(" you\r")
+        chat.expect("one answer")
+        chat.leave()
+        chat.expect("Continue with")
+        assert chat.close() == 0
+    asked = [request.messages[-1]["content"] for request in server.requests]
+    assert asked == ["hello" if typed.endswith("\r") else "hello you"]
+
+
 def test_the_prompt_remembers_what_was_typed_in_a_private_file_and_completes_commands(
     home: Home, server: ModelServer
 ) -> None:

@@ -276,6 +276,9 @@ def sizes_counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         (2, AIMessage("x" * 64_001)),
         (2, AIMessage([{"type": "text", "text": "x" * 64_001}])),
         (3, ToolMessage("x" * 64_001, tool_call_id="t")),
+        (2, call("add", a="x" * (64_001 - len('{"a": ""}')))),
+        (2, AIMessage("x", name="n" * 64_000)),
+        (2, HumanMessage("x", additional_kwargs={"name": "n" * 64_000})),
     ],
 )
 def test_a_message_of_a_history_that_no_call_could_hold_is_refused_uncounted(

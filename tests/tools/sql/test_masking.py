@@ -1,11 +1,15 @@
 """Views over masked columns: what a view computes from one may be selected, and nothing else."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from longtable.base.errors import QueryRefusedError
 from longtable.tools.database import Database, TablePolicy
+from longtable.tools.fetch import ThreadResults, fetched
+from longtable.tools.results.result_store import ResultStore
 from longtable.tools.sql.verdict import MASK
 from longtable.tools.toolset import run_sql
 from tests.tools.databases import DIALECTS, make, open_at
@@ -95,3 +99,27 @@ def test_a_masked_column_that_a_view_hands_on_keeps_its_places(
         f"SELECT count(*) FROM {view} a JOIN vaults b ON a.{name} = b.secret",
     ):
         assert run_sql(kept[dialect], sql)[1].rows
+
+
+def test_the_type_of_a_masked_value_is_not_told(tmp_path: Path, dialect: str) -> None:
+    script = """
+    CREATE TABLE vaults (id INTEGER, secret NUMERIC);
+    INSERT INTO vaults VALUES (1, 5), (2, 2.5), (3, 9000000000000);
+    """
+    policy = TablePolicy(masked_columns=frozenset({"vaults.secret"}))
+    results = ThreadResults(ResultStore(tmp_path / "r", clock=lambda: datetime.now(UTC)), "t")
+    database = open_at(make(tmp_path, dialect, script), policy=policy)
+    try:
+        types = []
+        for number in (1, 2, 3):
+            preview, result = run_sql(
+                database, f"SELECT secret, min(id) FROM vaults WHERE id = {number} GROUP BY secret"
+            )
+            handle = results.put(result)
+            page = fetched(results, handle, 1, "")
+            over = fetched(results, "", 1, f"SELECT * FROM {handle}")
+            types.append([preview["types"], page["types"], over["types"]])
+        assert types == types[:1] * 3
+        assert MASK in str(types[0][0])
+    finally:
+        database.close()
