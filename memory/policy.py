@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from longtable.base.context import TEXT, Settings
 from longtable.base.errors import ConfigError
+from longtable.base.settings_base import TEXT, Settings
 
 WINDOW = "window"
 """The strategy that summarises nothing."""

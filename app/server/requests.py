@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 
 from longtable.app.server.server_threads import ServerThreads
 from longtable.base.concurrency import in_thread
-from longtable.base.context import OWNER_RULE, is_owner, requester
+from longtable.base.context import requester
 from longtable.base.errors import (
     ConfigError,
     DatabaseError,
@@ -35,6 +35,7 @@ from longtable.base.errors import (
     UnknownTopicError,
     UnknownTurnError,
 )
+from longtable.base.settings_base import OWNER_RULE, is_owner
 from longtable.graph.threads import MOST_THREADS
 from longtable.graph.transcripts import ThreadRecord, find_thread, load_thread
 from longtable.nodes.closing.failures import failed_event

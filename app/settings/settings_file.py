@@ -22,9 +22,9 @@ from longtable.app.settings.settings_tables import (
     Values,
     team_of,
 )
-from longtable.base.context import nearest, shown
 from longtable.base.errors import ConfigError
 from longtable.base.redaction import redacted
+from longtable.base.settings_base import nearest, shown
 from longtable.memory.policy import CompactionPolicy
 
 FILE = "longtable.toml"

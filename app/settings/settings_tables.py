@@ -20,7 +20,8 @@ from pydantic import (
     create_model,
 )
 
-from longtable.base.context import MOST_SECONDS, MOST_TURNS, NAME, TEXT, Context, RequestLimits
+from longtable.base.context import MOST_SECONDS, MOST_TURNS, Context, RequestLimits
+from longtable.base.settings_base import NAME, TEXT
 from longtable.memory.policy import (
     CompactionPolicy,
     analyst,

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from langchain_core.messages import BaseMessage
 
-from longtable.base.context import OWNER_RULE, Context, is_owner
+from longtable.base.context import Context
 from longtable.base.errors import ConfigError, LongtableError, ThreadFormatError
+from longtable.base.settings_base import OWNER_RULE, is_owner
 from longtable.graph.export.export_text import Draw, Drawing, to_html, to_markdown
 from longtable.graph.thread_state import is_sound
 from longtable.graph.transcripts import CHANNELS, REDUCING, ThreadRecord

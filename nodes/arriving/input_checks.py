@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from longtable.base.context import Context, RequestLimits, shown
+from longtable.base.context import Context, RequestLimits
 from longtable.base.errors import (
     SYSTEM_PROMPT,
     THE_MESSAGE,
@@ -28,6 +28,7 @@ from longtable.base.errors import (
     WrongRoleError,
     check_type,
 )
+from longtable.base.settings_base import shown
 from longtable.memory.call_config import TALK_SHARE
 from longtable.memory.counting.tokens import ROLES
 from longtable.memory.messages.rounds import is_users

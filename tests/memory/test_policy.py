@@ -5,8 +5,8 @@ import inspect
 
 import pytest
 
-from longtable.base.context import SettingWarning
 from longtable.base.errors import ConfigError
+from longtable.base.settings_base import SettingWarning
 from longtable.memory import policy as presets
 from longtable.memory.policy import CompactionPolicy
 
