@@ -16,12 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from longtable.base.errors import (
-    ConfigError,
-    DatabaseUnavailableError,
-    MissingExtraError,
-    pip_install,
-)
+from longtable.base.errors import ConfigError, DatabaseUnavailableError, MissingExtraError
+from longtable.base.extras import pip_install
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -6,7 +6,8 @@ from urllib.parse import urlsplit
 
 from longtable.app.settings.run_settings import Settings, key_for
 from longtable.app.settings.settings_tables import CODE, SAME
-from longtable.base.errors import ConfigError, pip_install
+from longtable.base.errors import ConfigError
+from longtable.base.extras import pip_install
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

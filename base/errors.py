@@ -3,23 +3,83 @@
 Three audiences. The developer and the log read `str(error)`: what was wanted, what was found, what
 to do. A program reads `error.code` and the attributes. A person reads `error.user_text(language)`:
 one short sentence without internals (no SQL, path, URL, key or stack).
+
+    LongtableError
+        ConfigError
+            UnknownSettingError
+            MissingExtraError
+        InputError
+            EmptyMessageError
+            UnknownModelError
+            UsedIdError
+            MessageTooLongError
+            HistoryMessageTooLongError
+            RequestLimitError
+                TooManyMessagesError
+                RequestTooLongError
+                RequestTooLargeError
+            RateLimitedError
+            InvalidTextError
+            WrongRoleError
+            NotPrivateError
+            ContextTooLargeError
+        ThreadNotFoundError
+        TurnPendingError
+        WrongDecisionError
+        NothingAskedError
+        ThreadBusyError
+        UnknownTurnError
+        ThreadExistsError
+        ThreadFormatError
+        UnknownMessageError
+        EditRefusedError
+        UnknownPinError
+        UnknownTopicError
+        UndoTooFarError
+        PersistenceError
+            DamagedThreadError
+                LostMessagesError
+            NewerStoreError
+            StoreKeyError
+            ArchiveGapError
+            ArchiveFormatError
+        UnknownArchiveError
+        RecallRefusedError
+        PinRefusedError
+        DatabaseError
+            DatabaseUnavailableError
+            QueryRefusedError
+                UnknownTableError
+            QueryFailedError
+            QueryTimeoutError
+            ConnectionWaitError
+            TooManyRowsError
+            ResultTooLargeError
+                QueryMemoryError
+                TempSpaceError
+            WorkerLostError
+            QueryCancelledError
+        ProviderError
+            ProviderAuthError
+            ProviderQuotaError
+            ProviderRateLimitedError
+            ProviderUnavailableError
+            ProviderRefusedError
+            ProviderProtocolError
+            ModelContextOverflowError
 """
 
 import math
 import re
 import shlex
-import sys
 import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import ClassVar, Literal, TypedDict
 
+from longtable.base.extras import install_extra
 from longtable.base.redaction import redacted
-
-CHECKOUT = Path(__file__).parents[1]
-EDITABLE = (CHECKOUT / "pyproject.toml").is_file()
-"""The sources of a checkout are what runs; else longtable was built and installed."""
 
 
 class Reason(TypedDict):
@@ -155,33 +215,6 @@ def check_type(name: str, value: object, kind: type, *, optional: bool = False) 
         raise ConfigError(
             f"{name} must be {kind.__name__}{' or None' * optional}, found {type(value).__name__}"
         )
-
-
-def pip_install(what: str, *, checkout: Path = CHECKOUT, python: str = sys.executable) -> str:
-    """Return the command, run in the checkout, that installs a package for the Python that runs
-    longtable.
-    """
-    own = Path(python)
-    program = str(own.relative_to(checkout)) if own.is_relative_to(checkout) else "python"
-    return f"{program} -m pip install {what}"
-
-
-def extra_command(
-    extra: str,
-    *,
-    editable: bool = EDITABLE,
-    checkout: Path = CHECKOUT,
-    python: str = sys.executable,
-) -> str:
-    """Return the command, run in the checkout, that installs an extra. It names no package:
-    longtable is on no index.
-    """
-    return pip_install(f"{'-e ' if editable else ''}'.[{extra}]'", checkout=checkout, python=python)
-
-
-def install_extra(extra: str) -> str:
-    """Return `extra_command` as part of a sentence."""
-    return f"run `{extra_command(extra)}` in the checkout of longtable"
 
 
 class MissingExtraError(ConfigError):

@@ -13,7 +13,7 @@ import pytest
 
 from longtable import graph
 from longtable.base import errors
-from longtable.base.errors import extra_command
+from longtable.base.extras import extra_command
 
 ROOT = Path(__file__).parents[1]
 ROOMS = (

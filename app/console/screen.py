@@ -20,7 +20,7 @@ from longtable.app.console.terminal import (
 )
 from longtable.app.console.translations import say, system_language
 from longtable.app.demo import OnStep, Step
-from longtable.base.errors import LongtableError, MissingExtraError, extra_command
+from longtable.base.errors import LongtableError, MissingExtraError
 from longtable.base.events import (
     AnswerEvent,
     ChartShown,
@@ -29,6 +29,7 @@ from longtable.base.events import (
     VoiceStarted,
     largest_usage,
 )
+from longtable.base.extras import extra_command
 
 if TYPE_CHECKING:
     from longtable.app.session import Session

@@ -4,7 +4,8 @@ import re
 import warnings
 from collections.abc import Mapping
 
-from longtable.base.errors import ConfigError, install_extra
+from longtable.base.errors import ConfigError
+from longtable.base.extras import install_extra
 from longtable.memory.counting.tokenizers import STAND_IN_ENCODING, UNKNOWN_ENCODING, is_installed
 
 NEWEST_ENCODING = "o200k_base"

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from longtable.base.errors import install_extra
+from longtable.base.extras import install_extra
 
 Encode = Callable[[str], int]
 
