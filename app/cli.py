@@ -20,7 +20,7 @@ def _run() -> None:
     it cannot be.
     """
     from longtable.app.commands import records_cli, threads_cli
-    from longtable.app.console.terminal import OutputFailedError, drop_output, open_streams, writing
+    from longtable.app.console.streams import OutputFailedError, drop_output, open_streams, writing
     from longtable.app.program import app
     from longtable.base.concurrency import BACKGROUND
 

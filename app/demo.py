@@ -9,6 +9,7 @@ import importlib.util
 import os
 import shutil
 import tempfile
+import tomllib
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -231,137 +232,23 @@ def _quoted(text: str) -> str:
     return text.replace("'", "''")
 
 
-def _text(name: str, comment: str, *, required: bool = False, references: str = "") -> DemoColumn:
-    return DemoColumn(
-        name=name, type="VARCHAR", comment=comment, required=required, references=references
-    )
+def _tables() -> tuple[DemoTable, ...]:
+    """Read the tables from their file.
+
+    The CSV has `time_hour` in UTC; made in local time it agrees with year, month, day and hour, so
+    that either way of asking for "January" counts the same rows (equal for every row of the data).
+    """
+    file = Path(__file__).parent / "demo_tables.toml"
+    tables: list[DemoTable] = []
+    for table in tomllib.loads(file.read_text(encoding="utf-8"))["tables"]:
+        columns = tuple(DemoColumn(**column) for column in table["columns"])
+        key = tuple(table["primary_key"])
+        tables.append(
+            DemoTable(
+                name=table["name"], comment=table["comment"], columns=columns, primary_key=key
+            )
+        )
+    return tuple(tables)
 
 
-def _int(name: str, comment: str, *, required: bool = False) -> DemoColumn:
-    return DemoColumn(name=name, type="INTEGER", comment=comment, required=required)
-
-
-def _real(name: str, comment: str) -> DemoColumn:
-    return DemoColumn(name=name, type="DOUBLE", comment=comment)
-
-
-def _hour(comment: str) -> DemoColumn:
-    # The CSV has this in UTC; in local time it agrees with year, month, day and hour, so that
-    # either way of asking for "January" counts the same rows (equal for every row of the data).
-    return DemoColumn(
-        name="time_hour",
-        type="TIMESTAMP",
-        comment=comment,
-        required=True,
-        made='make_timestamp("year", "month", "day", "hour", 0, 0.0)',
-    )
-
-
-_DATE = (
-    _int("year", "Year of departure", required=True),
-    _int("month", "Month of departure (1-12)", required=True),
-    _int("day", "Day of departure (1-31)", required=True),
-)
-
-AIRLINES = DemoTable(
-    name="airlines",
-    comment="Airlines by carrier code",
-    columns=(
-        _text("carrier", "Two-letter carrier code", required=True),
-        _text("name", "Full name of the airline", required=True),
-    ),
-    primary_key=("carrier",),
-)
-
-AIRPORTS = DemoTable(
-    name="airports",
-    comment="Airports by FAA code",
-    columns=(
-        _text("faa", "FAA airport code", required=True),
-        _text("name", "Name of the airport", required=True),
-        _real("lat", "Latitude in degrees"),
-        _real("lon", "Longitude in degrees"),
-        _int("alt", "Altitude in feet"),
-        _int("tz", "Time zone, hours from UTC"),
-        _text("dst", "Daylight saving zone: A = US rules, N = none, U = unknown"),
-        _text("tzone", "IANA time zone"),
-    ),
-    primary_key=("faa",),
-)
-
-PLANES = DemoTable(
-    name="planes",
-    comment="Planes by tail number",
-    columns=(
-        _text("tailnum", "Tail number", required=True),
-        _int("year", "Year manufactured"),
-        _text("type", "Type of plane"),
-        _text("manufacturer", "Manufacturer"),
-        _text("model", "Model"),
-        _int("engines", "Number of engines"),
-        _int("seats", "Number of seats"),
-        _int("speed", "Average cruising speed in mph"),
-        _text("engine", "Type of engine"),
-    ),
-    primary_key=("tailnum",),
-)
-
-WEATHER = DemoTable(
-    name="weather",
-    comment="Hourly weather at the three New York airports in 2013",
-    columns=(
-        _text(
-            "origin", "Airport of the station (FAA code)", required=True, references="airports.faa"
-        ),
-        _int("year", "Year of the reading", required=True),
-        _int("month", "Month of the reading (1-12)", required=True),
-        _int("day", "Day of the reading (1-31)", required=True),
-        _int("hour", "Hour of the reading, local time (0-23)", required=True),
-        _real("temp", "Temperature in degrees Fahrenheit"),
-        _real("dewp", "Dew point in degrees Fahrenheit"),
-        _real("humid", "Relative humidity in percent"),
-        _int("wind_dir", "Wind direction in degrees"),
-        _real("wind_speed", "Wind speed in mph"),
-        _real("wind_gust", "Wind gust speed in mph"),
-        _real("precip", "Precipitation in inches"),
-        _real("pressure", "Sea level pressure in millibars"),
-        _real("visib", "Visibility in miles"),
-        _hour("Hour of the reading, New York local time"),
-    ),
-)
-
-FLIGHTS = DemoTable(
-    name="flights",
-    comment=(
-        "Flights that departed from New York (EWR, JFK, LGA) in 2013; a flight without dep_time was"
-        " cancelled"
-    ),
-    columns=(
-        *_DATE,
-        _int("dep_time", "Actual departure, local time as HHMM (517 = 5:17)"),
-        _int("sched_dep_time", "Scheduled departure, local time as HHMM", required=True),
-        _int("dep_delay", "Departure delay in minutes, negative when early"),
-        _int("arr_time", "Actual arrival, local time as HHMM"),
-        _int("sched_arr_time", "Scheduled arrival, local time as HHMM", required=True),
-        _int("arr_delay", "Arrival delay in minutes, negative when early"),
-        _text("carrier", "Carrier code", required=True, references="airlines.carrier"),
-        _int("flight", "Flight number", required=True),
-        _text("tailnum", "Tail number of the plane; many are not in planes"),
-        _text(
-            "origin", "Airport of departure (FAA code)", required=True, references="airports.faa"
-        ),
-        _text(
-            "dest",
-            "Airport of arrival (FAA code); BQN, PSE, SJU and STT are not in airports",
-            required=True,
-        ),
-        _int("air_time", "Time in the air in minutes"),
-        _int("distance", "Distance between the airports in miles", required=True),
-        _int("hour", "Hour of scheduled departure (0-23)", required=True),
-        _int("minute", "Minute of scheduled departure (0-59)", required=True),
-        _hour("Hour of scheduled departure, New York local time"),
-    ),
-    primary_key=("carrier", "flight", "time_hour"),
-)
-
-TABLES = (AIRLINES, AIRPORTS, PLANES, WEATHER, FLIGHTS)
+TABLES = _tables()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from longtable.app.console.terminal import OutputFailedError, clean_line, print_json, writing
+from longtable.app.console.streams import OutputFailedError, clean_line, print_json, writing
 from longtable.app.settings.settings_file import FILE
 from longtable.app.settings.settings_tables import KEYS, VARIABLES, option_of
 
@@ -184,7 +184,7 @@ def ask(
     with running(options) as (settings, screen):
         from longtable.app.console.chat import Chat
         from longtable.app.console.screen import demo_progress
-        from longtable.app.console.terminal import language_of
+        from longtable.app.console.streams import language_of
         from longtable.app.settings.run_settings import check_text
 
         screen.language = language_of(question)

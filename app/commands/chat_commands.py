@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from longtable.app.console import render
 from longtable.app.console.screen import make_console
-from longtable.app.console.terminal import clean_line
+from longtable.app.console.streams import clean_line
 from longtable.app.console.token_counts import usage_now
 from longtable.app.console.translations import counted, say
 from longtable.app.settings.run_settings import check_text

@@ -20,7 +20,7 @@ from longtable.app.commands.store_commands import (
     owner_options,
 )
 from longtable.app.commands.threads_cli import threads_app
-from longtable.app.console.terminal import writing
+from longtable.app.console.streams import writing
 from longtable.app.program import Config, Debug, RunOptions, Store, add_options
 from longtable.base.errors import ConfigError
 

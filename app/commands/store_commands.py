@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from longtable.app.console.terminal import clean_line
+from longtable.app.console.streams import clean_line
 from longtable.app.console.translations import say
 from longtable.app.program import Config, Debug, Json, RunOptions, Store, running
 

@@ -24,7 +24,7 @@ from longtable.app.commands.store_commands import (
     owner_options,
     was_typed,
 )
-from longtable.app.console.terminal import clean, print_json, writing
+from longtable.app.console.streams import clean, print_json, writing
 from longtable.app.console.translations import say
 from longtable.app.program import Config, Debug, Json, RunOptions, Store, add_options, with_options
 from longtable.base.errors import ConfigError, ThreadNotFoundError

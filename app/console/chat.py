@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 from longtable.app.commands.chat_commands import Commands, LeaveChat, completions
 from longtable.app.console.prompt import Prompt
 from longtable.app.console.screen import Screen
-from longtable.app.console.terminal import language_of
+from longtable.app.console.streams import language_of
 from longtable.app.console.token_counts import limit_for, limit_needed
 from longtable.app.console.translations import say
 from longtable.app.session import Progress, Session, open_session, thread_state

@@ -19,7 +19,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from longtable.app.console.terminal import clean, clean_line
+from longtable.app.console.streams import clean, clean_line
 from longtable.app.console.translations import advice_for, counted, say
 from longtable.base.errors import ConfigError, InputError, LongtableError
 from longtable.base.events import (

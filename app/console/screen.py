@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from longtable.app.console import render
-from longtable.app.console.terminal import (
+from longtable.app.console.streams import (
     clean,
     clean_line,
     hidden_control_keys,

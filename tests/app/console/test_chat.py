@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.console.test_terminal import Terminal
+from tests.app.console.test_prompt import Terminal
 from tests.app.runner import Home, make_home
 
 ALWAYS = ("--approve-sql", "always")

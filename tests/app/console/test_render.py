@@ -12,7 +12,7 @@ from rich.console import Console, RenderableType
 from longtable.app.commands.chat_commands import COMMANDS, Commands
 from longtable.app.console import render
 from longtable.app.console.screen import ConsoleScreen
-from longtable.app.console.terminal import clean, clean_line, json_line, language_of
+from longtable.app.console.streams import clean, clean_line, json_line, language_of
 from longtable.app.console.translations import ADVICE, WORDS, say
 from longtable.base.errors import (
     ConfigError,

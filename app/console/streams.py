@@ -1,6 +1,4 @@
-"""The terminal: standard streams that never fail, text that is safe to print, the prompt, and the
-log.
-"""
+"""Standard streams that never fail, and text that is safe to print on a terminal."""
 
 import io
 import json
