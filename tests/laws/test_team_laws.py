@@ -39,8 +39,8 @@ from longtable.memory.messages.marks import marks_of, turn_number
 from longtable.memory.messages.rounds import all_calls
 from longtable.memory.voices import VOICE
 from tests.memory.messages.test_rounds import assert_paired
-from tests.nodes.team.test_team import sent_of, speaker, talk
-from tests.support.models import call
+from tests.nodes.team.test_team import speaker, talk
+from tests.support.models import call, sent_of
 
 LIMIT = 4_000
 IDS = ("ada", "ben", "cleo", "dan")

@@ -11,8 +11,8 @@ from longtable.graph import Conversation, Persona, Quiz, Team, Werewolf
 from longtable.memory.messages.marks import mark_of
 from longtable.nodes.team.modes import SEER, WOLF
 from longtable.nodes.team.team import MODE
-from tests.nodes.team.test_team import Say, sent_of, speaker, talk
-from tests.support.models import call
+from tests.nodes.team.test_team import Say, speaker, talk
+from tests.support.models import call, sent_of
 
 PLAYERS = [Persona(name) for name in ("ada", "ben", "cleo", "dan", "eve", "finn", "gil", "hana")]
 

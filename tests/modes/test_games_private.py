@@ -20,8 +20,8 @@ from longtable.graph import (
 from longtable.memory.messages.marks import mark_of
 from longtable.tools.results.result_store import ResultStore
 from tests.modes.test_games import PLAYERS, voting
-from tests.nodes.team.test_team import Say, model_of, sent_of, speaker, talk
-from tests.support.models import call
+from tests.nodes.team.test_team import Say, model_of, speaker, talk
+from tests.support.models import call, sent_of
 from tests.tools.databases import make
 
 ANSWER = "SELECT 6 * 7 AS solution"

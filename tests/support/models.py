@@ -4,6 +4,7 @@ what it was sent.
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
@@ -14,6 +15,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from pydantic import Field
 
+from longtable.graph import Conversation
 from longtable.memory.counting.tokens import compact_json
 
 Say = Callable[[Sequence[BaseMessage]], AIMessage]
@@ -105,3 +107,17 @@ def script(*answers: AIMessage | str) -> ScriptedModel:
 def call(name: str, call_id: str = "call_1", **args: object) -> AIMessage:
     """Return an assistant message that calls one tool."""
     return AIMessage("", tool_calls=[{"name": name, "args": args, "id": call_id}])
+
+
+_MODELS: WeakKeyDictionary[Conversation, ScriptedModel] = WeakKeyDictionary()
+
+
+def answered_by(model: ScriptedModel, conversation: Conversation) -> Conversation:
+    """Return the conversation, and remember which model answers in it."""
+    _MODELS[conversation] = model
+    return conversation
+
+
+def sent_of(conversation: Conversation) -> list[list[BaseMessage]]:
+    """Return every request that the model of a conversation was sent."""
+    return _MODELS[conversation].sent

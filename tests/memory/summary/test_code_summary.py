@@ -67,7 +67,7 @@ LAZY: dict[str, Say] = {
 }
 
 
-def view_of(say: Say | None, messages: list[BaseMessage]) -> tuple[str, int]:
+def view_after_five(say: Say | None, messages: list[BaseMessage]) -> tuple[str, int]:
     """Return the view at the end of a talk as one text, and how many compactions there were."""
     talking = Talk(call_config(5_000, min_messages=0, window=100_000 if say else None), say=say)
     for _ in talking.hear(messages):
@@ -83,8 +83,8 @@ def test_a_lazy_summariser_is_no_worse_than_code_alone(kind: str) -> None:
     held = 0
     for seed in range(3):
         messages, facts = talk_of(seed)
-        by_code, _ = view_of(None, messages)
-        lazy, compactions = view_of(LAZY[kind], messages)
+        by_code, _ = view_after_five(None, messages)
+        lazy, compactions = view_after_five(LAZY[kind], messages)
         assert compactions >= 5
         held_by_code += sum(fact in by_code for fact in facts)
         held += sum(fact in lazy for fact in facts)
@@ -93,7 +93,7 @@ def test_a_lazy_summariser_is_no_worse_than_code_alone(kind: str) -> None:
 
 def test_what_a_user_states_in_words_is_held_as_well_as_the_figures_of_answers() -> None:
     messages, facts = talk_of(0)
-    by_code, _ = view_of(None, messages)
+    by_code, _ = view_after_five(None, messages)
     stated = [fact for fact in facts if "runs" in fact]
     figures = [fact for fact in facts if "runs" not in fact]
     share_of_stated = sum(fact in by_code for fact in stated) / len(stated)

@@ -45,10 +45,10 @@ from longtable.memory.messages.marks import turn_number
 from longtable.tools.sql.verdict import CostThresholds
 from tests.memory.messages.test_rounds import assert_paired
 from tests.modes.test_games import quiz_talk
-from tests.nodes.team.test_team import ANALYST, CHECKER, Say, of_type, sent_of, talk, who
+from tests.nodes.team.test_team import ANALYST, CHECKER, Say, of_type, talk, who
 from tests.support import model_server
 from tests.support.model_server import ChatRequest, ModelServer, Reply, open_model_server
-from tests.support.models import call
+from tests.support.models import call, sent_of
 from tests.tools.databases import make
 
 TESTER = Persona("tester")

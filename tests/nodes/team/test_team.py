@@ -49,7 +49,7 @@ from longtable.nodes.team.team import MODE
 from longtable.tools.results.result_store import ResultStore
 from longtable.tools.sql.verdict import CostThresholds
 from tests.memory.messages.test_rounds import assert_paired
-from tests.support.models import ScriptedModel, call
+from tests.support.models import ScriptedModel, answered_by, call, sent_of
 from tests.tools.databases import make
 
 ANALYST = Persona("analyst", "You write SQL.", aliases=("分析师",))
@@ -80,21 +80,16 @@ def talk(
     context: Context | None = None,
     **more: Any,
 ) -> Conversation:
-    graph = build_graph(model=model_of(say), team=team, **more).compile(
+    model = model_of(say)
+    graph = build_graph(model=model, team=team, **more).compile(
         saver or InMemorySaver(), store=store or InMemoryStore()
     )
-    return Conversation(graph, "t", context=context or Context(model_limit=32_000))
+    context = context or Context(model_limit=32_000)
+    return answered_by(model, Conversation(graph, "t", context=context))
 
 
 def who(name: str, _: Sequence[BaseMessage]) -> str:
     return f"{name} speaks"
-
-
-def sent_of(conversation: Conversation) -> list[list[BaseMessage]]:
-    model: Any = conversation.graph.nodes["respond"].bound
-    lines = getattr(model.node, "respond", model.node).lines
-    sent: list[list[BaseMessage]] = next(iter(lines.values()))[0].base.sent
-    return sent
 
 
 def of_type(events: Sequence[Event], kind: str) -> list[Any]:
