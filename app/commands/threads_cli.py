@@ -418,9 +418,16 @@ def _list(opened: OpenStore, *, thread: str | None = None, **page: Any) -> None:
 
 def _form_of(output: Path | None, form: Form | None) -> Form:
     """Return the form that was asked for, else that of the file's ending. Raises `ConfigError` if
-    they differ.
+    they differ, or if the ending of no form is all there is to go by.
     """
-    of_ending = ENDINGS.get(output.suffix.lower()) if output else None
+    ending = output.suffix.lower() if output else ""
+    of_ending = ENDINGS.get(ending)
+    if ending and of_ending is None and form is None:
+        known = ", ".join(ENDINGS)
+        raise ConfigError(
+            f"no form of a transcript has the ending {ending[:20]!r}: name the file with one of"
+            f" {known}, or say --format"
+        )
     if form and of_ending and form != of_ending:
         raise ConfigError(f"--format {form} does not fit the file {str(output)!r}: leave one out")
     return form or of_ending or "jsonl"

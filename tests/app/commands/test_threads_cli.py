@@ -333,7 +333,7 @@ def test_with_a_key_nothing_of_a_turn_stays_on_the_disk_in_plain_text(home: Home
 
 def test_the_ending_of_an_exported_file_decides_its_form(home: Home, tmp_path: Path) -> None:
     home.run("ask", "How many orders are there?", "--thread", "e")
-    for ending, start in ((".jsonl", "{"), (".md", "# "), (".html", "<!"), (".txt", "{")):
+    for ending, start in ((".jsonl", "{"), (".md", "# "), (".html", "<!"), ("", "{")):
         file = tmp_path / f"thread{ending}"
         done = home.run("threads", "export", "e", "-o", str(file))
         assert (done.returncode, file.read_text().startswith(start)) == (0, True), file.read_text()
@@ -341,3 +341,16 @@ def test_the_ending_of_an_exported_file_decides_its_form(home: Home, tmp_path: P
     refused = home.run("threads", "export", "e", "-o", str(file), "--format", "html")
     assert (refused.returncode, file.exists()) == (1, False)
     assert "--format html does not fit" in refused.stderr
+
+
+def test_an_ending_of_no_form_is_refused_unless_the_form_is_said(
+    home: Home, tmp_path: Path
+) -> None:
+    home.run("chat", "--thread", "e", stdin=b"How many orders are there?\n")
+    file = tmp_path / "e.pdf"
+    refused = home.run("threads", "export", "e", "-o", str(file))
+    assert refused.returncode != 0
+    assert "'.pdf'" in refused.stderr
+    assert not file.exists()
+    assert home.run("threads", "export", "e", "-o", str(file), "--format", "jsonl").returncode == 0
+    assert file.read_text().startswith('{"')
