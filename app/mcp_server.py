@@ -97,7 +97,7 @@ def server_of(session: Session) -> MCPServer[Any]:
 
 
 def _add_conversation_tools(server: MCPServer[Any], talks: list[Conversation]) -> None:
-    """Add `ask` and `new_conversation`; the last of `talks` is the one that goes on."""
+    """Add `ask` and `new_conversation`; questions go to the last of `talks`."""
 
     @server.tool(title="Ask the analyst", annotations=ASKS)
     async def ask(question: Question, context: Context) -> dict[str, Any]:

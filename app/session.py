@@ -93,7 +93,7 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
         with _demo_hint(settings):
             database = stack.enter_context(contextlib.closing(open_database(settings)))
         persistence = await stack.enter_async_context(opening)
-        # They are files in plain text: not beside what is encrypted.
+        # Results are plain files: an encrypted store has none beside it.
         lasting = None if opening.key else results_folder(store)
         results = open_results(lasting or Path(stack.enter_context(tempfile.TemporaryDirectory())))
         on_compact = archive if settings.store.archive_on_compact else None
@@ -277,7 +277,7 @@ def demo_database(progress: Progress, *, force: bool = False) -> Path:
 
 
 def graph_arguments(settings: Settings) -> dict[str, Any]:
-    """Return what the settings say as arguments of `build_graph`. Raises `ConfigError`."""
+    """Return the arguments of `build_graph` that the settings ask for. Raises `ConfigError`."""
     from longtable.nodes.arriving.rate_limit import RateLimit
 
     base_url = settings.model.base_url

@@ -1,4 +1,4 @@
-"""Settings of one run, and what an operator sets for all runs. Studio draws its form from them."""
+"""Settings of one run, and an operator's for all runs. Studio draws its form from them."""
 
 import dataclasses
 import math

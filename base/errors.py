@@ -93,7 +93,7 @@ class Reason(TypedDict):
 
 @cache
 def sentences() -> Mapping[str, Mapping[str, str]]:
-    """Return what a person is told of each error, by its code and language."""
+    """Return the sentences for people, by error code and language."""
     return tomllib.loads(
         (Path(__file__).parent / "error_sentences.toml").read_text(encoding="utf-8")
     )
@@ -156,12 +156,12 @@ class RunFailedError(RuntimeError):
     code: str
 
     def dict(self) -> dict[str, str]:
-        """Return what Agent Server sends of it."""
+        """Return the form in which Agent Server sends the error."""
         return {"error": type(self).__name__, "message": str(self), "code": self.code}
 
 
 def client_error(error: Exception, text: str, code: str) -> RunFailedError:
-    """Return what leaves a run on a server in place of an error, with `text` for the person."""
+    """Return the error that leaves a run on a server, with `text` for the person."""
     kind = type(error)
     typed = isinstance(error, LongtableError)
     bases = (RunFailedError, kind) if typed else (RunFailedError,)
@@ -677,7 +677,7 @@ class RecallRefusedError(LongtableError):
 
 
 class PinRefusedError(LongtableError):
-    """A model asked to pin or end what it may not; the message tells the model why."""
+    """A model asked for a pin, or the end of one, that is not allowed; the message says why."""
 
 
 # -- the database ----------------------------------------------------------------------------------
@@ -698,7 +698,7 @@ Problem = Literal[
 
 
 class DatabaseError(LongtableError):
-    """Base of what the database side raises."""
+    """Base of all errors of the database side."""
 
     problem: Problem = "other"
     line: int | None = None
@@ -715,7 +715,7 @@ class DatabaseUnavailableError(DatabaseError):
 
 
 class QueryRefusedError(DatabaseError):
-    """A wall refused the statement. `rule` names the rule, `hint` says what would be allowed."""
+    """A wall refused the statement. `rule` names the rule, `hint` an allowed alternative."""
 
     def __init__(
         self,
@@ -740,7 +740,7 @@ class QueryRefusedError(DatabaseError):
 
 
 class QueryFailedError(DatabaseError):
-    """The database could not run the statement. `hint` says what to change."""
+    """The database could not run the statement. `hint` suggests a change."""
 
     def __init__(
         self,

@@ -93,18 +93,18 @@ class Settings(metaclass=_Kind):
     """
 
     REPLACED: ClassVar[Mapping[str, str]] = {}
-    """Fields of earlier versions, with what replaced each."""
+    """Fields of earlier versions, with the replacement of each."""
     WITHOUT_EFFECT: ClassVar[Mapping[str, str]] = {}
     """Fields of earlier versions that are read and left out, with the reason: a warning says so."""
     OLD_DEFAULTS: ClassVar[Mapping[str, Any]] = {}
-    """Their defaults, of those that had another than None."""
+    """Defaults of such fields, if not None."""
     GONE: ClassVar[Mapping[tuple[str, str], str]] = {}
-    """Field and choice of earlier versions, with what to do instead."""
+    """Field and choice of earlier versions, with advice."""
     __signature__ = _Signature()
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Take what a call takes: pydantic builds a dataclass without calling it."""
+        """Accept the same arguments as a call: pydantic builds a dataclass without calling it."""
         return core_schema.no_info_before_validator_function(
             lambda given: _current(cls, given) if isinstance(given, Mapping) else given,
             handler(source),
@@ -145,7 +145,7 @@ def _checks(kind: Any) -> Any:
 
 
 def _allowed(hint: Any, said: str) -> str:
-    """Return what a field takes, with both bounds of a number; `said` is pydantic's message."""
+    """Return a field's allowed values, with both bounds of a number; `said` is pydantic's text."""
     kinds = get_args(hint)
     choices = [
         text for kind, text in ((bool, "True, False"), (type(None), "None")) if kind in kinds
@@ -164,7 +164,7 @@ def _allowed(hint: Any, said: str) -> str:
 
 
 def _rules(hint: Any) -> list[Any]:
-    """Return what is annotated to a type, or to the parts of a union."""
+    """Return the annotations of a type, or of the parts of a union."""
     rules: list[Any] = []
     for each in (hint, *get_args(hint)):
         rules += getattr(each, "__metadata__", ())
@@ -178,7 +178,7 @@ def _text_rule(hint: Any) -> str:
 
 
 def _symbols(hint: Any) -> str:
-    """Return what a field takes in signs that stand in a sentence of any language."""
+    """Return the allowed values of a field as symbols that fit a sentence of any language."""
     symbols: list[str] = []
     for each in (hint, *get_args(hint)):
         if get_origin(each) is Literal:

@@ -60,14 +60,14 @@ MOST_WORDS = {
     "edit": None,
     "result": None,
 }
-"""Words that a command takes, None for any number; a command of neither table takes none."""
+"""Words that a command takes, None for any number; a command in neither table takes no words."""
 CHOICES = {"compact": ("preview",), "reasoning": ("on", "off")}
 """The one word that a command may take."""
 CLIP_VIEW = 600
 
 
 def completions(language: str) -> dict[str, str]:
-    """Return what each command does, by the text that is typed for it."""
+    """Return the description of each command, by the text to type."""
     does = {f"/{name}": say(f"help_{name}", language) for name in COMMANDS}
     for name, words in CHOICES.items():
         does |= {f"/{name} {word}": "" for word in words}
@@ -395,7 +395,7 @@ class Commands:
         return has_turns
 
     def _has_argument(self, argument: str, command: str) -> bool:
-        """Return whether a command has its argument; if not, say what is missing."""
+        """Return whether a command has its argument; if not, name it."""
         if not argument:
             self.screen.complain(say(f"{command}_what", self.screen.language))
         return bool(argument)
@@ -421,7 +421,7 @@ def _last_question(history: "Sequence[BaseMessage]") -> int:
 
 
 def shown_result(result: "QueryResult") -> QueryFinished:
-    """Return a kept result as the query told it that made it."""
+    """Return a kept result as the event of the query that made it."""
     rows = [list(map(json_value, row)) for row in result.rows]
     return QueryFinished(
         type="query_finished",

@@ -434,7 +434,7 @@ def _form_of(output: Path | None, form: Form | None) -> Form:
 
 
 def _confirm(key: str, opened: OpenStore, *, yes: bool, **values: object) -> None:
-    """Ask before what cannot be taken back. Raises `ConfigError` where nobody can answer."""
+    """Ask before a step that cannot be undone. Raises `ConfigError` if nobody can answer."""
     if yes:
         return
     if opened.settings.as_json or not sys.stdin.isatty():
@@ -456,7 +456,7 @@ def _age(text: str) -> timedelta:
 
 @contextmanager
 def _named_file(path: Path) -> Iterator[None]:
-    """Raise `ConfigError` for what is wrong with a file that the user named."""
+    """Raise `ConfigError` for a fault of a file that the user named."""
     try:
         yield
     except FileExistsError as error:

@@ -1,1 +1,1 @@
-"""The terminal: prompt, streams, and what is drawn on it."""
+"""The terminal: prompt, streams, and drawings of events."""

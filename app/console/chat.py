@@ -76,7 +76,7 @@ class Approval:
 
 
 MOST_LINE = 1_000_000
-"""Bytes read of one piped line; what is longer is skipped without keeping it in memory."""
+"""Bytes read of one piped line; the rest of a longer one is skipped, not kept in memory."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class BadLine:
     values: dict[str, object]
 
     def sentence(self, language: str) -> str:
-        """Return what is wrong with it."""
+        """Return its fault as a sentence."""
         return say(
             "line", language, number=self.number, reason=say(self.key, language, **self.values)
         )

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 MOST_TYPED = 1_000_000
-"""Bytes taken of what was typed before the prompt."""
+"""Most bytes read of input typed before the prompt."""
 QUIET_SECONDS = 0.1
 """After so long without a byte a paste has ended."""
 _PASTE_MARKS = re.compile("\x1b\\[20[01]~")
 
 
 def typed_before() -> str:
-    """Return what was typed at the terminal while no prompt read it, without control characters."""
+    """Return input typed while no prompt read it, without control characters."""
     terminal = own_terminal()
     if terminal is None:
         return ""

@@ -166,7 +166,7 @@ def query_finished(
 
 
 def first_rows(event: QueryFinished, width: int, language: Language) -> RenderableType:
-    """Return the first rows as a table of the columns that fit `width`, and what was left out."""
+    """Return the first rows as a table of the columns that fit `width`, with a line on the rest."""
     columns = event.get("columns", [])
     rows = event.get("rows", [])
     cells = [list(map(cell, row)) for row in rows[:SHOWN_ROWS]]
@@ -303,7 +303,7 @@ def _parts(usage: ContextUsage) -> list[tuple[str, int]]:
 
 
 def compressed(event: ContextCompressed, language: Language) -> Text:
-    """Return the line of a compaction; what is as ever (one summary, all text read) is not said."""
+    """Return the line of a compaction; the usual (one summary, all text read) is not mentioned."""
     before = f"{event['original_tokens']:,}"
     after = f"{event['compressed_tokens']:,}"
     if event.get("kind") == "results":
@@ -431,7 +431,7 @@ def error(error: Exception, language: Language) -> RenderableType:
 
 
 def plain(text: str) -> RenderableType:
-    """Return a text as it is, without what a terminal would obey."""
+    """Return a text as it is, without control characters."""
     return Text(clean(text).strip(), style="dim")
 
 

@@ -85,23 +85,23 @@ class Screen(Protocol):
         """Show one event."""
 
     def end(self) -> str:
-        """Finish what is half drawn; return the text of the unfinished answer."""
+        """Finish the drawing under way; return the text of the unfinished answer."""
         ...
 
     def finish(self) -> None:
-        """End a turn, however it ended: draw what still waits to be drawn."""
+        """End a turn, however it ended: draw all that is left."""
 
     def error(self, error: Exception) -> None:
         """Show an error in one sentence and a hint."""
 
     def complain(self, sentence: str, code: str = "input") -> None:
-        """Say what is wrong with the input, or with what became of it."""
+        """Report an error of the input or of its turn."""
 
     def note(self, key: str, **values: object) -> None:
         """Show one sentence from `translations`."""
 
     def show(self, command: str, drawn: RenderableType) -> None:
-        """Show what a command found."""
+        """Show the result of a command."""
 
     def listing(
         self,
@@ -124,7 +124,7 @@ class ConsoleScreen:
         self.errors = errors or make_console(stderr=True)
         self.language = system_language()
         self._counts: list[Event] = []
-        """Of the turn's calls, and what was compacted meanwhile."""
+        """Tokens of the turn's calls, and of compactions meanwhile."""
         self._names: dict[str, str] = {}
         """Of the team's voices."""
         self.results = Results()
@@ -202,7 +202,7 @@ class ConsoleScreen:
             self._draw_turn(event)
 
     def _draw_tool(self, event: Event) -> bool:
-        """Draw what a tool or a query did; return whether the event is one of these."""
+        """Draw an event of a tool or a query; return whether it is one."""
         plain = not self.console.is_terminal
         match event["type"]:
             case "tool_started":
@@ -224,7 +224,7 @@ class ConsoleScreen:
         return True
 
     def _draw_memory(self, event: Event) -> bool:
-        """Draw what became of the memory; return whether the event is one of these."""
+        """Draw an event of the memory; return whether it is one."""
         match event["type"]:
             case "context_compressed":
                 self._print(render.compressed(event, self.language))
@@ -242,7 +242,7 @@ class ConsoleScreen:
         return True
 
     def _draw_turn(self, event: Event) -> None:
-        """Draw who speaks, what is waited for, and the answer."""
+        """Draw the other events: voices, waiting, notices and the answer."""
         match event["type"]:
             case "thread_waiting":
                 self.note("thread_waiting")
@@ -463,7 +463,7 @@ class JsonScreen:
 
 
 def tell_guesses(screen: Screen, session: "Session") -> None:
-    """Say what was guessed when the files of data were loaded."""
+    """Report the guesses made when data files were loaded."""
     for note in session.database.notes:
         screen.note(
             f"loaded_{note.code}",

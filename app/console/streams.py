@@ -46,7 +46,7 @@ def writing() -> Iterator[None]:
 
 
 def drop_output() -> None:
-    """Discard what is still buffered; otherwise Python reports the error again at exit."""
+    """Discard buffered output; otherwise Python reports the error again at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.close(nowhere)

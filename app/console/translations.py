@@ -1,4 +1,4 @@
-"""What the command line says, in English and Chinese."""
+"""The sentences of the command line, in English and Chinese."""
 
 import os
 import shlex
@@ -43,7 +43,7 @@ def counted(key: str, language: str, count: int, **values: object) -> str:
 
 
 def system_language() -> str:
-    """Return the language of the user's locale, for what is said before the first message."""
+    """Return the language of the user's locale, for output before the first message."""
     for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
         if value := os.environ.get(name):
             return "zh" if value.startswith("zh") else "en"
@@ -55,6 +55,6 @@ ADVICE: dict[str, str] = _FILE["advice"]
 
 
 def advice_for(error: LongtableError) -> str:
-    """Return what a Chinese reader may do about an error."""
+    """Return advice on an error, for a Chinese reader."""
     codes = (getattr(each, "code", "") for each in type(error).__mro__)
     return next(ADVICE[code] for code in codes if code in ADVICE)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def results(request: RouteRequest) -> Mapping[str, Any]:
-    """Return what is known of the thread's whole results, oldest first."""
+    """Return the thread's whole results, oldest first: handles, columns, types and row counts."""
     return request.page("results", map(_described, server_results().handles(request.seen())))
 
 

@@ -1,4 +1,4 @@
-"""A server's threads through its own API: what the routes read and change of them."""
+"""Read and change a server's threads through its own API, for the routes."""
 
 import asyncio
 import re
@@ -71,7 +71,7 @@ class ServerThreads(StoredThreads):
         return _ServerStore(self)
 
     def wait(self, call: Coroutine[Any, Any, Result]) -> Result:
-        """Run a call of the client in its event loop and return what it returns."""
+        """Run a call of the client in its event loop and return its result."""
         return asyncio.run_coroutine_threadsafe(call, self.loop).result()
 
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> StateSnapshot:
@@ -191,7 +191,7 @@ class MetadataWriter(AsyncCallbackHandler):
             self.threads[run_id] = str(metadata["thread_id"])
 
     async def on_chain_end(self, *_: Any, run_id: UUID, **__: Any) -> None:
-        """Write what the index says."""
+        """Write the title, project and times of the index to the metadata."""
         if thread_id := self.threads.pop(run_id, None):
             with suppress(NotFoundError):
                 await write_metadata(get_client(), thread_id)
@@ -244,7 +244,7 @@ async def _state(client: LangGraphClient, thread_id: str) -> StateSnapshot:
     try:
         state = await client.threads.get_state(thread_id)
     except (NotFoundError, UnprocessableEntityError) as error:
-        # No such thread, or an id that can be none.
+        # No such thread, or no valid id.
         raise ThreadNotFoundError(thread_id) from error
     values = dict(cast("Mapping[str, Any]", state["values"] or {}))
     if "messages" in values:

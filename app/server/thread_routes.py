@@ -1,4 +1,4 @@
-"""Routes over threads: list, search, change, export, and what each holds."""
+"""Routes over threads: list, search, change and export them, and show their parts."""
 
 import json
 from collections.abc import Mapping
@@ -85,7 +85,7 @@ async def compact(request: Request) -> Response:
 
 
 def compact_preview(request: RouteRequest) -> Mapping[str, Any]:
-    """Return what compacting now would cover and cost, null if there is nothing to compact."""
+    """Return what a compaction would cover and cost now, null if there is nothing to compact."""
     state, _ = find_thread(request.threads, request.thread_id, request.owner)
     values = values_of(state)
     preview = preview_of(values, running_settings().context()) if values.get("brief") else None
@@ -217,7 +217,7 @@ def audit(request: RouteRequest) -> Mapping[str, Any]:
 
 
 def pins(request: RouteRequest) -> Mapping[str, Any]:
-    """Return what the user laid down, word for word; an ended pin has the words that ended it."""
+    """Return the pins, word for word; an ended pin has the words that ended it."""
     return request.page("pins", map(asdict, current_pins(request.load().thread.pins, ended=True)))
 
 

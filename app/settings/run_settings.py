@@ -43,7 +43,7 @@ NO_TRUST = (
 
 
 class Settings(SettingsTables):
-    """What holds for one run: the tables of the settings file, and what only a command says."""
+    """Settings of one run: the tables of the settings file, and options that only commands have."""
 
     config: str | None = None
     """The settings file that an option named."""
@@ -73,7 +73,7 @@ class Settings(SettingsTables):
         return Context(**{name: value for name, value in values.items() if value is not None})
 
     def price_table(self) -> dict[str, Price] | None:
-        """Return what models cost, None if no price is set."""
+        """Return the prices of models, None if none is set."""
         prices = {name: Price(**price.model_dump()) for name, price in self.prices.items()}
         return prices or None
 
@@ -185,7 +185,7 @@ def load_settings(
 
 
 def _nested(layer: Mapping[str, tuple[Any, str]]) -> tuple[Values, dict[Place, str]]:
-    """Return values by option as tables, and what each place is called there."""
+    """Return values by option as tables, and the name of each place for messages."""
     nested: Values = {}
     names: dict[Place, str] = {}
     for variable, place in VARIABLES.items():
@@ -271,7 +271,7 @@ def _is_free(place: Place, value: Any, own: Values) -> bool:
 
 
 def _default_limits() -> dict[str, Any]:
-    """Return what each limit is unless it is set, by `table.key`."""
+    """Return the default of each limit, by `table.key`."""
     context = Context()
     limits = {"request": asdict(RequestLimits()), "query": asdict(QueryLimits())}
     defaults: dict[str, Any] = {}
@@ -283,7 +283,7 @@ def _default_limits() -> dict[str, Any]:
 
 
 def _check_run(settings: Settings) -> None:
-    """Raise `ConfigError` for what only the whole of the settings shows."""
+    """Raise `ConfigError` for faults that show only when all settings are known."""
     if settings.thread is not None:
         check_thread_id(settings.thread)
     settings.context()

@@ -173,7 +173,7 @@ def check(
 
 
 def _sentence(error: ErrorDetails, where: Callable[[Place], str]) -> str:
-    """Return what is wrong with one value."""
+    """Return the fault of one value as a sentence."""
     place = tuple(str(part) for part in error["loc"])
     sizes = {
         "models": 3,

@@ -353,7 +353,7 @@ TABLES: Mapping[str, type[Table]] = {
     "prices": PriceTable,
 }
 BY_NAME = (NamedModelTable, PriceTable)
-"""Tables that stand by the name of a model."""
+"""Tables with one entry for each model, by its name."""
 
 
 FIRST_FILE = (Path(__file__).parent / "first_settings.toml").read_text(encoding="utf-8")
@@ -400,7 +400,7 @@ VARIABLES: Mapping[str, Place] = {
 
 
 def option_of(variable: str) -> str:
-    """Return the name of the option in Python that sets what a variable does."""
+    """Return the name in Python of the option that sets the same as a variable."""
     return variable.removeprefix("LONGTABLE_").lower()
 
 
@@ -475,4 +475,4 @@ DEFAULT_PERSONAS = (
         ),
     },
 )
-"""The team where settings name none."""
+"""The team if the settings name no personas."""
