@@ -67,7 +67,7 @@ def data_stem(path: Path) -> str:
 
 
 def parse_url(url: str) -> Location:
-    """Return the engine and place that a URL names; raise `ConfigError` with the supported forms."""
+    """Return engine and place that a URL names; raise `ConfigError` with the supported forms."""
     if not isinstance(url, str) or not url.strip():
         raise ConfigError(
             f"the database URL must be text that is not blank, found {url!r}: use {SUPPORTED}"
