@@ -13,7 +13,6 @@ import pytest
 
 from longtable import graph
 from longtable.base import errors
-from longtable.base.extras import extra_command
 
 ROOT = Path(__file__).parents[1]
 ROOMS = (
@@ -319,24 +318,6 @@ def test_no_hint_installs_longtable_by_its_name() -> None:
                 assert not re.search(r"pip install [^#`]*(?<![\w/.-])longtable", line), (
                     f"{path}: {line}"
                 )
-
-
-@pytest.mark.parametrize(
-    ("editable", "python", "command"),
-    [
-        (True, "/srv/longtable/.venv/bin/python", ".venv/bin/python -m pip install -e '.[excel]'"),
-        (True, "/usr/bin/python3", "python -m pip install -e '.[excel]'"),
-        (False, "/usr/bin/python3", "python -m pip install '.[excel]'"),
-        (False, "", "python -m pip install '.[excel]'"),
-    ],
-)
-def test_the_command_for_an_extra_fits_how_longtable_is_installed(
-    editable: bool, python: str, command: str
-) -> None:
-    assert (
-        extra_command("excel", editable=editable, checkout=Path("/srv/longtable"), python=python)
-        == command
-    )
 
 
 def test_every_missing_extra_that_the_code_names_exists() -> None:

@@ -41,7 +41,7 @@ TYPES: dict[str, Any] = {
 
 
 def product_text() -> str:
-    rooms = ("base", "memory", "tools", "nodes", "graph", "app")
+    rooms = ("base", "memory", "store", "tools", "nodes", "graph", "app")
     paths = [path for room in rooms for path in sorted((ROOT / room).rglob("*.py"))]
     return "\n".join(path.read_text() for path in paths if path.name != "stored.py")
 

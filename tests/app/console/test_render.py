@@ -3,7 +3,6 @@
 import io
 import json
 import re
-from string import Formatter
 from typing import Any, cast
 
 import pytest
@@ -13,7 +12,7 @@ from longtable.app.commands.chat_commands import COMMANDS, Commands
 from longtable.app.console import render
 from longtable.app.console.screen import ConsoleScreen
 from longtable.app.console.streams import clean, clean_line, json_line, language_of
-from longtable.app.console.translations import ADVICE, WORDS, say
+from longtable.app.console.translations import ADVICE
 from longtable.base.errors import (
     ConfigError,
     InputError,
@@ -503,19 +502,6 @@ def test_links_in_an_answer_make_no_hyperlink_escape() -> None:
     with console.capture() as capture:
         console.print(render.answer("see [here](http://example.org/\x1b) \x1b]0;t\x07"))
     assert "\x1b]" not in capture.get()
-
-
-@pytest.mark.parametrize("key", sorted(WORDS))
-def test_every_sentence_is_there_in_both_languages_with_the_same_blanks(key: str) -> None:
-    def blanks(language: str) -> set[str]:
-        return {name for _, name, _, _ in Formatter().parse(WORDS[key][language]) if name}
-
-    assert set(WORDS[key]) == {"en", "zh"}
-    assert blanks("en") == blanks("zh")
-
-
-def test_unknown_language_reads_english() -> None:
-    assert say("leave", "fr") == WORDS["leave"]["en"]
 
 
 def test_reasoning_is_hidden_until_asked_for_and_then_stands_apart_from_the_answer() -> None:
