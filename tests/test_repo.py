@@ -354,3 +354,19 @@ def test_no_path_of_one_machine_and_no_secret_is_tracked() -> None:
             text = path.read_text(errors="replace")
             assert not machine.search(text), f"a machine's path in {path}: {machine.search(text)}"
             assert not secret.search(text), f"a secret in {path}"
+
+
+def test_a_source_file_has_a_test_of_its_name_or_a_reason() -> None:
+    tests = {path.name for path in (ROOT / "tests").rglob("test_*.py")}
+    reasons = tomllib.loads((ROOT / "tests" / "covered_elsewhere.toml").read_text("utf-8"))
+    untested: set[str] = set()
+    for path in sources():
+        room = path.relative_to(ROOT).parts[0]
+        if room != "analyst" and path.name != "__init__.py" and f"test_{path.name}" not in tests:
+            untested.add(path.relative_to(ROOT).as_posix())
+    listed = {f"{room}/{name}": text for room, of in reasons.items() for name, text in of.items()}
+    assert untested == set(listed)
+    for name, text in listed.items():
+        named = re.findall(r"tests/[\w/]+\.py", text)
+        assert named, name
+        assert all((ROOT / each).is_file() for each in named), name
