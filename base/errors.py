@@ -763,9 +763,7 @@ class QueryFailedError(DatabaseError):
 
 
 class UnknownTableError(QueryRefusedError, QueryFailedError):
-    """No table of this name can be read: it is not there, or not permitted; which of the two is not
-    told.
-    """
+    """No table of this name can be read: missing or not permitted; we do not reveal which."""
 
 
 class QueryTimeoutError(DatabaseError):
