@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from longtable.app.settings.settings_tables import (
@@ -183,16 +183,7 @@ def _sentence(error: ErrorDetails, where: Callable[[Place], str]) -> str:
     }
     place = place[: sizes.get(place[0], 2)]
     if error["type"] == "extra_forbidden":
-        kind = (
-            PersonaTable
-            if len(place) > 3
-            else TABLES["compaction"]
-            if len(place) > 2
-            else TABLES[place[0]]
-            if len(place) > 1
-            else SettingsTables
-        )
-        known = list(kind.model_fields)
+        known = list(_table_at(place).model_fields)
         return (
             f"{where(place)} is not"
             f" known{did_you_mean(place[-1], known) or '; known are ' + ', '.join(known)}"
@@ -214,6 +205,17 @@ def _sentence(error: ErrorDetails, where: Callable[[Place], str]) -> str:
         else ""
     )
     return f"{where(place)} {requirement}, found {shown(error['input'])}{near}"
+
+
+def _table_at(place: Place) -> type[BaseModel]:
+    """Return the table that holds the last key of a place."""
+    if len(place) == 1:
+        return SettingsTables
+    if place[:2] == ("team", "personas"):
+        return PersonaTable
+    if place[:2] == ("team", "compaction") and len(place) > 2:
+        return TABLES["compaction"]
+    return TABLES[place[0]]
 
 
 def did_you_mean(name: str, known: Sequence[str] | Mapping[str, object]) -> str:
