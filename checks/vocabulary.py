@@ -73,3 +73,17 @@ def split_name(name: str) -> list[str]:
 def name_words(name: str) -> list[str]:
     """Return the words of a name, folded and singular."""
     return [singular(word.casefold()) for word in split_name(name)]
+
+
+def _word_pattern(kind: str) -> re.Pattern[str]:
+    """Return the pattern of a list of words, and of signs that are no whole words."""
+    entry = _FILE[kind]
+    words = "|".join(entry["words"])
+    other = "|".join(entry["other"])
+    return re.compile(rf"\b(?:{words})\b|{other}", re.IGNORECASE)
+
+
+DIFFERENCE = _word_pattern("difference")
+"""Words of a difference, growth or rest."""
+TOTAL = _word_pattern("total")
+"""Words of a sentence that, if it names no row, is about all rows."""
