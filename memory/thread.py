@@ -5,7 +5,7 @@ changed about its memory.
 import json
 import re
 import unicodedata
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NotRequired
@@ -107,16 +107,14 @@ def _named(message: BaseMessage, name: str) -> str | list[str | dict[str, object
     )
 
 
-class Compaction(TypedDict):
-    """One compaction as the state keeps it: plain JSON. Token counts are of the next call."""
+class Covered(TypedDict):
+    """Which messages a compaction stands for."""
 
     id: str
     previous: str | None
     """Id of the compaction that it continues."""
     strategy: NotRequired[str]
     """Absent: written before there was more than "rolling"."""
-    kind: NotRequired[Literal["results"]]
-    """Present in a record that wrote no memory: results of tools shrink to their heads up to it."""
     from_id: str | None
     to_id: str | None
     """First and last message covered."""
@@ -126,23 +124,27 @@ class Compaction(TypedDict):
     """Messages of the transcript when it was made."""
     folded: int
     """Messages that are new in it."""
+
+
+class Memory(TypedDict):
+    """What a compaction keeps of the messages that it stands for."""
+
     summary: str
+    ledger_budget: NotRequired[int]
+    """Most tokens of the query ledger beside its text."""
     pins: list[dict[str, Any]]
-    ended: NotRequired[list[PinEnd]]
-    """Pins that the summariser saw taken back or replaced."""
     ledger: list[dict[str, Any]]
     excluded: list[int]
     """Numbers of covered messages that were excluded."""
     rebuilt: bool
     """Whether its text was made from the originals."""
     language: str
+
+
+class Writing(TypedDict):
+    """How a compaction was written, and what it saves. Token counts are of the next call."""
+
     method: Literal["model", "fallback"]
-    writer: NotRequired[str]
-    """Name of the model that wrote it, or "code". Absent: written before this was noted; see
-    `writer_of`.
-    """
-    why_by_code: NotRequired[str]
-    """Why code wrote it, "" where a model did."""
     coverage: float
     coverage_note: str
     summary_tokens: int
@@ -152,10 +154,23 @@ class Compaction(TypedDict):
     policy_version: int
     turn: int
     time: str
+
+
+class Compaction(Covered, Memory, Writing):
+    """One compaction as the state keeps it: plain JSON."""
+
+    kind: NotRequired[Literal["results"]]
+    """Present in a record that wrote no memory: results of tools shrink to their heads up to it."""
+    ended: NotRequired[list[PinEnd]]
+    """Pins that the summariser saw taken back or replaced."""
+    writer: NotRequired[str]
+    """Name of the model that wrote it, or "code". Absent: written before this was noted; see
+    `writer_of`.
+    """
+    why_by_code: NotRequired[str]
+    """Why code wrote it, "" if a model did."""
     spent: NotRequired[list[SummaryCall]]
     """What the summariser's calls took."""
-    ledger_budget: NotRequired[int]
-    """Most tokens of the query ledger beside its text."""
     kept: NotRequired[dict[str, Any]]
     """What its strategy keeps in it."""
     earlier: NotRequired[int]
@@ -183,6 +198,31 @@ def writer_of(record: Compaction) -> str:
     return record.get("writer") or next(
         (call["model"] for call in reversed(record.get("spent", []))), UNKNOWN
     )
+
+
+def stored_pins(records: Iterable[Compaction]) -> Iterator[dict[str, Any]]:
+    """Yield the pins that compactions keep, oldest first."""
+    for record in records:
+        yield from record.get("pins", ())
+
+
+def stored_ends(records: Iterable[Compaction]) -> Iterator[PinEnd]:
+    """Yield what ended pins, as compactions keep it."""
+    for record in records:
+        yield from record.get("ended", ())
+
+
+def stored_lines(records: Iterable[Compaction]) -> Iterator[dict[str, Any]]:
+    """Yield the lines of the query ledger that compactions keep."""
+    for record in records:
+        yield from record.get("ledger", ())
+
+
+def stored_topics(record: Compaction) -> Sequence[dict[str, Any]]:
+    """Return the versions of topics that a compaction keeps."""
+    kept: Mapping[str, Any] = record.get("kept") or {}
+    topics: Sequence[dict[str, Any]] = kept.get("topics", ())
+    return topics
 
 
 EditOperation = Literal["pin", "unpin", "exclude", "include", "undo"]
@@ -274,13 +314,11 @@ class Thread:
         stated.
         """
         known: dict[str, Pin] = {}
-        ends = [end for record in self.chain for end in record.get("ended", ())]
+        ends = list(stored_ends(self.chain))
         removed: set[str] = set()
         restored: dict[str, int] = {}
-        for stored in [
-            *(pin for record in self.chain for pin in record.get("pins", ())),
-            *(edit["pin"] for edit in self.edits if edit["op"] == "pin"),
-        ]:
+        by_hand = [edit["pin"] for edit in self.edits if edit["op"] == "pin"]
+        for stored in [*stored_pins(self.chain), *by_hand]:
             pin = Pin.from_json(stored)
             if pin.by != IN_PASSING or pin.id not in known:
                 known[pin.id] = pin
@@ -289,15 +327,7 @@ class Thread:
                 removed.discard(edit["pin"]["id"])
                 restored[edit["pin"]["id"]] = edit.get("turn", -1)
             elif edit["op"] == "unpin" and "quote" in edit:
-                ends += [
-                    PinEnd(
-                        pin=id_,
-                        quote=edit["quote"],
-                        message=str(edit["message"]),
-                        turn=edit["turn"],
-                    )
-                    for id_ in edit["pins"]
-                ]
+                ends += _ends_of(edit)
             elif edit["op"] == "unpin":
                 removed |= set(edit["pins"])
         live = [
@@ -413,6 +443,14 @@ class Thread:
         return covered_exclusions(self.excluded, record["count"]) != list(
             record.get("excluded", ())
         )
+
+
+def _ends_of(edit: Edit) -> list[PinEnd]:
+    """Return the ends of the pins that the user's words ended."""
+    return [
+        PinEnd(pin=id_, quote=edit["quote"], message=str(edit["message"]), turn=edit["turn"])
+        for id_ in edit["pins"]
+    ]
 
 
 def covered_exclusions(excluded: Mapping[str, int], count: int) -> list[int]:

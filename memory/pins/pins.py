@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from threading import Lock
 from typing import Any
 
@@ -286,11 +287,9 @@ class PinChanges:
             raise PinRefusedError(
                 f"not done: {MOST_A_TURN} pins were changed in this turn, more are not allowed"
             )
-        live = {
-            pin.id: pin
-            for pin in [*current_pins(self.pins), *self.made]
-            if pin.id not in {end["pin"] for end in self.ends}
-        }
+        ended = {end["pin"] for end in self.ends}
+        pins = [*current_pins(self.pins), *self.made]
+        live = {pin.id: pin for pin in pins if pin.id not in ended}
         if ends and ends not in live:
             raise PinRefusedError(
                 f"not done: no pin {ends!r} holds; those that do: {', '.join(live) or 'none'}"
@@ -344,7 +343,8 @@ def current_pins(pins: Sequence[Pin], *, ended: bool = False) -> list[Pin]:
             for other, firm in others
         ):
             others.append((text, pin))
-    whole = {pin.id for others in by_text.values() for _, pin in others if not pin.ended}
+    stated = chain.from_iterable(by_text.values())
+    whole = {pin.id for _, pin in stated if not pin.ended}
     # Of the same words said again the newest stands: it may have come after another that disagrees.
     newest = {(pin.text, pin.by): pin.id for pin in pins if pin.id in whole}
     return [
@@ -372,7 +372,11 @@ def fit_pins(
         )
         for pin in pins
     ]
-    costs = [max(count(_line(pin, language)) for language in _WORDS) + 1 for pin in rows]
+
+    def cost(pin: Pin) -> int:
+        return max(count(_line(pin, language)) for language in _WORDS) + 1
+
+    costs = list(map(cost, rows))
     total = sum(costs)
     room = budget - max(
         count(each["pinned"]) + count(each["in passing"]) + 2 for each in _WORDS.values()

@@ -12,7 +12,7 @@ from typing import Any
 
 from longtable.memory.counting.tokens import levels_that_fit
 from longtable.memory.search import fold, stem, tokens_of
-from longtable.memory.thread import Thread
+from longtable.memory.thread import Thread, stored_topics
 from longtable.memory.topics.artifacts import Count, Section, join, sections, sources_of
 
 SUMMARY_CHARS = 240
@@ -82,9 +82,10 @@ def visible_topics(thread: Thread) -> list[Topic]:
     """
     written = _written_topics(thread)
     before = {(topic.id, topic.version): excluded for topic, excluded in written}
+    newest = current([topic for topic, _ in written])
     return [
         _without(topic, _excluded_since(thread, before[topic.id, topic.version]))
-        for topic in current([topic for topic, _ in written])
+        for topic in newest
     ]
 
 
@@ -110,7 +111,7 @@ def _written_topics(thread: Thread) -> list[tuple[Topic, Collection[int]]]:
         if record.get("rebuilt"):  # by an earlier version of this package, which made topics anew
             topics = []
             known = {}
-        for change in (record.get("kept") or {}).get("topics", ()):
+        for change in stored_topics(record):
             topic = Topic.from_json(change)
             known[topic.id] = tuple(dict.fromkeys((*known.get(topic.id, ()), *topic.message_ids)))
             whole = replace(topic, message_ids=known[topic.id])
@@ -125,8 +126,9 @@ def _excluded_since(thread: Thread, before: Collection[int]) -> dict[str, int]:
 def _without(topic: Topic, excluded: Mapping[str, int]) -> Topic:
     """Return a topic without the sections that cite these messages.
 
-    The summary cites nothing and goes too. The title stays if the sections that are left hold its
-    words, or if there are none: then no call shows it, and the topic is found by it again.
+    Drop the summary, which cites nothing. Keep the title if the remaining sections contain its
+    words. With no section left, keep it too: an empty topic is never shown, and its title finds it
+    again.
     """
     if not excluded:
         return topic
@@ -155,7 +157,8 @@ def unfiled(thread: Thread) -> tuple[int, frozenset[int]]:
         (record for record in reversed(thread.chain) if "topics" in (record.get("kept") or {})),
         None,
     )
-    count, again = (record["count"], set(record.get("excluded", ()))) if record else (0, set())
+    count = record["count"] if record else 0
+    again = set(record.get("excluded", ())) if record else set()
     for whole, left in zip(current(topics_of(thread)), visible_topics(thread), strict=True):
         again |= sources_of(whole.artifact) - sources_of(left.artifact)
     return count, frozenset(again) - set(thread.excluded.values())
@@ -214,11 +217,9 @@ def find_section(topics: Sequence[Topic], keyword: str) -> SectionHit | None:
     folded = fold(keyword)
     if not folded:
         return None
-    hits = [
-        SectionHit(topic, section)
-        for topic in recently_used(current(topics))
-        for section in _newest_first(topic)
-    ]
+    hits: list[SectionHit] = []
+    for topic in recently_used(current(topics)):
+        hits += [SectionHit(topic, section) for section in _newest_first(topic)]
     tests: tuple[Callable[[SectionHit], bool], ...] = (
         lambda hit: fold(hit.section.title) == folded,
         lambda hit: fold(hit.topic.title) == folded and folded in fold(hit.section.body),
@@ -269,7 +270,11 @@ def render_topics(topics: Sequence[Topic], budget: int, count: Count, language: 
     used = recently_used(listed)[::-1]
     # Whole, short, in the last line.
     forms = [(f"{_short(topic)}\n\n{topic.artifact}", _short(topic), "") for topic in used]
-    costs = [[count(text) + 2 if text else 0 for text in texts] for texts in forms]
+
+    def costs_of(texts: Sequence[str]) -> list[int]:
+        return [count(text) + 2 if text else 0 for text in texts]
+
+    costs = list(map(costs_of, forms))
 
     def last_line(levels: Sequence[int]) -> str:
         return _more(
@@ -345,7 +350,9 @@ def keywords(texts: Iterable[str], most: int) -> list[str]:
 
     A pair of Chinese characters must come up twice: of the pairs in a run half are no words.
     """
-    counts = Counter(term for text in texts for term in terms(text) if not term.isdigit())
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(term for term in terms(text) if not term.isdigit())
     return [term for term, n in counts.most_common() if n > 1 or term.isascii()][:most]
 
 
@@ -359,12 +366,10 @@ def words(*weighted: tuple[str, float]) -> Words:
 
 
 def rarity(texts: Iterable[Words]) -> dict[str, float]:
-    """Return how telling each term is among these texts: one that stands in all of them tells
-    little.
-    """
-    of = list(texts)
-    counts = Counter(term for text in of for term in text)
-    return {term: math.log(1 + len(of) / n) for term, n in counts.items()}
+    """Return how telling each term is among these texts: a term of all of them tells little."""
+    whole = list(texts)
+    counts = Counter(itertools.chain.from_iterable(whole))
+    return {term: math.log(1 + len(whole) / n) for term, n in counts.items()}
 
 
 def overlap(part: Words, whole: Words, telling: Mapping[str, float]) -> float:
