@@ -79,7 +79,7 @@ def with_sent_name(message: BaseMessage) -> BaseMessage:
     return message.model_copy(update={**changes, "content": _named(message, real)})
 
 
-def _without_copies(message: BaseMessage, excluded: Collection[str]) -> BaseMessage:
+def without_copies(message: BaseMessage, excluded: Collection[str]) -> BaseMessage:
     """Return a message that brought earlier ones back without the words of those that were excluded
     since.
     """
@@ -428,7 +428,7 @@ class Thread:
         """
         live = with_notes(self.messages[self.live[1] :], self.excluded, self.refused)
         return [
-            with_sent_name(_without_copies(message, self.excluded) if self.excluded else message)
+            with_sent_name(without_copies(message, self.excluded) if self.excluded else message)
             for message in live
         ]
 

@@ -102,7 +102,7 @@ def spent_of(
         by_code = "notice" in marks or marks.get(VOICE) == NARRATOR
         if isinstance(message, AIMessage) and not by_code and not marks.get(GIVEN):
             # Unreported: what was counted for the call, else all that came before it.
-            sent = _tokens(marks.get("sent"))
+            sent = token_count(marks.get("sent"))
             counted: Any = reported(message) or {
                 "input": before if sent is None else sent,
                 "output": tokens,
@@ -131,8 +131,8 @@ def reported(message: AIMessage) -> ReportedTokens | None:
     usage = message.usage_metadata
     if not isinstance(usage, Mapping):
         return None
-    sent = _tokens(usage.get("input_tokens"))
-    received = _tokens(usage.get("output_tokens"))
+    sent = token_count(usage.get("input_tokens"))
+    received = token_count(usage.get("output_tokens"))
     if sent is None or received is None or not sent + received:
         return None
     cached = _detail(usage.get("input_token_details"), "cache_read")
@@ -167,7 +167,7 @@ def spent_on(records: Iterable[Mapping[str, Any]], *, thread: str) -> list[Spent
     for record in records:
         for call in record.get("spent") or ():
             figures: dict[str, Any] = {
-                name: _tokens(call.get(name)) or 0
+                name: token_count(call.get(name)) or 0
                 for name in ("calls", "input", "output", "cached", "reasoning", "estimated")
             }
             rows.append(
@@ -175,7 +175,7 @@ def spent_on(records: Iterable[Mapping[str, Any]], *, thread: str) -> list[Spent
                     thread=thread,
                     model=str(call.get("model") or UNKNOWN),
                     purpose="summary",
-                    charged=_amount(call.get("charged")),
+                    charged=money(call.get("charged")),
                     **_times(record.get("time")),
                     **figures,
                 )
@@ -206,7 +206,7 @@ def added(rows: Iterable[Spent], by: Sequence[By]) -> list[Spent]:
     return [sums[key] for key in sorted(sums)]
 
 
-def _tokens(value: object) -> int | None:
+def token_count(value: object) -> int | None:
     """Return a count of tokens, None for what is none: negative, text, NaN, True."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -218,7 +218,7 @@ def _tokens(value: object) -> int | None:
 
 
 def _detail(details: object, name: str) -> int:
-    return (_tokens(details.get(name)) or 0) if isinstance(details, Mapping) else 0
+    return (token_count(details.get(name)) or 0) if isinstance(details, Mapping) else 0
 
 
 def reported_model(message: AIMessage) -> str:
@@ -248,13 +248,13 @@ def charged(message: BaseMessage) -> float | None:
         (
             cost
             for usage in usages
-            if isinstance(usage, Mapping) and (cost := _amount(usage.get("cost"))) is not None
+            if isinstance(usage, Mapping) and (cost := money(usage.get("cost"))) is not None
         ),
         None,
     )
 
 
-def _amount(value: object) -> float | None:
+def money(value: object) -> float | None:
     """Return an amount of money, None for what is none: negative, text, NaN, True."""
     return (
         float(value)
@@ -294,7 +294,7 @@ class Price:
     def __post_init__(self) -> None:
         for name in ("input", "output", "cached", "reasoning"):
             value = getattr(self, name)
-            if _amount(value) is None and not (value is None and name in ("cached", "reasoning")):
+            if money(value) is None and not (value is None and name in ("cached", "reasoning")):
                 raise ConfigError(
                     f"the price of {name} must be a number from 0 to {MOST_PRICE:,.0f} for a"
                     f" million tokens, found {value!r}"

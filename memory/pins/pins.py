@@ -225,13 +225,13 @@ def pins_in(
             continue
         old = known.get(rule.pin)
         if old and rule.source in newer_than(old, user_messages):
-            ends.append(_end(old, rule.source, rule.quote))
+            ends.append(pin_end(old, rule.source, rule.quote))
         if not rule.only_ends:
             new_pins.append(make_pin(rule.quote, rule.source, by="model"))
     return new_pins, ends
 
 
-def _end(pin: Pin, source: BaseMessage, quote: str) -> PinEnd:
+def pin_end(pin: Pin, source: BaseMessage, quote: str) -> PinEnd:
     return PinEnd(pin=pin.id, quote=quote, message=source.id or "", turn=turn_number(source))
 
 
@@ -308,7 +308,7 @@ class PinChanges:
             raise PinRefusedError("not done: passwords, keys and tokens are never pinned")
         self.used += 1
         if ends:
-            self.ends.append(_end(live[ends], source, text))
+            self.ends.append(pin_end(live[ends], source, text))
         return source, text
 
 
