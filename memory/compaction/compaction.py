@@ -24,27 +24,19 @@ from longtable.memory.counting.tokens import fingerprint
 from longtable.memory.counting.usage import SummaryCall
 from longtable.memory.memory_block import pins_text, pins_that_fit
 from longtable.memory.messages.marks import PRIVATE, is_recalled, mark_of
+from longtable.memory.pins.pin_lines import pin_contract
 from longtable.memory.pins.pins import (
     IN_PASSING,
     Pin,
     PinEnd,
     current_pins,
-    pin_contract,
     pins_in_passing,
     repeated_as_rule,
 )
 from longtable.memory.policy import TOPICS
+from longtable.memory.records import Compaction, Covered, Memory, Writing, stored_lines, stored_pins
 from longtable.memory.summary.summary_text import Numbered, cited_numbers, harmless, language_of
-from longtable.memory.thread import (
-    Compaction,
-    Covered,
-    Memory,
-    Thread,
-    Writing,
-    covered_exclusions,
-    stored_lines,
-    stored_pins,
-)
+from longtable.memory.thread import Thread, covered_exclusions
 from longtable.memory.topics.topics import unfiled
 from longtable.memory.view import CallPlan
 

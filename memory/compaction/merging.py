@@ -14,14 +14,8 @@ from longtable.memory.call_config import CallConfig
 from longtable.memory.memory_block import LEAST_LINE
 from longtable.memory.pins.pins import Pin
 from longtable.memory.policy import TOPICS
-from longtable.memory.thread import (
-    Compaction,
-    Thread,
-    is_results,
-    stored_ends,
-    stored_lines,
-    stored_pins,
-)
+from longtable.memory.records import Compaction, is_results, stored_ends, stored_lines, stored_pins
+from longtable.memory.thread import Thread
 from longtable.memory.topics.topics import Topic, current, topics_of
 
 MERGE_AT = 24

@@ -21,6 +21,7 @@ from longtable.memory.pins.pins import (
     said_by_user,
     without_pins,
 )
+from longtable.memory.records import stored_pins
 from longtable.memory.summary import summary_text as text
 from longtable.memory.summary.code_summary import Skip, fallback_summary
 from longtable.memory.summary.corrections import corrections, marked
@@ -35,7 +36,6 @@ from longtable.memory.summary.summary_text import (
     pieces,
     sections_of,
 )
-from longtable.memory.thread import stored_pins
 
 TRIES = 2
 OVERFLOWS = 3

@@ -5,7 +5,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from longtable.memory.counting.usage import reported, reported_model
+from longtable.memory.counting.provider_reports import reported, reported_model
 from longtable.memory.messages.marks import GIVEN, kind_of, marks_of, turn_number
 from longtable.memory.messages.reasoning import reasoning_of, text_or_empty
 

@@ -22,7 +22,7 @@ from longtable.memory.summary.summary_text import (
     cited_numbers,
     known_citations,
 )
-from longtable.memory.topics.topics import terms
+from longtable.memory.topics.subjects import terms
 
 _WRITTEN = re.compile(r"\d{1,3}(?: \d{3})+|\d+(?:[.,'’]\d+)*(?:[eE][+-]?\d{1,2}(?!\w))?", re.ASCII)
 

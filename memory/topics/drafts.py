@@ -24,16 +24,8 @@ from longtable.memory.topics.artifacts import (
     merge_sections,
     read_sources,
 )
-from longtable.memory.topics.topics import (
-    SUMMARY_CHARS,
-    Topic,
-    Words,
-    keywords,
-    overlap,
-    rarity,
-    terms,
-    words,
-)
+from longtable.memory.topics.subjects import Words, keywords, overlap, rarity, terms, words
+from longtable.memory.topics.topics import SUMMARY_CHARS, Topic
 
 TITLE_CHARS = 80
 MOST_ANSWER_CHARS = 400_000

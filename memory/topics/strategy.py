@@ -12,10 +12,10 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from longtable.memory.compaction.compaction import Attempts, Draft, Job
 from longtable.memory.pins.pins import pins_in, without_pins
 from longtable.memory.policy import TOPICS
+from longtable.memory.records import stored_topics
 from longtable.memory.search import fold
 from longtable.memory.summary.code_summary import numbered_rounds
 from longtable.memory.summary.summary_text import Numbered, coverage, packed, render_message
-from longtable.memory.thread import stored_topics
 from longtable.memory.topics.artifacts import (
     Count,
     Section,
@@ -43,14 +43,12 @@ from longtable.memory.topics.drafts import (
     subject_of,
     topic_line,
 )
+from longtable.memory.topics.subjects import Words, overlap, rarity
 from longtable.memory.topics.topics import (
     SUMMARY_CHARS,
     Topic,
-    Words,
     current,
     next_number,
-    overlap,
-    rarity,
     recently_used,
     render_topics,
     topics_of,

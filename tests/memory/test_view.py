@@ -15,7 +15,8 @@ from longtable.memory.compaction.plan import CompactionPlan, When
 from longtable.memory.compaction.plan import plan_compaction as fold_of
 from longtable.memory.messages.rounds import split_rounds
 from longtable.memory.policy import CompactionPolicy
-from longtable.memory.thread import REFUSED, Compaction, Edit, Thread
+from longtable.memory.records import Compaction
+from longtable.memory.thread import REFUSED, Edit, Thread
 from longtable.memory.view import CallPlan, View, newest
 from longtable.memory.view import build_view as view_of
 from tests.memory.messages.test_rounds import assert_paired
