@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 from longtable.memory.pins.net import rules_in
-from longtable.memory.pins.pins import holds_secret
+from longtable.memory.pins.secrets import holds_secret
 
 SAYINGS = Path(__file__).parent / "blind" / "sayings.jsonl"
 LABELS = {

@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
     from longtable.memory.messages.metadata import MessageMetadata as MessageMetadata
     from longtable.memory.messages.metadata import metadata_of as metadata_of
     from longtable.memory.policy import CompactionPolicy as CompactionPolicy
-    from longtable.memory.counting.usage import Price as Price
+    from longtable.memory.counting.prices import Price as Price
     from longtable.nodes.calling.context_providers import ContextProvider as ContextProvider
     from longtable.nodes.call_plans import next_view as next_view
     from longtable.nodes.state import State as State
@@ -79,7 +79,7 @@ _HOMES = {
     "Mode": "longtable.nodes.team.team",
     "Persistence": "longtable.store.persistence",
     "Persona": "longtable.nodes.team.team",
-    "Price": "longtable.memory.counting.usage",
+    "Price": "longtable.memory.counting.prices",
     "Quiz": "longtable.nodes.team.modes",
     "RateLimit": "longtable.nodes.arriving.rate_limit",
     "RequestLimits": "longtable.base.context",

@@ -26,9 +26,11 @@ from longtable.memory.compaction.merging import unmerged
 from longtable.memory.counting.tokens import fingerprint
 from longtable.memory.messages.marks import EXCLUDED, marked, marks_of
 from longtable.memory.messages.rounds import all_calls
-from longtable.memory.pins.pins import Pin, holds_secret, make_pin
+from longtable.memory.pins.pins import Pin, make_pin
+from longtable.memory.pins.secrets import holds_secret
+from longtable.memory.records import Compaction
 from longtable.memory.search import Original
-from longtable.memory.thread import Compaction, Edit, EditOperation, Thread
+from longtable.memory.thread import Edit, EditOperation, Thread
 from longtable.memory.topics.topics import Topic, current, versions, visible_versions
 from longtable.memory.view import CallPlan
 from longtable.nodes.call_plans import call_plan_of

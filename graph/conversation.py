@@ -52,7 +52,8 @@ from longtable.graph.thread_state import (
 )
 from longtable.graph.transcripts import find_thread, fork_thread, load_thread, spent_in
 from longtable.graph.view_messages import ViewMessages
-from longtable.memory.counting.usage import Price, Spent, added, price_rows
+from longtable.memory.counting.prices import Price, price_rows
+from longtable.memory.counting.usage import Spent, added
 from longtable.memory.pins.pins import Pin, current_pins
 from longtable.memory.search import Original
 from longtable.memory.thread import Thread

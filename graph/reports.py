@@ -18,7 +18,9 @@ from longtable.base.stored import SPENT, USAGE, thread_namespace
 from longtable.graph.thread_state import StoredThreads, threads_in
 from longtable.graph.threads import MOST_THREADS, list_threads
 from longtable.graph.transcripts import find_thread, load_thread, spent_in, usage_key
-from longtable.memory.counting.usage import UNKNOWN, By, Price, Spent, added, price_rows
+from longtable.memory.counting.prices import Price, price_rows
+from longtable.memory.counting.provider_reports import UNKNOWN
+from longtable.memory.counting.usage import By, Spent, added
 from longtable.nodes.closing.spending import rows_of
 from longtable.nodes.tooling.audit import AuditEntry
 from longtable.store.damage import Report, log_damaged, readable, skip_unreadable

@@ -20,7 +20,8 @@ from longtable.base.errors import ConfigError, LostMessagesError, NothingAskedEr
 from longtable.base.events import ActionRequest, ApprovalRequested, InputRequested, TurnStatus
 from longtable.base.stored import CHECKPOINT
 from longtable.memory.compaction.merging import merged_count
-from longtable.memory.thread import Compaction, Thread
+from longtable.memory.records import Compaction
+from longtable.memory.thread import Thread
 from longtable.nodes.approve import decisions_of
 from longtable.nodes.closing.failures import FAILED
 from longtable.nodes.state import Input, State, thread_of, turn_of, values_of, without_key

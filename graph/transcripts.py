@@ -30,8 +30,9 @@ from longtable.graph.thread_state import (
 from longtable.memory.compaction.merging import unmerged
 from longtable.memory.counting.usage import Spent, spent_of, spent_on
 from longtable.memory.messages.marks import EXCLUDED, marked, turn_number
+from longtable.memory.records import Compaction
 from longtable.memory.search import Original
-from longtable.memory.thread import Compaction, Edit, Thread
+from longtable.memory.thread import Edit, Thread
 from longtable.nodes.state import (
     State,
     Turn,

@@ -7,10 +7,12 @@ from typing import Any
 from longtable.memory.call_config import CallConfig
 from longtable.memory.compaction.ledger import LedgerLine, fit_ledger, render_ledger
 from longtable.memory.counting.tokens import counter
-from longtable.memory.pins.pins import Pin, current_pins, fit_pins, render_pins
+from longtable.memory.pins.pin_lines import fit_pins, render_pins
+from longtable.memory.pins.pins import Pin, current_pins
 from longtable.memory.policy import TOPICS
+from longtable.memory.records import Compaction
 from longtable.memory.summary.summary_text import cited_numbers, language_of, render_memory
-from longtable.memory.thread import Compaction, Thread
+from longtable.memory.thread import Thread
 from longtable.memory.topics.topics import render_topics, visible_topics
 
 LEAST_LINE = 12

@@ -115,11 +115,15 @@ def _telling(query: str, segments: Sequence[Segment]) -> list[str]:
     with it does.
     """
     terms = set(tokens_of(query))
-    known = sorted(term for term in terms if any(term in segment.postings for segment in segments))
+    known = sorted(term for term in terms if _is_indexed(term, segments))
     telling = [term for term in known if term not in STOP] or known
     pairs = [term for term in {*telling, *(terms & STOP)} if re.fullmatch(f"[{_HAN}]{{2}}", term)]
     paired = set("".join(pairs))
     return [term for term in telling if term not in paired]
+
+
+def _is_indexed(term: str, segments: Sequence[Segment]) -> bool:
+    return any(term in segment.postings for segment in segments)
 
 
 def is_searched(message: BaseMessage) -> bool:

@@ -2,188 +2,17 @@
 changed about its memory.
 """
 
-import json
-import re
-import unicodedata
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NotRequired
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import BaseMessage
 from typing_extensions import TypedDict
 
-from longtable.memory.counting.tokens import compact_json
-from longtable.memory.counting.usage import UNKNOWN, SummaryCall
-from longtable.memory.messages.marks import is_recalled
+from longtable.memory.messages.sent_messages import with_notes, with_sent_name, without_copies
 from longtable.memory.pins.pins import IN_PASSING, Pin, PinEnd, with_ends
-from longtable.memory.summary.summary_text import language_of
-
-NAME_CHARS = 64
-_NAME = re.compile(rf"[a-zA-Z0-9_-]{{1,{NAME_CHARS}}}")
-"""What OpenAI takes as a message's name."""
-REFUSED_NOTE = {
-    "en": "[What the user sent here was refused by the model's provider, and is left out.]",
-    "zh": "[用户在此处发送的内容被模型服务拒绝，已略去。]",
-}
-BLANK = "[excluded]"
-"""Stands for the words of an excluded message where it was brought back before."""
-NEAR = 20
-"""Messages before a note that its language is read from."""
-
-
-def with_notes(
-    messages: Sequence[BaseMessage], excluded: Collection[str], refused: Collection[str]
-) -> list[BaseMessage]:
-    """Return the messages that are not excluded, with one note for each run of refused ones."""
-    if not refused:
-        return (
-            [message for message in messages if message.id not in excluded]
-            if excluded
-            else list(messages)
-        )
-    result: list[BaseMessage] = []
-    noted = False
-    for place, message in enumerate(messages):
-        if message.id not in excluded:
-            result.append(message)
-            noted = False
-        elif message.id in refused and not noted:
-            # Of what came before alone: the note stays the same when the conversation goes on.
-            language = language_of(messages[max(0, place - NEAR) : place + 1])
-            result.append(HumanMessage(REFUSED_NOTE[language], id=f"{message.id}/refused"))
-            noted = True
-    return result
-
-
-def with_sent_name(message: BaseMessage) -> BaseMessage:
-    """Return the message with a name that providers take; where that is another one, its text
-    begins with the real one.
-
-    A name with no letter or digit of ASCII is left out. Two names may look alike then: the texts
-    tell them apart.
-    """
-    if message.type not in ("human", "ai"):
-        return message
-    extra = message.additional_kwargs
-    name = message.name or extra.get("name")  # langchain-openai sends either
-    if name is None or (isinstance(name, str) and _NAME.fullmatch(name)):
-        return message
-    real = " ".join(str(name).split())
-    plain = unicodedata.normalize("NFKD", real).encode("ascii", "ignore").decode()
-    short = re.sub(r"[^a-zA-Z0-9_-]+", "_", plain).strip("_")[:NAME_CHARS]
-    changes = {
-        "name": short or None,
-        "additional_kwargs": {key: value for key, value in extra.items() if key != "name"},
-    }
-    return message.model_copy(update={**changes, "content": _named(message, real)})
-
-
-def _without_copies(message: BaseMessage, excluded: Collection[str]) -> BaseMessage:
-    """Return a message that brought earlier ones back without the words of those that were excluded
-    since.
-    """
-    if not is_recalled(message):
-        return message
-    try:
-        answer = json.loads(message.text)
-        blanked = [copy for copy in answer["messages"] if copy["id"] in excluded]
-    except (ValueError, KeyError, TypeError):  # of another version: it may hold the words
-        return message.model_copy(update={"content": BLANK})
-    for copy in blanked:
-        copy["text"] = BLANK
-    return message.model_copy(update={"content": compact_json(answer)}) if blanked else message
-
-
-def _named(message: BaseMessage, name: str) -> str | list[str | dict[str, object]]:
-    content = message.content
-    if not name or (isinstance(message, AIMessage) and not message.text):
-        # An answer that only calls tools.
-        return content
-    return (
-        f"{name}: {content}"
-        if isinstance(content, str)
-        else [{"type": "text", "text": f"{name}:"}, *content]
-    )
-
-
-class Compaction(TypedDict):
-    """One compaction as the state keeps it: plain JSON. Token counts are of the next call."""
-
-    id: str
-    previous: str | None
-    """Id of the compaction that it continues."""
-    strategy: NotRequired[str]
-    """Absent: written before there was more than "rolling"."""
-    kind: NotRequired[Literal["results"]]
-    """Present in a record that wrote no memory: results of tools shrink to their heads up to it."""
-    from_id: str | None
-    to_id: str | None
-    """First and last message covered."""
-    count: int
-    """Messages of the transcript that it stands for."""
-    length: int
-    """Messages of the transcript when it was made."""
-    folded: int
-    """Messages that are new in it."""
-    summary: str
-    pins: list[dict[str, Any]]
-    ended: NotRequired[list[PinEnd]]
-    """Pins that the summariser saw taken back or replaced."""
-    ledger: list[dict[str, Any]]
-    excluded: list[int]
-    """Numbers of covered messages that were excluded."""
-    rebuilt: bool
-    """Whether its text was made from the originals."""
-    language: str
-    method: Literal["model", "fallback"]
-    writer: NotRequired[str]
-    """Name of the model that wrote it, or "code". Absent: written before this was noted; see
-    `writer_of`.
-    """
-    why_by_code: NotRequired[str]
-    """Why code wrote it, "" where a model did."""
-    coverage: float
-    coverage_note: str
-    summary_tokens: int
-    folded_tokens: int
-    tokens_before: int
-    tokens_after: int
-    policy_version: int
-    turn: int
-    time: str
-    spent: NotRequired[list[SummaryCall]]
-    """What the summariser's calls took."""
-    ledger_budget: NotRequired[int]
-    """Most tokens of the query ledger beside its text."""
-    kept: NotRequired[dict[str, Any]]
-    """What its strategy keeps in it."""
-    earlier: NotRequired[int]
-    """The rest is of one that older ones were merged into. Ledger lines left out of it."""
-    folds: NotRequired[int]
-    """Compactions since the last one that was made from the originals."""
-    merged: NotRequired[int]
-    """How many it stands for; they are in the store."""
-    replaces: NotRequired[list[str]]
-    """Their ids, as far as they were in the state."""
-
-
-BY_CODE = "code"
-
-
-def is_results(record: Compaction) -> bool:
-    """Return whether a compaction wrote no memory: it only shrinks results of tools."""
-    return record.get("kind") == "results"
-
-
-def writer_of(record: Compaction) -> str:
-    """Return who wrote a compaction: the name of a model, or "code"."""
-    if record["method"] == "fallback":
-        return BY_CODE
-    return record.get("writer") or next(
-        (call["model"] for call in reversed(record.get("spent", []))), UNKNOWN
-    )
-
+from longtable.memory.records import Compaction, is_results, stored_ends, stored_pins
 
 EditOperation = Literal["pin", "unpin", "exclude", "include", "undo"]
 
@@ -274,13 +103,11 @@ class Thread:
         stated.
         """
         known: dict[str, Pin] = {}
-        ends = [end for record in self.chain for end in record.get("ended", ())]
+        ends = list(stored_ends(self.chain))
         removed: set[str] = set()
         restored: dict[str, int] = {}
-        for stored in [
-            *(pin for record in self.chain for pin in record.get("pins", ())),
-            *(edit["pin"] for edit in self.edits if edit["op"] == "pin"),
-        ]:
+        by_hand = [edit["pin"] for edit in self.edits if edit["op"] == "pin"]
+        for stored in [*stored_pins(self.chain), *by_hand]:
             pin = Pin.from_json(stored)
             if pin.by != IN_PASSING or pin.id not in known:
                 known[pin.id] = pin
@@ -289,15 +116,7 @@ class Thread:
                 removed.discard(edit["pin"]["id"])
                 restored[edit["pin"]["id"]] = edit.get("turn", -1)
             elif edit["op"] == "unpin" and "quote" in edit:
-                ends += [
-                    PinEnd(
-                        pin=id_,
-                        quote=edit["quote"],
-                        message=str(edit["message"]),
-                        turn=edit["turn"],
-                    )
-                    for id_ in edit["pins"]
-                ]
+                ends += _ends_of(edit)
             elif edit["op"] == "unpin":
                 removed |= set(edit["pins"])
         live = [
@@ -398,7 +217,7 @@ class Thread:
         """
         live = with_notes(self.messages[self.live[1] :], self.excluded, self.refused)
         return [
-            with_sent_name(_without_copies(message, self.excluded) if self.excluded else message)
+            with_sent_name(without_copies(message, self.excluded) if self.excluded else message)
             for message in live
         ]
 
@@ -413,6 +232,14 @@ class Thread:
         return covered_exclusions(self.excluded, record["count"]) != list(
             record.get("excluded", ())
         )
+
+
+def _ends_of(edit: Edit) -> list[PinEnd]:
+    """Return the ends of the pins that the user's words ended."""
+    return [
+        PinEnd(pin=id_, quote=edit["quote"], message=str(edit["message"]), turn=edit["turn"])
+        for id_ in edit["pins"]
+    ]
 
 
 def covered_exclusions(excluded: Mapping[str, int], count: int) -> list[int]:

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -55,9 +56,8 @@ def as_heard(messages: Sequence[BaseMessage], voice: Voice) -> list[BaseMessage]
     mentions become plain names.
     """
     if voice.rounds is not None:
-        messages = [
-            message for round_ in split_rounds(messages)[-voice.rounds :] for message in round_
-        ]
+        newest = split_rounds(messages)[-voice.rounds :]
+        messages = list(chain.from_iterable(newest))
     result: list[BaseMessage] = []
     work: list[BaseMessage] = []
     for message in messages:
@@ -83,7 +83,7 @@ def as_heard(messages: Sequence[BaseMessage], voice: Voice) -> list[BaseMessage]
 def _colleague(
     work: Sequence[BaseMessage], answer: AIMessage | None, voice: Voice
 ) -> list[BaseMessage]:
-    """Return the message for what a colleague said and ran; none where it did neither."""
+    """Return a colleague's turn as one message; empty if it was silent."""
     last = answer or work[-1]
     name = voice.names.get(str(mark_of(last, VOICE)), str(mark_of(last, VOICE)))
     words = str(answer.text).removeprefix(f"{name}: ") if answer else ""
@@ -92,16 +92,12 @@ def _colleague(
         f" rows ({line.figures})"
         for line in ledger_lines(work)
     ]
-    text = "\n".join(filter(None, [words, f"[{name} ran {'; '.join(ran)}]" if ran else ""]))
-    return (
-        [
-            marked(
-                HumanMessage(f"{name}: {text}", id=last.id), turn=turn_number(last), kind=COLLEAGUE
-            )
-        ]
-        if text
-        else []
-    )
+    queries = f"[{name} ran {'; '.join(ran)}]" if ran else ""
+    text = "\n".join(filter(None, [words, queries]))
+    if not text:
+        return []
+    message = HumanMessage(f"{name}: {text}", id=last.id)
+    return [marked(message, turn=turn_number(last), kind=COLLEAGUE)]
 
 
 def _without_name(message: BaseMessage, name: str) -> BaseMessage:

@@ -50,8 +50,8 @@ from longtable.memory.compaction.rolling import PIN_ROOM
 from longtable.memory.counting.usage import SummaryCall, call_usage
 from longtable.memory.messages.reasoning import split_reasoning
 from longtable.memory.policy import WINDOW
+from longtable.memory.records import Compaction, is_results, writer_of
 from longtable.memory.summary.summary_text import Numbered
-from longtable.memory.thread import Compaction, is_results, writer_of
 from longtable.memory.view import CallPlan
 from longtable.nodes.calling.caller import LOCKED_OUT, bounded, summary_settings
 from longtable.nodes.calling.provider_errors import provider_error

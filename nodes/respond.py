@@ -21,7 +21,7 @@ from longtable.base.errors import (
 )
 from longtable.base.events import TurnStatus
 from longtable.memory.counting.calibration import Calibration
-from longtable.memory.counting.usage import reported_model
+from longtable.memory.counting.provider_reports import reported_model
 from longtable.memory.materials import Material, MaterialPart, with_materials
 from longtable.memory.messages.marks import MATERIAL, POOLED, PRIVATE, unmarked
 from longtable.memory.messages.reasoning import MARK, separate_reasoning, without_reasoning

@@ -36,7 +36,8 @@ from longtable.base.redaction import redacted
 from longtable.memory.counting.tokens import compact_json
 from longtable.memory.messages.marks import PRIVATE, RECALLED, TABLES, mark_of, marked, turn_number
 from longtable.memory.messages.rounds import DESCRIBED, LISTING, MALFORMED
-from longtable.memory.pins.pins import PinChanges, said_by_user
+from longtable.memory.pins.pin_changes import PinChanges
+from longtable.memory.pins.pins import said_by_user
 from longtable.nodes.approve import Gate, request_of
 from longtable.nodes.estimate import CallPlans
 from longtable.nodes.ingest import stamp

@@ -13,8 +13,9 @@ from longtable.base.events import PinsChanged, TurnStatus, UsageFigures
 from longtable.memory.messages.marks import mark_of
 from longtable.memory.messages.rounds import is_users
 from longtable.memory.pins.pins import Pin, PinEnd
+from longtable.memory.records import Compaction
 from longtable.memory.summary.summary_text import language_of
-from longtable.memory.thread import Compaction, Edit, Thread
+from longtable.memory.thread import Edit, Thread
 from longtable.nodes.reducers import append_records, keep_latest, merge_messages
 from longtable.nodes.tally import Tally, tally_after
 

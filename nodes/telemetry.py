@@ -15,7 +15,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 
 from longtable.base.redaction import redacted
-from longtable.memory.counting.usage import reported
+from longtable.memory.counting.provider_reports import reported
 
 Fields = dict[str, Any]
 # Or Python writes warnings to a program's standard error.

@@ -52,7 +52,8 @@ from longtable.graph.threads import (
     search_threads,
 )
 from longtable.graph.transcripts import find_thread, spent_in
-from longtable.memory.counting.usage import By, added, price_rows
+from longtable.memory.counting.prices import price_rows
+from longtable.memory.counting.usage import By, added
 from longtable.memory.messages.marks import marks_of
 from longtable.memory.pins.pins import current_pins
 from longtable.nodes.state import values_of

@@ -29,7 +29,7 @@ from longtable.app.settings.settings_tables import (
 from longtable.base.context import STRICTER, Context, RequestLimits
 from longtable.base.errors import ConfigError, InputError
 from longtable.base.redaction import HIDDEN, redacted
-from longtable.memory.counting.usage import Price
+from longtable.memory.counting.prices import Price
 from longtable.memory.policy import CompactionPolicy
 from longtable.tools.engines.base import QueryLimits
 

@@ -20,7 +20,7 @@ from benchmarks.memories.models import ENCODING, Answerer, Character, Summariser
 from benchmarks.memories.talks import Said, answer
 from longtable.graph import CompactionPolicy, Context, Database, build_graph
 from longtable.memory.counting.tokens import counter
-from longtable.memory.thread import Compaction
+from longtable.memory.records import Compaction
 from longtable.nodes.state import State, thread_of, values_of
 from longtable.store.persistence import Persistence
 

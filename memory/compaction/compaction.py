@@ -11,31 +11,32 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 from langchain_core.messages import BaseMessage
 
 from longtable.base.errors import Reason
 from longtable.memory.call_config import BLOCK_TOKENS, SUMMARY_FLOOR, CallConfig
-from longtable.memory.compaction.gate import Candidate, objections, pairs_valid
+from longtable.memory.compaction.gate import Candidate, Sizes, objections, pairs_valid
 from longtable.memory.compaction.ledger import ledger_lines
 from longtable.memory.compaction.plan import CompactionPlan
 from longtable.memory.counting.tokens import fingerprint
 from longtable.memory.counting.usage import SummaryCall
 from longtable.memory.memory_block import pins_text, pins_that_fit
 from longtable.memory.messages.marks import PRIVATE, is_recalled, mark_of
+from longtable.memory.pins.pin_lines import pin_contract
 from longtable.memory.pins.pins import (
     IN_PASSING,
     Pin,
     PinEnd,
     current_pins,
-    pin_contract,
     pins_in_passing,
     repeated_as_rule,
 )
 from longtable.memory.policy import TOPICS
+from longtable.memory.records import Compaction, Covered, Memory, Writing, stored_lines, stored_pins
 from longtable.memory.summary.summary_text import Numbered, cited_numbers, harmless, language_of
-from longtable.memory.thread import Compaction, Thread, covered_exclusions
+from longtable.memory.thread import Thread, covered_exclusions
 from longtable.memory.topics.topics import unfiled
 from longtable.memory.view import CallPlan
 
@@ -76,8 +77,7 @@ class Outcome:
     """A new record, or None and why there is none. `reasons` also tells what happened on the way to
     a record.
 
-    `tokens`: what the view had before, where it stays when there is no record; the breaker waits
-    from there.
+    `tokens`: size of the view before. Without a record it stays so, and the breaker counts from it.
     """
 
     record: Compaction | None
@@ -205,9 +205,7 @@ class Job:
     @cached_property
     def ledger(self) -> list[dict[str, Any]]:
         """Return the queries of what is read that no record has yet, as this one keeps them."""
-        known = {
-            line["message_id"] for record in self.thread.chain for line in record.get("ledger", ())
-        }
+        known = {line["message_id"] for line in stored_lines(self.thread.chain)}
         for record in self.thread.chain:
             if record.get("earlier"):  # a merged one has only its newest lines; it knew the others
                 known |= {
@@ -371,31 +369,34 @@ def judge(job: Job, draft: Draft) -> tuple[Compaction | None, list[Reason]]:
     after = call_plan.parts
     block = call_plan.memory.render()
     pins, _ = pins_that_fit(current_pins(call_plan.thread.pins), job.call_config)
-    why = objections(
-        Candidate(
-            summary=draft.text,
-            summary_tokens=record["summary_tokens"],
-            replaced_tokens=job.replaced_tokens,
-            view_tokens=after.total,
-            # A memory made again for what was excluded or included need not be smaller than the one
-            # it replaces.
-            view_before=after.total + 1 if job.remade else job.plan.tokens_before,
-            budget=_call_plan(job, {**record, "summary": ""}).memory_bound,
-            kept_tokens=after.total - after.memory,
-            margin=job.margin,
-            summary_budget=job.most_summary,
-            missing_pins=[
-                pin.text
-                for pin in pins
-                if harmless(" ".join(pin.text.split())) not in " ".join(block.split())
-            ],
-            unknown_citations=sorted(
-                number for number in cited_numbers(draft.text) if not 1 <= number <= job.count
-            ),
-            pairs_valid=pairs_valid(call_plan.messages),
-        )
+    # A memory made again for what was excluded or included need not be smaller than the one it
+    # replaces.
+    view_before = after.total + 1 if job.remade else job.plan.tokens_before
+    sizes = Sizes(
+        summary=record["summary_tokens"],
+        replaced=job.replaced_tokens,
+        view=after.total,
+        view_before=view_before,
+        budget=_call_plan(job, {**record, "summary": ""}).memory_bound,
+        kept=after.total - after.memory,
+        summary_budget=job.most_summary,
     )
+    words = " ".join(block.split())
+    candidate = Candidate(
+        summary=draft.text,
+        sizes=sizes,
+        margin=job.margin,
+        missing_pins=[pin.text for pin in pins if not _holds_pin(words, pin)],
+        unknown_citations=[n for n in sorted(cited_numbers(draft.text)) if not 1 <= n <= job.count],
+        pairs_valid=pairs_valid(call_plan.messages),
+    )
+    why = objections(candidate)
     return (None, why) if why else ({**record, "tokens_after": after.total}, [])
+
+
+def _holds_pin(words: str, pin: Pin) -> bool:
+    """Return whether the memory's text, with single blanks, holds a pin word for word."""
+    return harmless(" ".join(pin.text.split())) in words
 
 
 def _call_plan(job: Job, record: Compaction) -> CallPlan:
@@ -405,42 +406,8 @@ def _call_plan(job: Job, record: Compaction) -> CallPlan:
 
 
 def _record(job: Job, draft: Draft) -> Compaction:
-    plan = job.plan
-    thread = job.thread
-    previous: Compaction | None = plan.previous
-    record: Compaction = {
-        "id": job.id,
-        "previous": previous["id"] if previous else None,
-        "strategy": job.strategy,
-        "from_id": previous["from_id"] if previous else thread.messages[0].id,
-        "to_id": (
-            thread.messages[plan.end - 1].id
-            if plan.end
-            else str(previous["to_id"])
-            if previous
-            else None
-        ),
-        "count": job.count,
-        "length": thread.length,
-        "folded": plan.end - plan.start,
-        "summary": draft.text,
-        "ledger_budget": plan.ledger_budget,
-        "pins": [pin.as_json() for pin in _pins(job, draft)],
-        "ledger": job.ledger,
-        "excluded": covered_exclusions(thread.excluded, job.count),
-        "rebuilt": job.rebuilt,
-        "language": job.language,
-        "method": draft.method,
-        "coverage": draft.coverage,
-        "coverage_note": draft.note,
-        "summary_tokens": job.call_config.counter.text(draft.text),
-        "folded_tokens": plan.compacted_tokens,
-        "tokens_before": plan.tokens_before,
-        "tokens_after": 0,
-        "policy_version": MEMORY_VERSION,
-        "turn": job.turn,
-        "time": job.time,
-    }
+    parts = {**_covered(job), **_memory(job, draft), **_writing(job, draft)}
+    record = cast("Compaction", parts)  # each part is checked where it is made
     if draft.kept:
         record["kept"] = dict(draft.kept)
     if draft.ended:
@@ -448,11 +415,55 @@ def _record(job: Job, draft: Draft) -> Compaction:
     return record
 
 
+def _memory(job: Job, draft: Draft) -> Memory:
+    return {
+        "summary": draft.text,
+        "ledger_budget": job.plan.ledger_budget,
+        "pins": [pin.as_json() for pin in _pins(job, draft)],
+        "ledger": job.ledger,
+        "excluded": covered_exclusions(job.thread.excluded, job.count),
+        "rebuilt": job.rebuilt,
+        "language": job.language,
+    }
+
+
+def _covered(job: Job) -> Covered:
+    plan = job.plan
+    thread = job.thread
+    previous: Compaction | None = plan.previous
+    last = str(previous["to_id"]) if previous else None
+    return {
+        "id": job.id,
+        "previous": previous["id"] if previous else None,
+        "strategy": job.strategy,
+        "from_id": previous["from_id"] if previous else thread.messages[0].id,
+        "to_id": thread.messages[plan.end - 1].id if plan.end else last,
+        "count": job.count,
+        "length": thread.length,
+        "folded": plan.end - plan.start,
+    }
+
+
+def _writing(job: Job, draft: Draft) -> Writing:
+    return {
+        "method": draft.method,
+        "coverage": draft.coverage,
+        "coverage_note": draft.note,
+        "summary_tokens": job.call_config.counter.text(draft.text),
+        "folded_tokens": job.plan.compacted_tokens,
+        "tokens_before": job.plan.tokens_before,
+        "tokens_after": 0,
+        "policy_version": MEMORY_VERSION,
+        "turn": job.turn,
+        "time": job.time,
+    }
+
+
 def _pins(job: Job, draft: Draft) -> list[Pin]:
     """Return the new pins of what is read, in the order they were said: the draft's, and those said
     in passing that neither a pin nor a line of the draft holds.
     """
-    stored = [pin for record in job.thread.chain for pin in record.get("pins", ())]
+    stored = list(stored_pins(job.thread.chain))
     stored += [edit["pin"] for edit in job.thread.edits if edit["op"] == "pin"]
     known = {pin["id"] for pin in stored}
     firm = {pin["id"] for pin in stored if pin["by"] != IN_PASSING}

@@ -15,7 +15,7 @@ from longtable.memory.compaction.plan import (
     plan_compaction,
 )
 from longtable.memory.compaction.result_heads import ends_of_whole_rounds, is_result, results_id
-from longtable.memory.thread import BY_CODE, Compaction
+from longtable.memory.records import BY_CODE, Compaction
 from longtable.memory.view import CallPlan
 
 RESULTS_VERSION = 1

@@ -10,23 +10,31 @@ from longtable.memory.messages.rounds import all_calls
 
 
 @dataclass(frozen=True, kw_only=True)
-class Candidate:
-    """A memory that asks to be accepted. Sizes in tokens."""
+class Sizes:
+    """The sizes of a new memory and of the next call, in tokens."""
 
-    summary: str
-    summary_tokens: int
-    replaced_tokens: int
+    summary: int
+    replaced: int
     """What it replaces: the compacted messages and the memory before."""
-    view_tokens: int
+    view: int
     """The whole next call with it: system, tools, memory, messages."""
     view_before: int
     budget: int
-    """The threshold: the view must be under it where the view alone decides that."""
-    kept_tokens: int
+    """The threshold: the view must be under it if the memory decides that."""
+    kept: int
     """What the view holds in any case: system, tools, newest rounds."""
-    margin: float
     summary_budget: int
     """Most tokens a summary may have."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A memory that asks to be accepted."""
+
+    summary: str
+    sizes: Sizes
+    margin: float
+    """By which share it must be smaller than what it replaces."""
     missing_pins: Sequence[str] = ()
     """Pins within budget that the block does not hold word for word."""
     unknown_citations: Sequence[int] = ()
@@ -46,22 +54,19 @@ def objections(candidate: Candidate) -> list[Reason]:
 
     if not candidate.summary.strip():
         object_("empty", "the summary is empty or has no line that can be used")
-    most = min(int(candidate.replaced_tokens * (1 - candidate.margin)), candidate.summary_budget)
-    if candidate.summary_tokens > most:
-        object_(
-            "too_long", f"it has {candidate.summary_tokens} tokens, at most {most} are accepted"
-        )
-    if candidate.view_tokens >= candidate.view_before:
+    sizes = candidate.sizes
+    most = min(int(sizes.replaced * (1 - candidate.margin)), sizes.summary_budget)
+    if sizes.summary > most:
+        object_("too_long", f"it has {sizes.summary} tokens, at most {most} are accepted")
+    if sizes.view >= sizes.view_before:
         object_(
             "no_gain",
-            f"the view would not shrink ({candidate.view_before} to {candidate.view_tokens}"
-            " tokens)",
+            f"the view would not shrink ({sizes.view_before} to {sizes.view} tokens)",
         )
-    if candidate.view_tokens > candidate.budget and candidate.kept_tokens < candidate.budget:
+    if sizes.view > sizes.budget and sizes.kept < sizes.budget:
         object_(
             "over_threshold",
-            f"the view would have {candidate.view_tokens} tokens, the threshold is"
-            f" {candidate.budget}",
+            f"the view would have {sizes.view} tokens, the threshold is {sizes.budget}",
         )
     if candidate.missing_pins:
         object_(

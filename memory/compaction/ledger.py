@@ -96,25 +96,28 @@ def _line(message: ToolMessage, called: str, question: str) -> LedgerLine | None
     sql = sql if isinstance(sql, str) and sql.strip() else called
     if not sql.strip():
         return None
-    columns = tuple(str(name) for name in _list(answer.get("columns")))
+    columns = tuple(map(str, _list(answer.get("columns"))))
     rows = [_list(row) for row in _list(answer.get("rows"))]
-    count = answer.get("row_count")
     handle = answer.get("handle")
     return LedgerLine(
         turn=turn_number(message),
         question=question,
         sql=sql,
-        tables=tuple(str(name) for name in _list(marks_of(message).get(TABLES))),
+        tables=tuple(map(str, _list(marks_of(message).get(TABLES)))),
         columns=columns,
-        rows=(
-            count
-            if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 10**15
-            else len(rows)
-        ),
+        rows=_row_count(answer, rows),
         figures=figures_of(columns, rows),
         handle=handle if isinstance(handle, str) else "",
         message_id=message.id or "",
     )
+
+
+def _row_count(answer: Mapping[str, Json], rows: Sequence[object]) -> int:
+    """Return how many rows an answer says there are, else how many it shows."""
+    count = answer.get("row_count")
+    if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 10**15:
+        return count
+    return len(rows)
 
 
 def _answer(text: str) -> dict[str, Json] | None:
@@ -147,7 +150,7 @@ def figures_of(columns: Sequence[str], rows: Sequence[Sequence[Json]]) -> str:
             :FIGURE_COLUMNS
         ]
         return _clip(", ".join(cells), FIGURES_CHARS)
-    short = ["/".join(_cell(cell) for cell in row[:FIGURE_COLUMNS]) for row in rows[:FIGURE_ROWS]]
+    short = ["/".join(map(_cell, row[:FIGURE_COLUMNS])) for row in rows[:FIGURE_ROWS]]
     return _clip("; ".join(short), FIGURES_CHARS)
 
 
@@ -218,7 +221,8 @@ def fit_ledger(
     of it.
     """
     room = budget - count(HEADING[language]) - 1
-    if all(total <= room for total in accumulate(_cost(line, count) for line in reversed(lines))):
+    costs = (_cost(line, count) for line in reversed(lines))
+    if all(total <= room for total in accumulate(costs)):
         return list(lines), 0
     room -= count(_LEFT_OUT[language].format(n=len(lines))) + 1
     newest = (

@@ -12,10 +12,11 @@ from typing import Any
 
 from longtable.memory.call_config import CallConfig
 from longtable.memory.memory_block import LEAST_LINE
-from longtable.memory.pins.pins import Pin, PinEnd
+from longtable.memory.pins.pins import Pin
 from longtable.memory.policy import TOPICS
-from longtable.memory.thread import Compaction, Thread, is_results
-from longtable.memory.topics.topics import current, topics_of
+from longtable.memory.records import Compaction, is_results, stored_ends, stored_lines, stored_pins
+from longtable.memory.thread import Thread
+from longtable.memory.topics.topics import Topic, current, topics_of
 
 MERGE_AT = 24
 """Compactions in the state at which the older ones are merged."""
@@ -96,7 +97,7 @@ def _merged(
     call_config: CallConfig,
 ) -> Compaction:
     most = call_config.ledger_tokens // LEAST_LINE + 1
-    ledger = [line for record in chain for line in record.get("ledger", ())]
+    ledger = list(stored_lines(chain))
     rebuilt = max((i for i, record in enumerate(chain) if record.get("rebuilt")), default=-1)
     topics = current(topics_of(replace(thread, compactions=chain)))
     record: Compaction = {
@@ -106,35 +107,31 @@ def _merged(
         "folded": sum(record["folded"] for record in chain),
         "folded_tokens": sum(int(record["folded_tokens"]) for record in chain),
         "pins": _pins(chain),
-        "ended": _ended(chain),
+        "ended": list(stored_ends(chain)),
         "ledger": ledger[-most:],
-        "earlier": sum(int(record.get("earlier", 0)) for record in chain) + len(ledger[:-most]),
-        "folds": sum(int(record.get("folds", 1)) for record in chain[rebuilt + 1 :]),
-        "merged": count,
-        "replaces": replaces,
     }
+    left_out = sum(int(record.get("earlier", 0)) for record in chain)
+    record["earlier"] = left_out + len(ledger[:-most])
+    record["folds"] = sum(int(record.get("folds", 1)) for record in chain[rebuilt + 1 :])
+    record["merged"] = count
+    record["replaces"] = replaces
     if topics:
-        record["kept"] = {
-            "topics": [
-                {**topic.as_json(), "message_ids": list(topic.message_ids[-MOST_IDS:])}
-                for topic in topics
-            ]
-        }
+        record["kept"] = {"topics": list(map(_newest_ids, topics))}
     return record
 
 
+def _newest_ids(topic: Topic) -> dict[str, Any]:
+    """Return a topic as JSON with its newest message ids only."""
+    return {**topic.as_json(), "message_ids": list(topic.message_ids[-MOST_IDS:])}
+
+
 def _pins(chain: Sequence[Compaction]) -> list[dict[str, Any]]:
-    pins = [Pin.from_json(pin) for record in chain for pin in record.get("pins", ())]
+    pins = [Pin.from_json(pin) for pin in stored_pins(chain)]
     if len(pins) > MOST_PINS:
-        ended = {end["pin"] for end in _ended(chain)}
-        pins = sorted((pin for pin in pins if pin.id not in ended), key=lambda pin: pin.turn)[
-            -MOST_PINS:
-        ]
+        ended = {end["pin"] for end in stored_ends(chain)}
+        held = [pin for pin in pins if pin.id not in ended]
+        pins = sorted(held, key=lambda pin: pin.turn)[-MOST_PINS:]
     return [pin.as_json() for pin in pins]
-
-
-def _ended(chain: Sequence[Compaction]) -> list[PinEnd]:
-    return [end for record in chain for end in record.get("ended", ())]
 
 
 def unmerged(retired: Sequence[Compaction], records: Sequence[Compaction]) -> list[Compaction]:

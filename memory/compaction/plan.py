@@ -14,7 +14,7 @@ from longtable.memory.memory_block import ledger_of, ledger_text, pins_text
 from longtable.memory.messages.rounds import pair_calls, split_rounds
 from longtable.memory.pins.pins import current_pins
 from longtable.memory.policy import WINDOW
-from longtable.memory.thread import Compaction
+from longtable.memory.records import Compaction
 from longtable.memory.view import CallPlan
 
 FREE_ROUNDS = 3

@@ -21,6 +21,7 @@ from longtable.memory.pins.pins import (
     said_by_user,
     without_pins,
 )
+from longtable.memory.records import stored_pins
 from longtable.memory.summary import summary_text as text
 from longtable.memory.summary.code_summary import Skip, fallback_summary
 from longtable.memory.summary.corrections import corrections, marked
@@ -119,13 +120,12 @@ def _standing(job: Job, new_pins: Sequence[Pin] = (), ends: Sequence[PinEnd] = (
     ended = {end["pin"] for end in ends}
     live = [pin for pin in current_pins(job.thread.pins) if pin.id not in ended]
     live_ids = {pin.id for pin in live}
-    stored: list[Pin] = []
-    for record in job.thread.chain:
-        stored += map(Pin.from_json, record.get("pins", ()))
+    stored = map(Pin.from_json, stored_pins(job.thread.chain))
     gone = [pin.text for pin in [*stored, *job.thread.pins] if pin.id not in live_ids]
     shown, _ = pins_that_fit([*live, *new_pins], job.call_config)
     numbers = {message.id: number for number, message in job.compacted}
-    said = [(numbers[m.id], m) for m in said_by_user(message for _, message in job.compacted)]
+    messages = [message for _, message in job.compacted]
+    said = [(numbers[message.id], message) for message in said_by_user(messages)]
     return Standing(gone, [pin.text for pin in shown], said)
 
 
@@ -167,7 +167,7 @@ def _summarise(
         sections = _read(str(answer or ""), job, sources)
         if any(sections):
             sections = carried_on(sections, rules, _standing(job, pins, ends), job.language)
-        sections = [[mark(line) for line in section] for section in sections]
+        sections = [list(map(mark, section)) for section in sections]
         fitting = fitted(sections, job.language, job.budget, count)
         summary = (
             join_sections(fitting if any(fitting) else sections, job.language)
@@ -220,14 +220,10 @@ def split_input(job: Job, window: int, reason: str = "") -> list[list[str]]:
     ):
         return [[whole for _, whole in wholes]]
     room = max(256, free - max(job.plan.summary_budget, count(job.previous)))
-    return packed(
-        (
-            (piece, count(piece) + 1)
-            for number, whole in wholes
-            for piece in _marked_pieces(whole, number, room, count)
-        ),
-        room,
-    )
+    parts: list[str] = []
+    for number, whole in wholes:
+        parts += _marked_pieces(whole, number, room, count)
+    return packed(((part, count(part) + 1) for part in parts), room)
 
 
 def _marked_pieces(whole: str, number: int, room: int, count: Callable[[str], int]) -> list[str]:

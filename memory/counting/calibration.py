@@ -97,25 +97,14 @@ class Calibration:
         """
         value = value or {}
         stored = value.get("recent")
-        recent = (
-            tuple(_bounded(each) for each in stored if _is_number(each))[-READINGS:]
-            if isinstance(stored, list | tuple)
-            else ()
-        )
-        ratio, samples, limit = (value.get(name) for name in ("ratio", "samples", "limit"))
+        readings = stored if isinstance(stored, list | tuple) else ()
+        recent = [_bounded(each) for each in readings if _is_number(each)]
+        ratio = value.get("ratio")
         return cls(
             ratio=_bounded(ratio) if _is_number(ratio) else 1.0,
-            samples=(
-                samples
-                if isinstance(samples, int) and not isinstance(samples, bool) and samples > 0
-                else 0
-            ),
-            limit=(
-                limit
-                if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0
-                else None
-            ),
-            recent=recent,
+            samples=_count(value.get("samples")) or 0,
+            limit=_count(value.get("limit")),
+            recent=tuple(recent[-READINGS:]),
         )
 
     def _with(self, recent: tuple[float, ...]) -> "Calibration":
@@ -125,6 +114,13 @@ class Calibration:
         return replace(
             self, ratio=_bounded(min(max(middle, recent[-1]), middle * JUMP)), recent=recent
         )
+
+
+def _count(value: object) -> int | None:
+    """Return a whole number above 0, None for any other value."""
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return value
+    return None
 
 
 def _reported(usage: Mapping[str, Any] | None) -> tuple[int, int] | None:

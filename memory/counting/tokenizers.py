@@ -94,7 +94,7 @@ def ranks_of(vocabulary: Mapping[str, Any]) -> dict[bytes, int]:
             " than this reader"
         )
     return {
-        bytes(_BYTES[sign] for sign in token): number
+        bytes(map(_BYTES.__getitem__, token)): number
         for token, number in model["vocab"].items()
         if token not in special
     }
@@ -229,10 +229,11 @@ def load_encoding(name: str) -> Any:
 def _parse_ranks(ranks: bytes) -> dict[bytes, int]:
     import binascii
 
-    return {
-        binascii.a2b_base64(token): int(rank)
-        for token, rank in (line.split() for line in ranks.splitlines() if line)
-    }
+    numbers: dict[bytes, int] = {}
+    for line in filter(None, ranks.splitlines()):
+        token, rank = line.split()
+        numbers[binascii.a2b_base64(token)] = int(rank)
+    return numbers
 
 
 _DIGITS = re.compile(r"\d+")

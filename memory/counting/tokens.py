@@ -2,14 +2,12 @@
 definitions, images.
 
 Text is counted by tiktoken, or by a model's own tokenizer (extra `tokenizers`). The overheads of
-the chat format are these constants, after the OpenAI cookbook's "How to count tokens with
-tiktoken": 3 tokens a message, 1 for a name, 3 that prime the answer. A tool call has no published
-formula: its compact JSON counts. A tool definition counts as its compact JSON, as chat templates of
-open models put it into the prompt, or as the cookbook's formula for gpt-4o says (section 7),
-whichever is more: the JSON, but for long lists of enum values. Against a server that counts by the
-cookbook that is 1.0 to 1.9 times what it reports for the tools (1.5 for the database tools), never
-under. DeepSeek and Qwen have tools written into the prompt by a chat template: their JSON has
-blanks, and text stands around it.
+the chat format are those of the OpenAI cookbook ("How to count tokens with tiktoken"): 3 tokens a
+message, 1 for a name, 3 that prime the answer. A tool call has no published formula: its compact
+JSON counts. A tool definition counts as its compact JSON or by the cookbook's formula for gpt-4o
+(section 7), whichever is more. Against a server that counts by the cookbook that is 1.0 to 1.9
+times what it reports for the tools, never under. DeepSeek and Qwen write tools into the prompt by
+a chat template, as JSON with blanks and with text around it.
 """
 
 import hashlib

@@ -1,22 +1,25 @@
-"""Tokens and price of a transcript's model calls, as the provider reported them; estimates are
-marked as such.
-"""
+"""Add up the tokens of a transcript's model calls; estimates are counted apart."""
 
-import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, NotRequired, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
-from typing_extensions import TypedDict
 
-from longtable.base.errors import ConfigError
+from longtable.memory.counting.provider_reports import (
+    UNKNOWN,
+    ReportedTokens,
+    charged,
+    money,
+    reported,
+    reported_model,
+    token_count,
+)
 from longtable.memory.counting.tokens import TokenCounter, counter
 from longtable.memory.messages.marks import GIVEN, POOLED, marks_of
 from longtable.memory.voices import NARRATOR, TEAM, VOICE
 
-UNKNOWN = "unknown"
 By = Literal["hour", "day", "month", "thread", "model", "project", "purpose", "voice"]
 FINEST: tuple[By, ...] = ("hour", "day", "month", "thread", "model", "purpose", "voice")
 
@@ -65,17 +68,6 @@ class Spent:
     """
 
 
-class ReportedTokens(TypedDict):
-    """Tokens of a call as its provider reported them; cached ones are part of the input, reasoning
-    ones of the output.
-    """
-
-    input: int
-    output: int
-    cached: int
-    reasoning: int
-
-
 class SummaryCall(ReportedTokens):
     """One call of a summariser, as its compaction keeps it."""
 
@@ -102,7 +94,7 @@ def spent_of(
         by_code = "notice" in marks or marks.get(VOICE) == NARRATOR
         if isinstance(message, AIMessage) and not by_code and not marks.get(GIVEN):
             # Unreported: what was counted for the call, else all that came before it.
-            sent = _tokens(marks.get("sent"))
+            sent = token_count(marks.get("sent"))
             counted: Any = reported(message) or {
                 "input": before if sent is None else sent,
                 "output": tokens,
@@ -124,25 +116,6 @@ def spent_of(
             )
         before += tokens
     return added(calls, FINEST)
-
-
-def reported(message: AIMessage) -> ReportedTokens | None:
-    """Return the tokens a provider reported, None where they are missing or cannot be."""
-    usage = message.usage_metadata
-    if not isinstance(usage, Mapping):
-        return None
-    sent = _tokens(usage.get("input_tokens"))
-    received = _tokens(usage.get("output_tokens"))
-    if sent is None or received is None or not sent + received:
-        return None
-    cached = _detail(usage.get("input_token_details"), "cache_read")
-    reasoning = _detail(usage.get("output_token_details"), "reasoning")
-    return {
-        "input": sent,
-        "output": received,
-        "cached": min(cached, sent),
-        "reasoning": min(reasoning, received),
-    }
 
 
 def call_usage(
@@ -167,7 +140,7 @@ def spent_on(records: Iterable[Mapping[str, Any]], *, thread: str) -> list[Spent
     for record in records:
         for call in record.get("spent") or ():
             figures: dict[str, Any] = {
-                name: _tokens(call.get(name)) or 0
+                name: token_count(call.get(name)) or 0
                 for name in ("calls", "input", "output", "cached", "reasoning", "estimated")
             }
             rows.append(
@@ -175,7 +148,7 @@ def spent_on(records: Iterable[Mapping[str, Any]], *, thread: str) -> list[Spent
                     thread=thread,
                     model=str(call.get("model") or UNKNOWN),
                     purpose="summary",
-                    charged=_amount(call.get("charged")),
+                    charged=money(call.get("charged")),
                     **_times(record.get("time")),
                     **figures,
                 )
@@ -206,65 +179,6 @@ def added(rows: Iterable[Spent], by: Sequence[By]) -> list[Spent]:
     return [sums[key] for key in sorted(sums)]
 
 
-def _tokens(value: object) -> int | None:
-    """Return a count of tokens, None for what is none: negative, text, NaN, True."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return (
-        value
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
-        else None
-    )
-
-
-def _detail(details: object, name: str) -> int:
-    return (_tokens(details.get(name)) or 0) if isinstance(details, Mapping) else 0
-
-
-def reported_model(message: AIMessage) -> str:
-    """Return the name of the model that an answer says it came from, "" where it does not."""
-    metadata: Any = (
-        message.response_metadata if isinstance(message.response_metadata, Mapping) else {}
-    )
-    return next(
-        (
-            name
-            for key in ("model_name", "model")
-            if isinstance(name := metadata.get(key), str) and name
-        ),
-        "",
-    )
-
-
-def charged(message: BaseMessage) -> float | None:
-    """Return what a call cost by its provider's own account (OpenRouter's `usage.cost`), None where
-    it does not say.
-    """
-    usages = [
-        message.response_metadata,
-        *(message.response_metadata.get(name) for name in ("token_usage", "usage")),
-    ]
-    return next(
-        (
-            cost
-            for usage in usages
-            if isinstance(usage, Mapping) and (cost := _amount(usage.get("cost"))) is not None
-        ),
-        None,
-    )
-
-
-def _amount(value: object) -> float | None:
-    """Return an amount of money, None for what is none: negative, text, NaN, True."""
-    return (
-        float(value)
-        if isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and 0 <= value <= MOST_PRICE
-        else None
-    )
-
-
 def _times(time: object) -> dict[str, Any]:
     """Return the hour, day and month of a time."""
     try:
@@ -272,60 +186,3 @@ def _times(time: object) -> dict[str, Any]:
     except ValueError:
         return dict.fromkeys(("hour", "day", "month"), UNKNOWN)
     return {"hour": hour, "day": hour[:10], "month": hour[:7]}
-
-
-MILLION = 1_000_000
-MOST_PRICE = 1_000_000.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Price:
-    """The price of one model, for a million tokens each.
-
-    Without a price of its own a cached token costs what one of input does, a reasoning one what one
-    of output does.
-    """
-
-    input: float
-    output: float
-    cached: float | None = None
-    reasoning: float | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("input", "output", "cached", "reasoning"):
-            value = getattr(self, name)
-            if _amount(value) is None and not (value is None and name in ("cached", "reasoning")):
-                raise ConfigError(
-                    f"the price of {name} must be a number from 0 to {MOST_PRICE:,.0f} for a"
-                    f" million tokens, found {value!r}"
-                )
-
-    def of(self, spent: Spent) -> float:
-        """Return what some calls cost. Cached tokens are part of the input, reasoning ones of the
-        output.
-        """
-        cached = self.input if self.cached is None else self.cached
-        reasoning = self.output if self.reasoning is None else self.reasoning
-        sums = (spent.input - spent.cached) * self.input + spent.cached * cached
-        return (
-            sums + (spent.output - spent.reasoning) * self.output + spent.reasoning * reasoning
-        ) / MILLION
-
-
-def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
-    """Return a model's price: under its own name, else under the longest pattern (`gpt-4o*`) that
-    fits it; None where there is none.
-    """
-    fitting = [name for name in prices if name == model or fnmatch.fnmatchcase(model, name)]
-    return prices[max(fitting, key=lambda name: (name == model, len(name)))] if fitting else None
-
-
-def price_rows(rows: Iterable[Spent], prices: Mapping[str, Price]) -> list[Spent]:
-    """Return rows of one model each with what they cost; calls of a model without a price cost
-    nothing that is known, and say so.
-    """
-    priced = ((row, price_of(row.model, prices)) for row in rows)
-    return [
-        replace(row, cost=price.of(row)) if price else replace(row, unpriced=row.calls)
-        for row, price in priced
-    ]

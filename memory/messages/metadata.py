@@ -5,7 +5,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from longtable.memory.counting.usage import reported, reported_model
+from longtable.memory.counting.provider_reports import reported, reported_model
 from longtable.memory.messages.marks import GIVEN, kind_of, marks_of, turn_number
 from longtable.memory.messages.reasoning import reasoning_of, text_or_empty
 
@@ -64,25 +64,22 @@ def metadata_of(message: BaseMessage) -> MessageMetadata:
     """Return a message's metadata, whatever is broken in it."""
     marks = marks_of(message)
     tokens = reported(message) if isinstance(message, AIMessage) else None
+    model = reported_model(message) if isinstance(message, AIMessage) else ""
+    names = ("time", "run", "owner", "channel", "notice", "instead_of")
+    texts = {name: text_or_empty(marks.get(name)) for name in names}
+    materials = marks.get("passed")
+    passed = map(_passed, materials) if isinstance(materials, list) else ()
     return MessageMetadata(
         kind=kind_of(message),
         turn=turn_number(message),
-        **{
-            name: text_or_empty(marks.get(name))
-            for name in ("time", "run", "owner", "channel", "notice", "instead_of")
-        },
-        model=(reported_model(message) if isinstance(message, AIMessage) else "")
-        or text_or_empty(marks.get("model")),
+        **texts,
+        model=model or text_or_empty(marks.get("model")),
         provider=text_or_empty(message.response_metadata.get("model_provider")),
         usage=Reported(**tokens) if tokens else None,
         reasoning=reasoning_of(message),
         sources=_range(marks.get("sources")),
         given=marks.get(GIVEN) is True,
-        passed=(
-            tuple(filter(None, map(_passed, materials)))
-            if isinstance(materials := marks.get("passed"), list)
-            else ()
-        ),
+        passed=tuple(filter(None, passed)),
     )
 
 

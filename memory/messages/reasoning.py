@@ -72,7 +72,10 @@ def with_reasoning(messages: Sequence[BaseMessage], sent: Sent) -> list[BaseMess
     """Return a call's messages with the reasoning its model wants back."""
     if sent == "never":
         return list(messages)
-    return [message for group in split_rounds(messages) for message in _with_reasoning(group)]
+    result: list[BaseMessage] = []
+    for group in split_rounds(messages):
+        result += _with_reasoning(group)
+    return result
 
 
 def _with_reasoning(group: Sequence[BaseMessage]) -> Sequence[BaseMessage]:

@@ -204,9 +204,10 @@ def without_stale(
     stubs: dict[str | None, ToolMessage] = {}
     for place, message in enumerate(messages[: changes[-1][0]]):
         if isinstance(message, ToolMessage):
-            stale = [
-                name for at, change in changes if at > place for name in _stale(message, change)
-            ]
+            stale: list[str] = []
+            for at, change in changes:
+                if at > place:
+                    stale += _stale(message, change)
             if stale:
                 stubs[message.id] = message.model_copy(
                     update={"content": _stub(list(dict.fromkeys(stale)))}
@@ -226,19 +227,21 @@ def described_in(messages: Sequence[BaseMessage]) -> dict[str, str]:
     """
     described: dict[str, str] = {}
     for message in messages:
-        if change := change_of(message):
-            described = (
-                {}
-                if change.get("all")
-                else {
-                    name: looks for name, looks in described.items() if name not in _touched(change)
-                }
-            )
-        elif isinstance(message, ToolMessage) and isinstance(
-            tables := marks_of(message).get(DESCRIBED), dict
-        ):
-            described |= tables
+        change = change_of(message)
+        if change:
+            described = _still_described(described, change)
+        elif isinstance(message, ToolMessage):
+            tables = marks_of(message).get(DESCRIBED)
+            described |= tables if isinstance(tables, dict) else {}
     return described
+
+
+def _still_described(described: Mapping[str, str], change: Change) -> dict[str, str]:
+    """Return the tables that a change of the schema left as they were."""
+    if change.get("all"):
+        return {}
+    touched = _touched(change)
+    return {name: looks for name, looks in described.items() if name not in touched}
 
 
 def _touched(change: Change) -> list[str]:

@@ -93,13 +93,13 @@ def fallback_summary(
     """Make the next memory without a model, from the memory before and the compacted rounds.
 
     Deterministic. At most `budget` tokens by `count`, and `room_for_stated` more for what the user
-    stated: questions with their answers are clipped and
-    go first, oldest first, then figures of answers and what the user stated, then other lines of
-    the memory before, constraints last; a line says how many went. "" when not even a heading fits.
-    `mark` says what else stands in a line: that a figure of it was corrected. `skip` says which
-    sentences of a message need no line: pins or other lines hold them.
+    stated. Questions with their answers are clipped and go first, oldest first, then figures of
+    answers and what the user stated, then other lines of the memory before, constraints last; a
+    line says how many went. Empty if not even a heading fits. `mark` adds to a line that a figure
+    of it was corrected. `skip` says which sentences of a message need no line because pins or
+    other lines hold them.
     """
-    sections = [[mark(line) for line in section] for section in sections_of(previous)]
+    sections = [list(map(mark, section)) for section in sections_of(previous)]
     written, model_facts = _split(sections[FACTS], skip)
     for round_ in numbered_rounds(compacted):
         _add_round(written, round_, language, mark, skip)
@@ -260,7 +260,9 @@ def _figures_found(answer: str, question: str, round_: Sequence[Numbered]) -> tu
     rest of it.
     """
     results = [str(message.text) for _, message in round_ if isinstance(message, ToolMessage)]
-    known = {_digits(number) for text in results for number in _NUMBER.findall(text)}
+    known: set[str] = set()
+    for text in results:
+        known.update(map(_digits, _NUMBER.findall(text)))
     found: list[str] = []
     rest: list[str] = []
     for sentence in sentences_of(answer) if results else ():

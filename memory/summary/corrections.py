@@ -100,7 +100,9 @@ def corrections(previous: str, messages: Sequence[text.Numbered]) -> list[Correc
             (most, old), (second, _) = sorted([*shared, (0, ""), (0, "")], reverse=True)[:2]
             if most > max(1, second):
                 result.append(Correction(old, figures, number, words))
-    newest = {figure: each.number for each in result for figure in each.new}
+    newest: dict[str, int] = {}
+    for each in result:
+        newest |= dict.fromkeys(each.new, each.number)
     return [each for each in result if newest.get(each.old, 0) <= each.number]
 
 

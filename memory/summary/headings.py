@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 
 from longtable.memory.summary.summary_text import FACTS, cited_numbers
 
@@ -19,13 +20,15 @@ NAMES: tuple[tuple[str, ...], ...] = (
      "待解决", "待解決", "待定", "未解决", "未解決", "事项", "事項", "问题", "問題"),
 )  # fmt: skip
 
-_NAMED = [
-    (
-        tuple(filter(str.isascii, names)),
-        re.compile("|".join(name for name in names if not name.isascii())),
-    )
-    for names in NAMES
-]
+
+def _by_language(names: Sequence[str]) -> tuple[tuple[str, ...], re.Pattern[str]]:
+    """Return the English beginnings of words, and a pattern of the Chinese parts."""
+    english = tuple(name for name in names if name.isascii())
+    chinese = [name for name in names if not name.isascii()]
+    return english, re.compile("|".join(chinese))
+
+
+_NAMED = list(map(_by_language, NAMES))
 
 _WORD = re.compile("[a-z]+")
 
@@ -126,8 +129,8 @@ def read_sections(text: str, asked: str = "") -> list[list[str]]:
     )
     sections: list[list[str]] = [[] for _ in NAMES]
     if not in_place and all(block.section is None for block in headed):
-        read = [line for block in blocks for line in block.lines] if headed else lines
-        sentences_read = [sentence for line in read for sentence in sentences(_unmarked(line))]
+        read = list(chain.from_iterable(block.lines for block in blocks)) if headed else lines
+        sentences_read = chain.from_iterable(sentences(_unmarked(line)) for line in read)
         return [_listed(sentences_read), *sections[1:]]
     for block in blocks:
         if block.name is None:

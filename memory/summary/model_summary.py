@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 
 from longtable.memory.pins.net import asks
 from longtable.memory.summary.code_summary import (
@@ -30,12 +31,6 @@ from longtable.memory.summary.summary_text import (
 )
 from longtable.memory.topics.artifacts import Count
 
-# -- headings --------------------------------------------------------------------------------------
-
-
-# -- figures ---------------------------------------------------------------------------------------
-
-
 # -- room ------------------------------------------------------------------------------------------
 
 _WORTH = {CONSTRAINTS: 2, PREFERENCES: 1, DECISIONS: 1}
@@ -52,11 +47,9 @@ def fitted(
     the messages they cite) before older ones.
     """
     room = budget - count(join_sections([[]] * len(sections), language))
-    lines = [
-        (place, at, line)
-        for place, section in enumerate(sections)
-        for at, line in enumerate(section)
-    ]
+    lines: list[tuple[int, int, str]] = []
+    for place, section in enumerate(sections):
+        lines += [(place, at, line) for at, line in enumerate(section)]
 
     def worth(item: tuple[int, int, str]) -> tuple[int, bool, int, int]:
         place, at, line = item
@@ -68,10 +61,10 @@ def fitted(
         if (cost := count(line) + 1) <= room:
             stays.add((place, at))
             room -= cost
-    return [
-        [line for at, line in enumerate(section) if (place, at) in stays]
-        for place, section in enumerate(sections)
-    ]
+    result: list[list[str]] = []
+    for place, section in enumerate(sections):
+        result.append([line for at, line in enumerate(section) if (place, at) in stays])
+    return result
 
 
 def filled(
@@ -90,7 +83,7 @@ def filled(
     So a lazy model is never worse than none: citing a round is not enough. Facts of the summary
     before it are carried on likewise, unless a line says the same with another figure.
     """
-    claims = [claim_of(line) for section in sections for line in section]
+    claims = list(map(claim_of, chain.from_iterable(sections)))
 
     def is_held(sentence: str, ids: str) -> bool:
         return skip(sentence, ids) or _held(claim_of(f"{sentence} [{ids}]"), claims)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import product
+from operator import itemgetter
 
 from longtable.memory.counting import figures as reading
 from longtable.memory.counting.figures import Figure
@@ -20,7 +22,7 @@ from longtable.memory.summary.summary_text import (
     cited_numbers,
     known_citations,
 )
-from longtable.memory.topics.topics import terms
+from longtable.memory.topics.subjects import terms
 
 _WRITTEN = re.compile(r"\d{1,3}(?: \d{3})+|\d+(?:[.,'’]\d+)*(?:[eE][+-]?\d{1,2}(?!\w))?", re.ASCII)
 
@@ -62,10 +64,12 @@ class Sources:
 
     @cached_property
     def _numbers(self) -> list[list[float]]:
-        return [
-            sorted(set().union(*(numbers_in(text_of(message)) for _, message in round_)))
-            for round_ in self.rounds
-        ]
+        return list(map(_numbers_of, self.rounds))
+
+    @cached_property
+    def _message_numbers(self) -> list[set[int]]:
+        """Return the numbers of the messages of each round."""
+        return [set(map(itemgetter(0), round_)) for round_ in self.rounds]
 
     @cached_property
     def _before(self) -> list[float]:
@@ -73,38 +77,41 @@ class Sources:
 
     @cached_property
     def _words(self) -> frozenset[str]:
-        return _words(
-            " ".join([self.previous, *(str(message.text) for _, message in self.messages)])
-        )
+        texts = [str(message.text) for _, message in self.messages]
+        return _words(" ".join([self.previous, *texts]))
 
     def cited(self, line: str) -> list[int]:
         """Return the places of the rounds that a line cites."""
         numbers = cited_numbers(line)
-        return [
-            place
-            for place, round_ in enumerate(self.rounds)
-            if any(number in numbers for number, _ in round_)
-        ]
+        return [place for place, known in enumerate(self._message_numbers) if known & numbers]
 
     def hold(self, figure: Figure, line: str) -> bool:
         """Return whether a round that the line cites has the figure; a line that cites none, or
         older messages, may have it from all.
         """
         places = self.cited(line)
-        known = {number for round_ in self.rounds for number, _ in round_}
+        known = set[int]().union(*self._message_numbers)
         read = [self._numbers[place] for place in places] or self._numbers
         sources = read if places and cited_numbers(line) <= known else [*read, self._before]
         bounds = [(may.low, may.high) for may in figure.readings]
         bounds += [
             (may.low / 100, may.high / 100) for may in figure.readings if may.kind == "percent"
         ]
-        return any(_in_bounds(numbers, low, high) for numbers in sources for low, high in bounds)
+        return any(_in_bounds(numbers, *each) for numbers, each in product(sources, bounds))
 
     def know(self, text: str) -> bool:
         """Return whether a text is about what was said: it cites a message, has a figure, or shares
         two words.
         """
         return bool(cited_numbers(text) or figures(text)) or len(self._words & _words(text)) >= 2
+
+
+def _numbers_of(round_: Sequence[Numbered]) -> list[float]:
+    """Return the numbers of a round's messages, sorted."""
+    numbers: set[float] = set()
+    for _, message in round_:
+        numbers |= numbers_in(text_of(message))
+    return sorted(numbers)
 
 
 def content_words(text: str) -> frozenset[str]:
@@ -127,36 +134,41 @@ def _in_bounds(numbers: Sequence[float], low: float, high: float) -> bool:
 
 
 def supported(line: str, sources: Sources) -> str:
-    """Return a line without the sentences that hold a figure no cited round has, "" where none is
-    left.
+    """Return a line without the sentences that have a figure no cited round has; empty if no
+    sentence is left.
 
     The whole sentence goes: without its figure it might say something else.
     """
 
+    def is_backed(sentence: str) -> bool:
+        return all(sources.hold(figure, line) for figure in figures(sentence))
+
     claims = sentences(line)
-    backed = [
-        sentence
-        for sentence in claims
-        if all(sources.hold(figure, line) for figure in figures(sentence))
-    ]
+    backed = list(filter(is_backed, claims))
     if len(backed) == len(claims) or not backed:
         return line if backed else ""
-    cites = "".join(
-        citation for citation in dict.fromkeys(citations(line)) if citation not in " ".join(backed)
-    )
-    return " ".join([*backed, cites]).strip()
+    text = " ".join(backed)
+    cites = [citation for citation in dict.fromkeys(citations(line)) if citation not in text]
+    return f"{text} {''.join(cites)}".strip()
 
 
 def checked(sections: Sequence[Sequence[str]], sources: Sources, messages: int) -> list[list[str]]:
     """Return the lines without citations of unknown messages and figures that no message has.
 
     `messages`: how many the transcript has. An answer that stands under no heading but the first
-    may be about anything ("I cannot do that."): none of it stays where it has nothing to do with
-    the conversation.
+    may be about anything ("I cannot do that."): it goes if it has nothing to do with the
+    conversation.
     """
-    lines = [[known_citations(line, messages) for line in section] for section in sections]
-    lines = [
-        [supported(line, sources) for line in section if not left_out_in(line)] for section in lines
-    ]
-    usable = any(lines[FACTS + 1 :]) or sources.know("\n".join(lines[FACTS]))
-    return [[line for line in section if usable and line.strip("- ")] for section in lines]
+
+    def checked_lines(section: Sequence[str]) -> list[str]:
+        lines = [known_citations(line, messages) for line in section]
+        return [supported(line, sources) for line in lines if not left_out_in(line)]
+
+    lines = list(map(checked_lines, sections))
+    if not any(lines[FACTS + 1 :]) and not sources.know("\n".join(lines[FACTS])):
+        return [[] for _ in lines]
+    return list(map(_with_words, lines))
+
+
+def _with_words(lines: Sequence[str]) -> list[str]:
+    return [line for line in lines if line.strip("- ")]

@@ -249,7 +249,10 @@ def render_message(number: int, message: BaseMessage) -> str:
 
 def cited_numbers(text: str) -> set[int]:
     """Return the message numbers that a text cites, alone or within a range."""
-    return {number for citation in citations(text) for number in read_sources(citation)}
+    numbers: set[int] = set()
+    for citation in citations(text):
+        numbers.update(read_sources(citation))
+    return numbers
 
 
 def citations(text: str) -> list[str]:
@@ -272,11 +275,9 @@ def known_citations(line: str, messages: int) -> str:
 
 def _sections(text: str, language: str) -> list[list[str]]:
     """Split a summary into the lines under each of the five headings, in either language."""
-    places = {
-        heading.casefold(): i
-        for headings in HEADINGS.values()
-        for i, heading in enumerate(headings)
-    }
+    places: dict[str, int] = {}
+    for headings in HEADINGS.values():
+        places |= {heading.casefold(): i for i, heading in enumerate(headings)}
     sections: list[list[str]] = [[] for _ in HEADINGS[language]]
     here: int | None = None
     for raw in text.splitlines():

@@ -8,6 +8,7 @@ places in the transcript.
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from operator import getitem, itemgetter
 
 from longtable.memory.counting.tokens import levels_that_fit
@@ -150,7 +151,12 @@ def merge_sections(parts: Iterable[Section]) -> list[Section]:
 
 def sources_of(artifact: str) -> set[int]:
     """Return every message an artifact cites."""
-    return {number for part in sections(artifact) for number in part.sources}
+    return cited_by(sections(artifact))
+
+
+def cited_by(parts: Iterable[Section]) -> set[int]:
+    """Return every message that some sections cite."""
+    return set().union(*(part.sources for part in parts))
 
 
 def _united(old: Section, new: Section) -> Section:
@@ -160,14 +166,15 @@ def _united(old: Section, new: Section) -> Section:
         if _key(unit) not in there:
             there.add(_key(unit))
             # Two tables without a blank line between them would read as one.
-            between = (
-                "\n\n"
-                if unit.lstrip().startswith("|")
-                and body.rpartition("\n")[2].lstrip().startswith("|")
-                else "\n"
-            )
+            last = body.rpartition("\n")[2]
+            both_are_tables = _is_row(unit) and _is_row(last)
+            between = "\n\n" if both_are_tables else "\n"
             body = f"{body}{between}{unit}" if body else unit
     return clean(Section(old.title, (*old.sources, *new.sources), body))
+
+
+def _is_row(line: str) -> bool:
+    return line.lstrip().startswith("|")
 
 
 def _key(unit: str) -> str:
@@ -187,11 +194,11 @@ def _units(body: str) -> list[str]:
         elif _is_fence(line):
             units.append([line])
             kind = "code"
-        elif line.lstrip().startswith("|") and kind == "table":
+        elif _is_row(line) and kind == "table":
             units[-1].append(line)
         elif line.strip():
             units.append([line])
-            kind = "table" if line.lstrip().startswith("|") else ""
+            kind = "table" if _is_row(line) else ""
         else:
             kind = ""
     return ["\n".join(unit) for unit in units]
@@ -214,11 +221,12 @@ def fit_artifact(artifact: str, budget: int, count: Count, language: str = "en")
     oldest = sorted(
         range(len(parts)), key=lambda place: (max(parts[place].sources, default=0), place)
     )
-    forms = [
-        [replace(parts[place], body=body) for body in _shorter(parts[place].body)]
-        for place in oldest
-    ]
-    costs = [[count(_write(form)) + 2 for form in each] for each in forms]
+    forms = [_forms(parts[place]) for place in oldest]
+
+    def costs_of(forms_of_part: Sequence[Section]) -> list[int]:
+        return [count(_write(form)) + 2 for form in forms_of_part]
+
+    costs = list(map(costs_of, forms))
     levels = levels_that_fit(
         len(parts), 3, lambda levels: sum(map(getitem, costs, levels)) <= budget
     )
@@ -238,6 +246,11 @@ def fit_artifact(artifact: str, budget: int, count: Count, language: str = "en")
     return shorter
 
 
+def _forms(part: Section) -> list[Section]:
+    """Return a section, and it with ever shorter texts."""
+    return [replace(part, body=body) for body in _shorter(part.body)]
+
+
 def _shorter(body: str) -> tuple[str, str, str, str]:
     """Return a text, its first line, the start of that, and nothing."""
     lines = [line for line in body.split("\n") if line.strip(" |:-") and not _is_fence(line)]
@@ -253,6 +266,6 @@ def _one(parts: Sequence[Section], language: str) -> Section:
     titles = "; ".join(part.title[:40] for part in parts)
     return Section(
         EARLIER[language],
-        tuple(n for part in parts for n in part.sources),
+        tuple(chain.from_iterable(part.sources for part in parts)),
         _marked(titles[:300]) if titles[300:] else titles,
     )

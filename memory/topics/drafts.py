@@ -4,28 +4,28 @@ alone.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, product
 from typing import Annotated, TypeVar
 
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from longtable.memory.messages.marks import is_recalled, turn_number
 from longtable.memory.search import fold
 from longtable.memory.summary.code_summary import final_answer
 from longtable.memory.summary.summary_text import Numbered, harmless, render_message
-from longtable.memory.topics.artifacts import FENCE, Section, clean, merge_sections, read_sources
-from longtable.memory.topics.topics import (
-    SUMMARY_CHARS,
-    Topic,
-    Words,
-    keywords,
-    overlap,
-    rarity,
-    terms,
-    words,
+from longtable.memory.topics.artifacts import (
+    FENCE,
+    Section,
+    cited_by,
+    clean,
+    merge_sections,
+    read_sources,
 )
+from longtable.memory.topics.subjects import Words, keywords, overlap, rarity, terms, words
+from longtable.memory.topics.topics import SUMMARY_CHARS, Topic
 
 TITLE_CHARS = 80
 MOST_ANSWER_CHARS = 400_000
@@ -184,10 +184,10 @@ def _object_in(answer: str) -> object:
 
 def _fault(error: ValidationError) -> str:
     """Name the first things that are wrong, without the answer's own words."""
-    places = [
-        f"{'.'.join(str(step) for step in fault['loc']) or 'the answer'}: {fault['msg']}"
-        for fault in error.errors()[:3]
-    ]
+    places = []
+    for fault in error.errors()[:3]:
+        place = ".".join(map(str, fault["loc"])) or "the answer"
+        places.append(f"{place}: {fault['msg']}")
     return "; ".join(places)
 
 
@@ -257,7 +257,7 @@ def read_drafts(
 
     A section that cites none of the messages is left out: its text comes from nowhere.
     """
-    known = {number for round_ in rounds for number, _ in shown(round_)}
+    known = set(_numbers_shown(rounds))
     drafts: dict[str, SubjectDraft] = {}
     unsourced: list[str] = []
     for topic in analysis.topics:
@@ -278,24 +278,38 @@ def read_drafts(
                 tuple(merge_sections([*before, *cited])),
             )
     result = list(drafts.values())
-    faults = (
-        [f"these sections cite no message that was shown, or are empty: {'; '.join(unsourced[:5])}"]
-        if unsourced
-        else []
-    )
-    if missed := [number for round_ in uncovered(result, rounds) for number, _ in shown(round_)]:
-        faults.append(f"no section cites messages {', '.join(f'm{n}' for n in missed[:30])}")
+    faults: list[str] = []
+    if unsourced:
+        titles = "; ".join(unsourced[:5])
+        faults.append(f"these sections cite no message that was shown, or are empty: {titles}")
+    missed = _numbers_shown(uncovered(result, rounds))
+    if missed:
+        numbers = ", ".join(f"m{number}" for number in missed[:30])
+        faults.append(f"no section cites messages {numbers}")
     return result, faults
+
+
+def _numbers_shown(rounds: Iterable[Round]) -> list[int]:
+    """Return the numbers of the messages of rounds whose words are new."""
+    numbers: list[int] = []
+    for round_ in rounds:
+        numbers += [number for number, _ in shown(round_)]
+    return numbers
+
+
+def cited_in(drafts: Iterable[SubjectDraft]) -> set[int]:
+    """Return the numbers of the messages that drafts cite."""
+    return set[int]().union(*(cited_by(draft.sections) for draft in drafts))
+
+
+def _cites(round_: Round, numbers: Container[int]) -> bool:
+    return any(number in numbers for number, _ in round_)
 
 
 def uncovered(drafts: Sequence[SubjectDraft], rounds: Sequence[Round]) -> list[Round]:
     """Return the rounds of which no draft cites anything."""
-    cited = {number for draft in drafts for part in draft.sections for number in part.sources}
-    return [
-        round_
-        for round_ in rounds
-        if (new := shown(round_)) and not any(number in cited for number, _ in new)
-    ]
+    cited = cited_in(drafts)
+    return [round_ for round_ in rounds if (new := shown(round_)) and not _cites(new, cited)]
 
 
 def complete(
@@ -306,20 +320,16 @@ def complete(
     A message goes to each draft that cites it; one that none cites goes with its round; a round
     that none cites becomes a section made by code, in the draft of the round before it.
     """
-    cited = [{number for part in draft.sections for number in part.sources} for draft in drafts]
+    cited = [cited_by(draft.sections) for draft in drafts]
     filed: list[list[Numbered]] = [[] for _ in drafts]
     added: list[list[Section]] = [[] for _ in drafts]
-    owner = next(
-        (
-            i
-            for round_ in rounds
-            for i, numbers in enumerate(cited)
-            if any(n in numbers for n, _ in round_)
-        ),
-        0,
+    owners = (
+        i for round_, (i, numbers) in product(rounds, enumerate(cited)) if _cites(round_, numbers)
     )
+    owner = next(owners, 0)
     for round_ in rounds:
-        shares = [sum(n in numbers for n, _ in round_) for numbers in cited]
+        numbers_here = {number for number, _ in round_}
+        shares = [len(numbers_here & numbers) for numbers in cited]
         if any(shares):
             owner = shares.index(max(shares))
         elif shown(round_):
@@ -423,14 +433,15 @@ def section_of(round_: Round, language: str) -> Section:
 
 def _draft(group: Sequence[Round], language: str) -> SubjectDraft:
     parts = merge_sections([section_of(round_, language) for round_ in group])
-    tables = list(dict.fromkeys(table for round_ in group for table in tables_in(_sql(round_))))
+    read = chain.from_iterable(tables_in(_sql(round_)) for round_ in group)
+    tables = list(dict.fromkeys(read))
     names = [*tables[:4], *keywords([question_of(round_) for round_ in group], 8)]
     summary = "; ".join(dict.fromkeys(name.casefold() for name in names))
     return SubjectDraft(
         parts[0].title,
         summary[:SUMMARY_CHARS],
         tuple(parts),
-        tuple(item for round_ in group for item in round_),
+        tuple(chain.from_iterable(group)),
     )
 
 
@@ -441,21 +452,12 @@ def _sql(round_: Round) -> str:
         for _, message in round_
         if isinstance(message, ToolMessage) and message.status == "error"
     }
-    calls = [
-        call
-        for _, message in round_
-        if isinstance(message, AIMessage)
-        for call in message.tool_calls
-        if call["id"] not in failed
-    ]
-    return next(
-        (
-            str(call["args"]["sql"])
-            for call in reversed(calls)
-            if isinstance(call["args"].get("sql"), str)
-        ),
-        "",
-    )
+    calls: list[ToolCall] = []
+    for _, message in round_:
+        if isinstance(message, AIMessage):
+            calls += [call for call in message.tool_calls if call["id"] not in failed]
+    texts = [call["args"].get("sql") for call in reversed(calls)]
+    return next((sql for sql in texts if isinstance(sql, str)), "")
 
 
 def _shortened(answer: str) -> str:

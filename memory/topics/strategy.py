@@ -12,6 +12,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from longtable.memory.compaction.compaction import Attempts, Draft, Job
 from longtable.memory.pins.pins import pins_in, without_pins
 from longtable.memory.policy import TOPICS
+from longtable.memory.records import stored_topics
 from longtable.memory.search import fold
 from longtable.memory.summary.code_summary import numbered_rounds
 from longtable.memory.summary.summary_text import Numbered, coverage, packed, render_message
@@ -32,6 +33,7 @@ from longtable.memory.topics.drafts import (
     analyse_input,
     analyse_prompt,
     assign_input,
+    cited_in,
     code_drafts,
     complete,
     enough_for,
@@ -41,14 +43,12 @@ from longtable.memory.topics.drafts import (
     subject_of,
     topic_line,
 )
+from longtable.memory.topics.subjects import Words, overlap, rarity
 from longtable.memory.topics.topics import (
     SUMMARY_CHARS,
     Topic,
-    Words,
     current,
     next_number,
-    overlap,
-    rarity,
     recently_used,
     render_topics,
     topics_of,
@@ -177,7 +177,7 @@ class Filer:
         code has to find them.
         """
         job = self.job
-        messages = [item for round_ in rounds for item in shown(round_)]
+        messages = list(itertools.chain.from_iterable(map(shown, rounds)))
         best: list[SubjectDraft] = []
         faults: list[str] = []
         if not messages:
@@ -193,7 +193,7 @@ class Filer:
             drafts, faults = (
                 ([], [analysis]) if isinstance(analysis, str) else read_drafts(analysis, rounds)
             )
-            best = max(best, drafts, key=_cited)
+            best = max(best, drafts, key=_count_cited)
             if not faults:
                 break
             self.reasons += faults
@@ -278,19 +278,15 @@ def _parts(job: Filing) -> list[tuple[list[list[Numbered]], bool]]:
     if job.window is None:
         return [(rounds, True)]
     room = job.room - job.count(job.prompt) - 400  # tags, and the fault of a first try
-    pieces = [
-        (piece, sum(_cost(item, job) for item in shown(piece)))
-        for round_ in rounds
-        for piece in _pieces(round_, job, room)
-    ]
+    whole = itertools.chain.from_iterable(_pieces(round_, job, room) for round_ in rounds)
+    pieces = [(piece, _cost_shown(piece, job)) for piece in whole]
     parts: list[tuple[list[list[Numbered]], bool]] = []
     for fits, group in itertools.groupby(pieces, key=lambda piece: piece[1] <= room):
         # What code has to file stays together, so that it is grouped as a whole.
-        parts += (
-            [(part, True) for part in packed(group, room)]
-            if fits
-            else [([piece for piece, _ in group], False)]
-        )
+        if fits:
+            parts += [(part, True) for part in packed(group, room)]
+        else:
+            parts.append(([piece for piece, _ in group], False))
     return parts
 
 
@@ -305,8 +301,12 @@ def _cost(item: Numbered, job: Filing) -> int:
     return job.count(render_message(*item)) + 1
 
 
-def _cited(drafts: Sequence[SubjectDraft]) -> int:
-    return len({number for draft in drafts for part in draft.sections for number in part.sources})
+def _cost_shown(messages: list[Numbered], job: Filing) -> int:
+    return sum(_cost(item, job) for item in shown(messages))
+
+
+def _count_cited(drafts: Sequence[SubjectDraft]) -> int:
+    return len(cited_in(drafts))
 
 
 def _by_likeness(draft: SubjectDraft, topics: Sequence[Topic]) -> list[tuple[bool, Topic]]:
@@ -347,8 +347,7 @@ ARTIFACT_SHARE = 0.5
 
 @dataclass(frozen=True)
 class Topics:
-    """Files with the summariser where there is one; without a model, or where it fails, by words
-    and SQL.
+    """Uses the summariser; without one, or if it fails, shared words and SQL decide.
 
     Topics are never made anew: what was not filed before is filed, and what was excluded since is
     taken out.
@@ -362,38 +361,15 @@ class Topics:
         count = job.call_config.counter.text
         before = topics_of(job.thread)
         newest = current(before)
-        visible = visible_topics(job.thread)
         filed_before, again = unfiled(job.thread)
         reads = [
             (number, message)
             for number, message in job.reads
             if number > filed_before or number in again
         ]
-        for window in [call_config.window, None] if call_config.window is not None else [None]:
-            filed = yield from Filer(
-                Filing(
-                    messages=reads,
-                    topics=newest,
-                    language=job.language,
-                    window=window,
-                    count=count,
-                    budget=int(call_config.summary_tokens * ARTIFACT_SHARE),
-                    turn=job.turn,
-                    time=job.time,
-                    changed={
-                        topic.id: topic
-                        for topic, old in zip(visible, newest, strict=True)
-                        if topic != old
-                    },
-                    instructions=job.instructions,
-                    pin_contract=job.pin_contract,
-                    first_number=next_number(
-                        Topic.from_json(topic)
-                        for each in job.thread.compactions
-                        for topic in (each.get("kept") or {}).get("topics", ())
-                    ),
-                )
-            ).file()
+        windows = [None] if call_config.window is None else [call_config.window, None]
+        for window in windows:
+            filed = yield from Filer(_filing(job, reads, window)).file()
             text = render_topics([*newest, *filed.topics], job.budget, count, job.language)
             share, unseen = coverage(reads, count)
             pins, ended = pins_in(filed.answers, [message for _, message in reads], job.thread.pins)
@@ -406,6 +382,32 @@ class Topics:
                 note="; ".join(filter(None, [unseen, *filed.reasons])),
                 kept={"topics": _changes(filed.topics, before)},
             )
+
+
+def _filing(job: Job, reads: Sequence[Numbered], window: int | None) -> Filing:
+    """Return what there is to file; a window of None: without the summariser."""
+    newest = current(topics_of(job.thread))
+    visible = visible_topics(job.thread)
+    stored = itertools.chain.from_iterable(map(stored_topics, job.thread.compactions))
+    material = Filing(
+        messages=reads,
+        topics=newest,
+        language=job.language,
+        window=window,
+        count=job.call_config.counter.text,
+        budget=int(job.call_config.summary_tokens * ARTIFACT_SHARE),
+        turn=job.turn,
+        time=job.time,
+    )
+    return replace(
+        material,
+        changed={
+            topic.id: topic for topic, old in zip(visible, newest, strict=True) if topic != old
+        },
+        instructions=job.instructions,
+        pin_contract=job.pin_contract,
+        first_number=next_number(map(Topic.from_json, stored)),
+    )
 
 
 def _changes(filed: Sequence[Topic], before: Sequence[Topic]) -> list[dict[str, Any]]:

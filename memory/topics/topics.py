@@ -2,18 +2,17 @@
 render for the view.
 """
 
-import itertools
-import math
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from operator import getitem
 from typing import Any
 
 from longtable.memory.counting.tokens import levels_that_fit
-from longtable.memory.search import fold, stem, tokens_of
+from longtable.memory.records import stored_topics
+from longtable.memory.search import fold, tokens_of
 from longtable.memory.thread import Thread
 from longtable.memory.topics.artifacts import Count, Section, join, sections, sources_of
+from longtable.memory.topics.subjects import terms
 
 SUMMARY_CHARS = 240
 ENOUGH_WORDS = 0.5
@@ -82,9 +81,10 @@ def visible_topics(thread: Thread) -> list[Topic]:
     """
     written = _written_topics(thread)
     before = {(topic.id, topic.version): excluded for topic, excluded in written}
+    newest = current([topic for topic, _ in written])
     return [
         _without(topic, _excluded_since(thread, before[topic.id, topic.version]))
-        for topic in current([topic for topic, _ in written])
+        for topic in newest
     ]
 
 
@@ -110,7 +110,7 @@ def _written_topics(thread: Thread) -> list[tuple[Topic, Collection[int]]]:
         if record.get("rebuilt"):  # by an earlier version of this package, which made topics anew
             topics = []
             known = {}
-        for change in (record.get("kept") or {}).get("topics", ()):
+        for change in stored_topics(record):
             topic = Topic.from_json(change)
             known[topic.id] = tuple(dict.fromkeys((*known.get(topic.id, ()), *topic.message_ids)))
             whole = replace(topic, message_ids=known[topic.id])
@@ -125,8 +125,9 @@ def _excluded_since(thread: Thread, before: Collection[int]) -> dict[str, int]:
 def _without(topic: Topic, excluded: Mapping[str, int]) -> Topic:
     """Return a topic without the sections that cite these messages.
 
-    The summary cites nothing and goes too. The title stays if the sections that are left hold its
-    words, or if there are none: then no call shows it, and the topic is found by it again.
+    Drop the summary, which cites nothing. Keep the title if the remaining sections contain its
+    words. With no section left, keep it too: an empty topic is never shown, and its title finds it
+    again.
     """
     if not excluded:
         return topic
@@ -155,7 +156,8 @@ def unfiled(thread: Thread) -> tuple[int, frozenset[int]]:
         (record for record in reversed(thread.chain) if "topics" in (record.get("kept") or {})),
         None,
     )
-    count, again = (record["count"], set(record.get("excluded", ()))) if record else (0, set())
+    count = record["count"] if record else 0
+    again = set(record.get("excluded", ())) if record else set()
     for whole, left in zip(current(topics_of(thread)), visible_topics(thread), strict=True):
         again |= sources_of(whole.artifact) - sources_of(left.artifact)
     return count, frozenset(again) - set(thread.excluded.values())
@@ -214,11 +216,9 @@ def find_section(topics: Sequence[Topic], keyword: str) -> SectionHit | None:
     folded = fold(keyword)
     if not folded:
         return None
-    hits = [
-        SectionHit(topic, section)
-        for topic in recently_used(current(topics))
-        for section in _newest_first(topic)
-    ]
+    hits: list[SectionHit] = []
+    for topic in recently_used(current(topics)):
+        hits += [SectionHit(topic, section) for section in _newest_first(topic)]
     tests: tuple[Callable[[SectionHit], bool], ...] = (
         lambda hit: fold(hit.section.title) == folded,
         lambda hit: fold(hit.topic.title) == folded and folded in fold(hit.section.body),
@@ -269,7 +269,11 @@ def render_topics(topics: Sequence[Topic], budget: int, count: Count, language: 
     used = recently_used(listed)[::-1]
     # Whole, short, in the last line.
     forms = [(f"{_short(topic)}\n\n{topic.artifact}", _short(topic), "") for topic in used]
-    costs = [[count(text) + 2 if text else 0 for text in texts] for texts in forms]
+
+    def costs_of(texts: Sequence[str]) -> list[int]:
+        return [count(text) + 2 if text else 0 for text in texts]
+
+    costs = list(map(costs_of, forms))
 
     def last_line(levels: Sequence[int]) -> str:
         return _more(
@@ -306,75 +310,3 @@ def _more(topics: Sequence[Topic], budget: int, count: Count, language: str) -> 
 
 
 # -- compare texts by their words ------------------------------------------------------------------
-
-Words = Mapping[str, float]
-"""What a text is about: each term with its weight."""
-
-_COMMON = """
-a about all also an and any are as at be been by can could did do does each every for from get give
-had has have how i if in into is it its just let list look many me more most much my no not now
-number of on one only or our out per please same select show so some tell than that the their them
-then there these they this those to total top up us was we were what when where which while who why
-will with would you your order group join limit count sum avg min max null true false word words
-question questions answer 多少 哪些 哪个 什么 怎么 怎样 如何 请问 列出 显示 告诉 一下 我们 你们 它们 这个 那个 这些 那些 可以 是否 有没 没有 每个 各个
-所有 分别 一共 总共 几个 数量 的是 是多 少个 有多 有哪 的数 是什 时候 为什 给我 帮我 看看 最多 最少 个数
-"""
-_STOP = frozenset(stem(word) for word in _COMMON.split())
-_PARTICLES = frozenset("的了吗呢")
-
-
-def terms(text: str) -> list[str]:
-    """Return a text's content words: English ones stemmed lightly, identifiers whole and in parts,
-    Chinese as bigrams.
-    """
-    # The digits of an identifier (q46) are no word beside it.
-    all_terms = (
-        term
-        for before, term in itertools.pairwise(["", *tokens_of(text)])
-        if not (term.isdigit() and before.endswith(term))
-    )
-    return [
-        term
-        for term in all_terms
-        if len(term) > 1 and term not in _STOP and not _PARTICLES.intersection(term)
-    ]
-
-
-def keywords(texts: Iterable[str], most: int) -> list[str]:
-    """Return the words that name what the texts are about, the most frequent first.
-
-    A pair of Chinese characters must come up twice: of the pairs in a run half are no words.
-    """
-    counts = Counter(term for text in texts for term in terms(text) if not term.isdigit())
-    return [term for term, n in counts.most_common() if n > 1 or term.isascii()][:most]
-
-
-def words(*weighted: tuple[str, float]) -> Words:
-    """Return the terms of some texts, each with the weight of the weightiest text it stands in."""
-    weights: dict[str, float] = {}
-    for text, weight in weighted:
-        for term in terms(text):
-            weights[term] = max(weights.get(term, 0.0), weight)
-    return weights
-
-
-def rarity(texts: Iterable[Words]) -> dict[str, float]:
-    """Return how telling each term is among these texts: one that stands in all of them tells
-    little.
-    """
-    of = list(texts)
-    counts = Counter(term for text in of for term in text)
-    return {term: math.log(1 + len(of) / n) for term, n in counts.items()}
-
-
-def overlap(part: Words, whole: Words, telling: Mapping[str, float]) -> float:
-    """Return how much of `part` stands in `whole`, 0 to 1; a text of one word proves little and
-    scores below 0.5.
-    """
-    size = sum(weight * telling.get(term, 1.0) for term, weight in part.items())
-    shared = sum(
-        min(weight, whole[term]) * telling.get(term, 1.0)
-        for term, weight in part.items()
-        if term in whole
-    )
-    return shared / (size + 1.0) if size else 0.0

@@ -32,7 +32,7 @@ from longtable.base.settings_base import shown
 from longtable.memory.call_config import TALK_SHARE
 from longtable.memory.counting.tokens import ROLES
 from longtable.memory.messages.rounds import is_users
-from longtable.memory.thread import with_sent_name
+from longtable.memory.messages.sent_messages import with_sent_name
 from longtable.memory.view import CallPlan, must_stay
 
 ACCEPTED = (HumanMessage, AIMessage, ToolMessage)

@@ -15,8 +15,8 @@ from longtable.base.errors import ArchiveGapError, LongtableError, Reason
 from longtable.base.stored import Namespace, thread_namespace
 from longtable.memory.compaction.compaction import Job, Outcome
 from longtable.memory.compaction.merging import Merge
+from longtable.memory.records import Compaction
 from longtable.memory.search import Original
-from longtable.memory.thread import Compaction
 from longtable.store.records.retired import BATCH, key_of, key_of_id, put_all, to_item
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from longtable.memory.thread import REFUSED_NOTE
+from longtable.memory.messages.sent_messages import REFUSED_NOTE
 from tests.app.runner import Home, make_home
 from tests.support.model_server import (
     ChatRequest,

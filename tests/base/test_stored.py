@@ -13,7 +13,8 @@ from longtable.graph.thread_state import NODES, OWNER
 from longtable.graph.transcripts import REDUCING
 from longtable.memory.messages.marks import COLLEAGUE, EXCLUDED, RECALLED, STEERED, SUMMARY
 from longtable.memory.pins.pins import Pin, PinEnd
-from longtable.memory.thread import Compaction, Edit
+from longtable.memory.records import Compaction
+from longtable.memory.thread import Edit
 from longtable.nodes import state
 from longtable.nodes.tally import Tally
 from longtable.tools.results.result_store import DATA, META

@@ -15,7 +15,8 @@ from longtable.base.errors import UndoTooFarError
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, next_view
 from longtable.memory.call_config import CallConfig
 from longtable.memory.compaction.merging import KEEP, MERGE_AT, merge_of, merged_count, unmerged
-from longtable.memory.thread import Compaction, Edit, is_results
+from longtable.memory.records import Compaction, is_results
+from longtable.memory.thread import Edit
 from longtable.nodes.call_plans import call_config_of
 from longtable.nodes.reducers import append_records
 from longtable.nodes.state import thread_of

@@ -28,16 +28,9 @@ from longtable.graph import (
     read_prices,
     usage_of_threads,
 )
+from longtable.memory.counting.prices import price_of, price_rows
 from longtable.memory.counting.tokens import counter
-from longtable.memory.counting.usage import (
-    Spent,
-    added,
-    call_usage,
-    price_of,
-    price_rows,
-    spent_of,
-    spent_on,
-)
+from longtable.memory.counting.usage import Spent, added, call_usage, spent_of, spent_on
 from tests.support.models import ScriptedModel
 
 BIG, MINI = Price(input=2.5, cached=1.25, output=10, reasoning=12), Price(input=0.15, output=0.6)

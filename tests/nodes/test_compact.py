@@ -24,10 +24,10 @@ from longtable.graph import (
     build_graph,
     next_view,
 )
+from longtable.memory.counting.prices import Price
 from longtable.memory.counting.tokens import counter
-from longtable.memory.counting.usage import Price
+from longtable.memory.records import Compaction, writer_of
 from longtable.memory.summary.summary_text import HEADINGS, findings_in
-from longtable.memory.thread import Compaction, writer_of
 from tests.memory.messages.test_rounds import assert_paired
 from tests.support.model_server import answer_or_summary, open_model_server, unauthorized
 from tests.support.models import ScriptedModel, call, script

@@ -25,7 +25,8 @@ from longtable.memory.compaction.rolling import Rolling
 from longtable.memory.messages.marks import turn_number
 from longtable.memory.messages.rounds import split_rounds
 from longtable.memory.policy import CompactionPolicy
-from longtable.memory.thread import Compaction, Thread
+from longtable.memory.records import Compaction
+from longtable.memory.thread import Thread
 from longtable.memory.topics.strategy import Topics
 from longtable.memory.view import CallPlan, View, build_view
 from longtable.nodes.arriving.input_checks import check_input

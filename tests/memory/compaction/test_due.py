@@ -16,7 +16,8 @@ from longtable.memory.compaction.gate import pairs_valid
 from longtable.memory.compaction.ledger import ledger_lines
 from longtable.memory.compaction.result_heads import head_text, is_result
 from longtable.memory.messages.marks import STEERED, marked
-from longtable.memory.thread import Edit, Thread, is_results
+from longtable.memory.records import is_results
+from longtable.memory.thread import Edit, Thread
 from longtable.memory.view import CallPlan, build_view
 from tests.support.compacting import Talk, call_config, sent
 from tests.support.histories import talk

@@ -5,19 +5,25 @@ from dataclasses import replace
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from longtable.memory.compaction.gate import Candidate, objections, pairs_valid
+from longtable.memory.compaction.gate import Candidate, Sizes, objections, pairs_valid
 
 GOOD = Candidate(
     summary="## Facts and findings\n- x",
-    summary_tokens=50,
-    replaced_tokens=500,
-    view_tokens=300,
-    view_before=800,
-    budget=600,
-    kept_tokens=250,
+    sizes=Sizes(
+        summary=50,
+        replaced=500,
+        view=300,
+        view_before=800,
+        budget=600,
+        kept=250,
+        summary_budget=480,
+    ),
     margin=0.1,
-    summary_budget=480,
 )
+
+
+def with_sizes(**sizes: int) -> Candidate:
+    return replace(GOOD, sizes=replace(GOOD.sizes, **sizes))
 
 
 def test_a_good_memory_passes() -> None:
@@ -25,24 +31,24 @@ def test_a_good_memory_passes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "code", "word"),
+    ("candidate", "code", "word"),
     [
-        ({"summary": "  "}, "empty", "empty"),
-        ({"summary_tokens": 451}, "too_long", "at most 450"),
-        ({"view_tokens": 800}, "no_gain", "not shrink"),
-        ({"view_tokens": 601}, "over_threshold", "threshold is 600"),
-        ({"missing_pins": ["only JFK"]}, "pins_missing", "only JFK"),
-        ({"unknown_citations": [900]}, "unknown_citations", "900"),
-        ({"pairs_valid": False}, "broken_pairs", "without its answer"),
+        (replace(GOOD, summary="  "), "empty", "empty"),
+        (with_sizes(summary=451), "too_long", "at most 450"),
+        (with_sizes(view=800), "no_gain", "not shrink"),
+        (with_sizes(view=601), "over_threshold", "threshold is 600"),
+        (replace(GOOD, missing_pins=["only JFK"]), "pins_missing", "only JFK"),
+        (replace(GOOD, unknown_citations=[900]), "unknown_citations", "900"),
+        (replace(GOOD, pairs_valid=False), "broken_pairs", "without its answer"),
     ],
 )
-def test_each_fault_is_named(change: dict[str, object], code: str, word: str) -> None:
-    found = {reason["code"]: reason["message"] for reason in objections(replace(GOOD, **change))}  # type: ignore[arg-type]  # a table of fields
+def test_each_fault_is_named(candidate: Candidate, code: str, word: str) -> None:
+    found = {reason["code"]: reason["message"] for reason in objections(candidate)}
     assert word in found[code]
 
 
 def test_what_stays_word_for_word_is_not_held_against_the_memory() -> None:
-    assert objections(replace(GOOD, view_tokens=700, kept_tokens=650)) == []
+    assert objections(with_sizes(view=700, kept=650)) == []
 
 
 def call(*ids: str) -> AIMessage:

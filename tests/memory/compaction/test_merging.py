@@ -21,7 +21,7 @@ from longtable.graph.thread_state import StoredThreads
 from longtable.graph.threads import delete_thread, import_thread
 from longtable.graph.transcripts import load_thread
 from longtable.memory.compaction.merging import KEEP, MERGE_AT, merge_of, merged_count, unmerged
-from longtable.memory.thread import Compaction
+from longtable.memory.records import Compaction
 from longtable.nodes.call_plans import call_config_of
 from longtable.nodes.reducers import append_records
 from longtable.nodes.state import thread_of

@@ -12,24 +12,20 @@ from longtable.base.errors import PinRefusedError
 from longtable.memory.counting.tokens import counter
 from longtable.memory.messages.marks import RECALLED, marked
 from longtable.memory.pins.net import MOST_FOUND, is_rule, rules_in, sentences
+from longtable.memory.pins.pin_changes import MOST_A_TURN, PinChanges
+from longtable.memory.pins.pin_lines import LONG_PIN, fit_pins, pin_contract, render_pins
 from longtable.memory.pins.pins import (
     IN_PASSING,
-    LONG_PIN,
-    MOST_A_TURN,
     Pin,
-    PinChanges,
     current_pins,
-    fit_pins,
-    holds_secret,
     make_pin,
-    pin_contract,
     pins_in,
     pins_in_passing,
-    render_pins,
     with_ends,
     without_pins,
 )
 from longtable.memory.pins.quotes import find_quote, words_of
+from longtable.memory.pins.secrets import holds_secret
 
 count = counter("o200k_base").text
 PINS = st.builds(

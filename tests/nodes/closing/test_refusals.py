@@ -33,7 +33,7 @@ from longtable.graph import (
 from longtable.graph.embedding import as_node
 from longtable.memory.messages.marks import EXCLUDED, kind_of
 from longtable.memory.messages.rounds import UNANSWERED
-from longtable.memory.thread import REFUSED_NOTE
+from longtable.memory.messages.sent_messages import REFUSED_NOTE
 from longtable.nodes.closing.failures import _NEXT
 from tests.graph.test_embedding import Talk
 from tests.memory.messages.test_rounds import assert_paired

@@ -23,8 +23,9 @@ from longtable.graph import (
 )
 from longtable.graph.reports import ausage_of_threads, usage_of_threads
 from longtable.memory.compaction.merging import MERGE_AT
+from longtable.memory.counting.provider_reports import reported
 from longtable.memory.counting.tokens import counter
-from longtable.memory.counting.usage import Spent, added, reported, spent_of
+from longtable.memory.counting.usage import Spent, added, spent_of
 from longtable.memory.messages.marks import marked
 from tests.support.models import ScriptedModel, script
 

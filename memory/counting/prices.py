@@ -1,0 +1,64 @@
+"""Prices of models, and what calls cost by them."""
+
+import fnmatch
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from longtable.base.errors import ConfigError
+from longtable.memory.counting.provider_reports import MOST_PRICE, money
+from longtable.memory.counting.usage import Spent
+
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Price:
+    """The price of one model, for a million tokens each.
+
+    Without a price of its own a cached token costs what one of input does, a reasoning one what one
+    of output does.
+    """
+
+    input: float
+    output: float
+    cached: float | None = None
+    reasoning: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("input", "output", "cached", "reasoning"):
+            value = getattr(self, name)
+            if money(value) is None and not (value is None and name in ("cached", "reasoning")):
+                raise ConfigError(
+                    f"the price of {name} must be a number from 0 to {MOST_PRICE:,.0f} for a"
+                    f" million tokens, found {value!r}"
+                )
+
+    def of(self, spent: Spent) -> float:
+        """Return what some calls cost. Cached tokens are part of the input, reasoning ones of the
+        output.
+        """
+        cached = self.input if self.cached is None else self.cached
+        reasoning = self.output if self.reasoning is None else self.reasoning
+        sums = (spent.input - spent.cached) * self.input + spent.cached * cached
+        return (
+            sums + (spent.output - spent.reasoning) * self.output + spent.reasoning * reasoning
+        ) / MILLION
+
+
+def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
+    """Return a model's price: under its own name, else under the longest pattern (`gpt-4o*`) that
+    fits it; None where there is none.
+    """
+    fitting = [name for name in prices if name == model or fnmatch.fnmatchcase(model, name)]
+    return prices[max(fitting, key=lambda name: (name == model, len(name)))] if fitting else None
+
+
+def price_rows(rows: Iterable[Spent], prices: Mapping[str, Price]) -> list[Spent]:
+    """Return rows of one model each with what they cost; calls of a model without a price cost
+    nothing that is known, and say so.
+    """
+    priced = ((row, price_of(row.model, prices)) for row in rows)
+    return [
+        replace(row, cost=price.of(row)) if price else replace(row, unpriced=row.calls)
+        for row, price in priced
+    ]

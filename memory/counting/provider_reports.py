@@ -1,0 +1,101 @@
+"""What a provider reports of one call: tokens, model, cost."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage
+from typing_extensions import TypedDict
+
+UNKNOWN = "unknown"
+
+
+class ReportedTokens(TypedDict):
+    """Tokens of a call as its provider reported them; cached ones are part of the input, reasoning
+    ones of the output.
+    """
+
+    input: int
+    output: int
+    cached: int
+    reasoning: int
+
+
+def reported(message: AIMessage) -> ReportedTokens | None:
+    """Return the tokens a provider reported, None where they are missing or cannot be."""
+    usage = message.usage_metadata
+    if not isinstance(usage, Mapping):
+        return None
+    sent = token_count(usage.get("input_tokens"))
+    received = token_count(usage.get("output_tokens"))
+    if sent is None or received is None or not sent + received:
+        return None
+    cached = _detail(usage.get("input_token_details"), "cache_read")
+    reasoning = _detail(usage.get("output_token_details"), "reasoning")
+    return {
+        "input": sent,
+        "output": received,
+        "cached": min(cached, sent),
+        "reasoning": min(reasoning, received),
+    }
+
+
+def token_count(value: object) -> int | None:
+    """Return a count of tokens, None for what is none: negative, text, NaN, True."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return (
+        value
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+        else None
+    )
+
+
+def _detail(details: object, name: str) -> int:
+    return (token_count(details.get(name)) or 0) if isinstance(details, Mapping) else 0
+
+
+def reported_model(message: AIMessage) -> str:
+    """Return the name of the model that an answer says it came from, "" where it does not."""
+    metadata: Any = (
+        message.response_metadata if isinstance(message.response_metadata, Mapping) else {}
+    )
+    return next(
+        (
+            name
+            for key in ("model_name", "model")
+            if isinstance(name := metadata.get(key), str) and name
+        ),
+        "",
+    )
+
+
+def charged(message: BaseMessage) -> float | None:
+    """Return what a call cost by its provider's own account (OpenRouter's `usage.cost`), None where
+    it does not say.
+    """
+    usages = [
+        message.response_metadata,
+        *(message.response_metadata.get(name) for name in ("token_usage", "usage")),
+    ]
+    return next(
+        (
+            cost
+            for usage in usages
+            if isinstance(usage, Mapping) and (cost := money(usage.get("cost"))) is not None
+        ),
+        None,
+    )
+
+
+def money(value: object) -> float | None:
+    """Return an amount of money, None for what is none: negative, text, NaN, True."""
+    return (
+        float(value)
+        if isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and 0 <= value <= MOST_PRICE
+        else None
+    )
+
+
+MOST_PRICE = 1_000_000.0

@@ -1,0 +1,107 @@
+"""Messages as a provider is sent them: names that it takes, notes for refused turns."""
+
+import json
+import re
+import unicodedata
+from collections.abc import Collection, Sequence
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+
+from longtable.memory.counting.tokens import compact_json
+from longtable.memory.messages.marks import is_recalled
+from longtable.memory.summary.summary_text import language_of
+
+NAME_CHARS = 64
+
+
+_NAME = re.compile(rf"[a-zA-Z0-9_-]{{1,{NAME_CHARS}}}")
+"""What OpenAI takes as a message's name."""
+
+
+REFUSED_NOTE = {
+    "en": "[What the user sent here was refused by the model's provider, and is left out.]",
+    "zh": "[用户在此处发送的内容被模型服务拒绝，已略去。]",
+}
+
+
+BLANK = "[excluded]"
+"""Stands for the words of an excluded message where it was brought back before."""
+
+
+NEAR = 20
+"""Messages before a note that its language is read from."""
+
+
+def with_notes(
+    messages: Sequence[BaseMessage], excluded: Collection[str], refused: Collection[str]
+) -> list[BaseMessage]:
+    """Return the messages that are not excluded, with one note for each run of refused ones."""
+    if not refused:
+        return (
+            [message for message in messages if message.id not in excluded]
+            if excluded
+            else list(messages)
+        )
+    result: list[BaseMessage] = []
+    noted = False
+    for place, message in enumerate(messages):
+        if message.id not in excluded:
+            result.append(message)
+            noted = False
+        elif message.id in refused and not noted:
+            # Of what came before alone: the note stays the same when the conversation goes on.
+            language = language_of(messages[max(0, place - NEAR) : place + 1])
+            result.append(HumanMessage(REFUSED_NOTE[language], id=f"{message.id}/refused"))
+            noted = True
+    return result
+
+
+def with_sent_name(message: BaseMessage) -> BaseMessage:
+    """Return the message with a name that providers take; where that is another one, its text
+    begins with the real one.
+
+    A name with no letter or digit of ASCII is left out. Two names may look alike then: the texts
+    tell them apart.
+    """
+    if message.type not in ("human", "ai"):
+        return message
+    extra = message.additional_kwargs
+    name = message.name or extra.get("name")  # langchain-openai sends either
+    if name is None or (isinstance(name, str) and _NAME.fullmatch(name)):
+        return message
+    real = " ".join(str(name).split())
+    plain = unicodedata.normalize("NFKD", real).encode("ascii", "ignore").decode()
+    short = re.sub(r"[^a-zA-Z0-9_-]+", "_", plain).strip("_")[:NAME_CHARS]
+    changes = {
+        "name": short or None,
+        "additional_kwargs": {key: value for key, value in extra.items() if key != "name"},
+    }
+    return message.model_copy(update={**changes, "content": _named(message, real)})
+
+
+def without_copies(message: BaseMessage, excluded: Collection[str]) -> BaseMessage:
+    """Return a message that brought earlier ones back without the words of those that were excluded
+    since.
+    """
+    if not is_recalled(message):
+        return message
+    try:
+        answer = json.loads(message.text)
+        blanked = [copy for copy in answer["messages"] if copy["id"] in excluded]
+    except (ValueError, KeyError, TypeError):  # of another version: it may hold the words
+        return message.model_copy(update={"content": BLANK})
+    for copy in blanked:
+        copy["text"] = BLANK
+    return message.model_copy(update={"content": compact_json(answer)}) if blanked else message
+
+
+def _named(message: BaseMessage, name: str) -> str | list[str | dict[str, object]]:
+    content = message.content
+    if not name or (isinstance(message, AIMessage) and not message.text):
+        # An answer that only calls tools.
+        return content
+    return (
+        f"{name}: {content}"
+        if isinstance(content, str)
+        else [{"type": "text", "text": f"{name}:"}, *content]
+    )

@@ -1,0 +1,118 @@
+"""Pins as text: what the summariser is told of them, and their lines in a view."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from longtable.memory.pins.net import is_rule, takes_back
+from longtable.memory.pins.pins import IN_PASSING, Pin
+
+LONG_PIN = 600
+"""Characters of a pin that a view shows."""
+
+
+def _is_remark(pin: Pin) -> bool:
+    """Return whether a pin was found in passing only since it may change another."""
+    return pin.by == IN_PASSING and not is_rule(pin.text)
+
+
+_WORDS = {
+    "en": {
+        "contract": (
+            """Then write one more heading, "## Pins": under it quote, word for word, each statement of the user that binds \
+later answers (rules, units, definitions, filters, style), one a line: - [m12] "the user's own words". Where it takes the place of \
+a pin listed here, add: replaces p1a2b3c4. Where it only takes one back, add: ends p1a2b3c4. \
+Quote no question, no request of the moment, no password or key, and nothing the assistant or a tool said."""
+        ),
+        "pinned": (
+            "Pinned words of the user, verbatim: they hold for every answer; where two disagree,"
+            " the later one."
+        ),
+        "in passing": (
+            "Said by the user in passing: each may still hold; a later one may change or end an"
+            " earlier one."
+        ),
+        "left out": "({n} more pins did not fit here; they are in the transcript.)",
+        "turn": "turn {n}",
+        "by hand": "pinned by hand",
+    },
+    "zh": {
+        "contract": (
+            """最后再写一个标题“## 原话”：其下逐字引用用户说过的、对以后的回答仍有约束的每句话（规则、单位、定义、筛选、风格），\
+每条一行：- [m12] “用户的原话”。若它取代下列某条，加上：取代 p1a2b3c4；若它只是取消某条，加上：结束 p1a2b3c4。\
+不要引用问题、当下的请求、密码或密钥，也不要引用助手或工具的话。"""
+        ),
+        "pinned": "用户的原话（逐字保留）：对每个回答都有效；若有冲突，以后说的为准。",
+        "in passing": "用户顺带说过的话：可能仍然有效；后说的可能改变或取消先说的。",
+        "left out": "（另有 {n} 条因篇幅未列出，见会话记录。）",
+        "turn": "第 {n} 轮",
+        "by hand": "手动固定",
+    },
+}
+
+
+def pin_contract(language: str, pins: Sequence[Pin]) -> str:
+    """Return what the summariser is told about pins; `pins`: those that it may replace or end."""
+    return "\n".join([_WORDS[language]["contract"], *(_line(pin, language) for pin in pins)])
+
+
+def fit_pins(
+    pins: Sequence[Pin], budget: int, count: Callable[[str], int]
+) -> tuple[list[Pin], int]:
+    """Return the pins whose lines fit `budget` tokens with their headings, in order, and how many
+    gave way.
+
+    A pin past 600 characters is clipped, with a mark. Of too many in passing go first, remarks on
+    others before rules; those made by hand go last; the oldest first within each.
+    """
+    rows = [
+        (
+            pin
+            if len(pin.text) <= LONG_PIN
+            else replace(pin, text=f"{pin.text[:LONG_PIN]}… ({len(pin.text):,} characters)")
+        )
+        for pin in pins
+    ]
+
+    def cost(pin: Pin) -> int:
+        return max(count(_line(pin, language)) for language in _WORDS) + 1
+
+    costs = list(map(cost, rows))
+    total = sum(costs)
+    room = budget - max(
+        count(each["pinned"]) + count(each["in passing"]) + 2 for each in _WORDS.values()
+    )
+    if total > room:
+        room -= max(count(each["left out"].format(n=len(rows))) + 1 for each in _WORDS.values())
+    dropped: set[int] = set()
+
+    def stays(place: int) -> tuple[int, bool, int]:
+        pin = rows[place]
+        is_rule_or_end = not _is_remark(pin) or takes_back(pin.text)
+        return (IN_PASSING, "model", "user").index(pin.by), is_rule_or_end, place
+
+    for place in sorted(range(len(rows)), key=stays):
+        if total <= room:
+            break
+        dropped.add(place)
+        total -= costs[place]
+    return [pin for place, pin in enumerate(rows) if place not in dropped], len(dropped)
+
+
+def render_pins(pins: Sequence[Pin], language: str, left_out: int = 0) -> str:
+    """Return the headings and a line a pin, those said in passing last; "" when there is none."""
+    lines: list[str] = []
+    for heading, passing in (("pinned", False), ("in passing", True)):
+        rows = [_line(pin, language) for pin in pins if (pin.by == IN_PASSING) is passing]
+        lines += [_WORDS[language][heading], *rows] if rows else []
+    return "\n".join(
+        [*lines, *([_WORDS[language]["left out"].format(n=left_out)] if left_out else [])]
+    )
+
+
+def _line(pin: Pin, language: str) -> str:
+    words = _WORDS[language]
+    where = words["turn"].format(n=pin.turn) if pin.message_id else words["by hand"]
+    return (
+        f'- "{" ".join(pin.text.split())}"'
+        f" [{', '.join(filter(None, [pin.id, pin.speaker, where]))}]"
+    )

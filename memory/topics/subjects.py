@@ -1,0 +1,80 @@
+"""Compare texts by their content words."""
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from longtable.memory.search import stem, tokens_of
+
+Words = Mapping[str, float]
+"""What a text is about: each term with its weight."""
+
+_COMMON = """
+a about all also an and any are as at be been by can could did do does each every for from get give
+had has have how i if in into is it its just let list look many me more most much my no not now
+number of on one only or our out per please same select show so some tell than that the their them
+then there these they this those to total top up us was we were what when where which while who why
+will with would you your order group join limit count sum avg min max null true false word words
+question questions answer 多少 哪些 哪个 什么 怎么 怎样 如何 请问 列出 显示 告诉 一下 我们 你们 它们 这个 那个 这些 那些 可以 是否 有没 没有 每个 各个
+所有 分别 一共 总共 几个 数量 的是 是多 少个 有多 有哪 的数 是什 时候 为什 给我 帮我 看看 最多 最少 个数
+"""
+_STOP = frozenset(stem(word) for word in _COMMON.split())
+_PARTICLES = frozenset("的了吗呢")
+
+
+def terms(text: str) -> list[str]:
+    """Return a text's content words: English ones stemmed lightly, identifiers whole and in parts,
+    Chinese as bigrams.
+    """
+    # The digits of an identifier (q46) are no word beside it.
+    all_terms = (
+        term
+        for before, term in itertools.pairwise(["", *tokens_of(text)])
+        if not (term.isdigit() and before.endswith(term))
+    )
+    return [
+        term
+        for term in all_terms
+        if len(term) > 1 and term not in _STOP and not _PARTICLES.intersection(term)
+    ]
+
+
+def keywords(texts: Iterable[str], most: int) -> list[str]:
+    """Return the words that name what the texts are about, the most frequent first.
+
+    A pair of Chinese characters must come up twice: of the pairs in a run half are no words.
+    """
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(term for term in terms(text) if not term.isdigit())
+    return [term for term, n in counts.most_common() if n > 1 or term.isascii()][:most]
+
+
+def words(*weighted: tuple[str, float]) -> Words:
+    """Return the terms of some texts, each with the weight of the weightiest text it stands in."""
+    weights: dict[str, float] = {}
+    for text, weight in weighted:
+        for term in terms(text):
+            weights[term] = max(weights.get(term, 0.0), weight)
+    return weights
+
+
+def rarity(texts: Iterable[Words]) -> dict[str, float]:
+    """Return how telling each term is among these texts: a term of all of them tells little."""
+    whole = list(texts)
+    counts = Counter(itertools.chain.from_iterable(whole))
+    return {term: math.log(1 + len(whole) / n) for term, n in counts.items()}
+
+
+def overlap(part: Words, whole: Words, telling: Mapping[str, float]) -> float:
+    """Return how much of `part` stands in `whole`, 0 to 1; a text of one word proves little and
+    scores below 0.5.
+    """
+    size = sum(weight * telling.get(term, 1.0) for term, weight in part.items())
+    shared = sum(
+        min(weight, whole[term]) * telling.get(term, 1.0)
+        for term, weight in part.items()
+        if term in whole
+    )
+    return shared / (size + 1.0) if size else 0.0
