@@ -31,7 +31,7 @@ from longtable.tools.engines import postgres
 from longtable.tools.engines.postgres import PostgresEngine
 from longtable.tools.engines.postgres_introspection import read_plan
 from tests.support.postgres import postgres_server
-from tests.tools.databases import Place, open_at
+from tests.tools.databases import Place, engine_of, open_at
 from tests.tools.test_catalog import call
 
 WAIT_SECONDS = 20
@@ -166,7 +166,7 @@ def test_a_query_over_its_time_ends_in_the_server(place: str) -> None:
 
 def test_the_server_itself_knows_the_limits(place: str) -> None:
     with open_at(place, limits=QueryLimits(seconds=7)) as database:
-        engine = database.engine
+        engine = engine_of(database)
         assert isinstance(engine, PostgresEngine)
         names = (
             "transaction_read_only",
@@ -323,7 +323,7 @@ def test_the_engine_alone_refuses(sql: str, databases: dict[str, Database]) -> N
     from longtable.tools.workers.runner import Stop
 
     stop = Stop(seconds=5)
-    with pytest.raises(DatabaseError), database.engine.session(stop, walled=True) as session:
+    with pytest.raises(DatabaseError), engine_of(database).session(stop, walled=True) as session:
         session.fetch(sql, limits=database.limits, stop=stop)
 
 
