@@ -174,7 +174,7 @@ async def thread_state(conversation: "Conversation") -> "StateSnapshot":
     from longtable.base.concurrency import in_thread
     from longtable.graph.thread_state import StoredThreads, check_lost
     from longtable.graph.transcripts import index_entry
-    from longtable.store.persistence import storage_errors
+    from longtable.store.storage_errors import storage_errors
 
     threads = StoredThreads(conversation.graph)
     thread_id = conversation.thread_id

@@ -64,10 +64,11 @@ from longtable.nodes.state import thread_of, turn_of
 from longtable.nodes.tooling.audit import AuditEntry
 from longtable.store.damage import readable
 from longtable.store.locks import WAIT_SECONDS
-from longtable.store.persistence import Persistence, storage_errors
+from longtable.store.persistence import Persistence
 from longtable.store.records.archive_files import ArchiveFile, ArchiveFiles, archive_from
 from longtable.store.records.retired import page
 from longtable.store.records.retired_store import StoreArchive
+from longtable.store.storage_errors import storage_errors
 from longtable.tools.charts.chart_tool import Chart, chart_of
 from longtable.tools.database import Database, QueryResult
 

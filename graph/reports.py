@@ -24,8 +24,9 @@ from longtable.memory.counting.usage import By, Spent, added
 from longtable.nodes.closing.spending import rows_of
 from longtable.nodes.tooling.audit import AuditEntry
 from longtable.store.damage import Report, log_damaged, readable, skip_unreadable
-from longtable.store.persistence import Persistence, storage_errors
+from longtable.store.persistence import Persistence
 from longtable.store.records.thread_index import may_see
+from longtable.store.storage_errors import storage_errors
 
 MOST_ENTRIES = 1_000_000
 ALL: tuple[By, ...] = ("day", "thread", "model", "purpose", "voice")

@@ -28,10 +28,11 @@ from longtable.nodes.state import Input, State, thread_of, turn_of, values_of, w
 from longtable.nodes.tally import Tally, check_whole
 from longtable.store.damage import readable
 from longtable.store.locks import locks_of
-from longtable.store.persistence import Persistence, storage_errors
+from longtable.store.persistence import Persistence
 from longtable.store.records.retired_store import read_compactions
 from longtable.store.records.thread_index import owner_of
 from longtable.store.saver_guard import GuardedSaver
+from longtable.store.storage_errors import storage_errors
 
 Graph = CompiledStateGraph[State, Context, Input, State]
 Values = State

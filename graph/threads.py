@@ -44,9 +44,10 @@ from longtable.memory.search import Index, Original, text_of, tokens_of
 from longtable.nodes.arriving.rate_limit import turns_key
 from longtable.nodes.closing.spending import rows_of
 from longtable.store.damage import Report, log_damaged, skip_unreadable
-from longtable.store.persistence import Persistence, storage_errors
+from longtable.store.persistence import Persistence
 from longtable.store.records.retired import DAMAGED, key_of
 from longtable.store.records.thread_index import may_see, owner_of, title_of
+from longtable.store.storage_errors import storage_errors
 
 if TYPE_CHECKING:
     from longtable.store.records.archive_files import ArchiveFiles

@@ -43,11 +43,11 @@ from longtable.nodes.state import (
     with_tally,
 )
 from longtable.store.damage import readable
-from longtable.store.persistence import storage_errors
 from longtable.store.records.retired import page
 from longtable.store.records.retired_store import StoreArchive, keep_originals, write_compactions
 from longtable.store.records.thread_index import entry_of, may_see, owner_of, title_of
 from longtable.store.records.word_index import WordIndex
+from longtable.store.storage_errors import storage_errors
 
 PAGE = 1_000
 """Archived messages read at once."""

@@ -12,7 +12,6 @@ from longtable.tools.cells import Json, dumps, json_value
 from longtable.tools.database import Cancel, Database, QueryResult
 from longtable.tools.fetch import FetchRefusedError, Results
 from longtable.tools.schema.sampling import Budget
-from longtable.tools.sql.verdict import Probe
 from longtable.tools.tool_answers import Answer, CheckReport, cancellable_tool
 
 CHECKS = {
@@ -45,7 +44,7 @@ def check_query(
     """
     budget = Budget(CHECK_SECONDS)
     queries = [database.run(sql, cancel=cancel)]
-    probes: list[Probe] = database.text_job("probes", sql=queries[0].sql, question=question)
+    probes = database.probes(queries[0].sql, question)
     not_checked = [f"{probe.code}: not planned" for probe in probes if not probe.text]
     runs: list[tuple[str, str, list[int]]] = []
     if before is not None:

@@ -97,8 +97,8 @@ from longtable.nodes.state import (
 from longtable.nodes.team.team import answer_text
 from longtable.store.damage import UNREADABLE, readable
 from longtable.store.locks import Background, ThreadLocks, locks_of
-from longtable.store.persistence import storage_errors
 from longtable.store.records.thread_index import entry_of, may_see, owner_of
+from longtable.store.storage_errors import storage_errors
 from longtable.tools.cells import clip, html_table
 from longtable.tools.charts.pictures import Chart, embedded_svg
 

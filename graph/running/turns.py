@@ -50,7 +50,7 @@ from longtable.nodes.state import Input, compacting_update, thread_of, turn_of, 
 from longtable.nodes.telemetry import log_cause
 from longtable.store.leases import GRACE_SECONDS
 from longtable.store.locks import pause, pauses
-from longtable.store.persistence import storage_errors
+from longtable.store.storage_errors import storage_errors
 
 Events = AsyncGenerator[Event, None]
 TRIES = 30

@@ -30,8 +30,9 @@ from longtable.graph import (
 )
 from longtable.graph.thread_state import Graph
 from longtable.graph.threads import alist_threads
-from longtable.store import persistence
-from longtable.store.persistence import Persistence, storage_errors
+from longtable.store import persistence, sqlite_setup
+from longtable.store.persistence import Persistence
+from longtable.store.storage_errors import storage_errors
 from tests.support.forked import SERVER, run
 from tests.support.models import script
 
@@ -163,7 +164,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) ->
 def test_a_file_of_no_bytes_is_refused_and_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(persistence, "EMPTY_SECONDS", 0.1)
+    monkeypatch.setattr(sqlite_setup, "EMPTY_SECONDS", 0.1)
     path = tmp_path / "chat.db"
     ask(f"sqlite:///{path}", "t", "one")
     os.truncate(path, 0)
@@ -283,6 +284,7 @@ def test_a_locked_file_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     path = tmp_path / "chat.db"
     ask(f"sqlite:///{path}", "t", "one")
     monkeypatch.setattr(persistence, "BUSY_TIMEOUT_MS", 100)
+    monkeypatch.setattr(sqlite_setup, "BUSY_TIMEOUT_MS", 100)
     holder = sqlite3.connect(path)
     holder.execute("PRAGMA locking_mode=EXCLUSIVE")
     holder.execute("BEGIN EXCLUSIVE")
@@ -298,6 +300,7 @@ def test_a_store_that_another_program_writes_to_can_be_opened_and_read(
 ) -> None:
     url = f"sqlite:///{tmp_path}/chat.db"
     monkeypatch.setattr(persistence, "BUSY_TIMEOUT_MS", 100)
+    monkeypatch.setattr(sqlite_setup, "BUSY_TIMEOUT_MS", 100)
 
     def graph_on(kept: Persistence) -> Graph:
         return build_graph(model=script("fine")).compile(

@@ -6,6 +6,8 @@ from pathlib import Path
 import duckdb
 
 from longtable.tools.database import Database, QueryLimits, TablePolicy
+from longtable.tools.engines.base import Engine
+from longtable.tools.in_process import InProcess
 from tests.support.postgres import postgres_server
 
 FILE_DIALECTS = ("sqlite", "duckdb")
@@ -102,6 +104,12 @@ ANALYZE;
 }
 
 DENY_VAULT = TablePolicy(denied=frozenset({"vault"}))
+
+
+def engine_of(database: Database) -> Engine:
+    """Return the engine behind the wall of a database that is open in this process."""
+    assert isinstance(database.backend, InProcess)
+    return database.backend.engine
 
 
 def make(folder: Path, dialect: str, script: str | None = None, name: str = "shop") -> Place:

@@ -30,6 +30,7 @@ from longtable.base.url import parse_url
 from longtable.tools.database import Cancel, Database, Isolation, QueryLimits, TablePolicy
 from longtable.tools.engines.duckdb import DuckdbEngine
 from longtable.tools.engines.sqlite import SqliteEngine
+from longtable.tools.in_process import InProcess, LocalParser
 from longtable.tools.toolset import database_tools
 from longtable.tools.workers.runner import MAX_LEFT_BEHIND, Runner, Stop
 from tests.support.isolation import opened_by_default
@@ -653,8 +654,9 @@ def test_an_internal_error_of_duckdb_is_a_failed_query_and_the_next_one_works(
 
     engine = DuckdbEngine(without_wall, alias="shop", memory_bytes=10**9)
     location, limits = parse_url(url(paths["duckdb"])), QueryLimits()
+    backend = InProcess(engine, LocalParser(), limits=limits, policy=DENY_VAULT)
     with Database(
-        engine, url=url(paths["duckdb"]), location=location, limits=limits, policy=DENY_VAULT
+        backend, url=url(paths["duckdb"]), location=location, limits=limits, policy=DENY_VAULT
     ) as database:
         before = database.catalog()
         for _ in range(2):

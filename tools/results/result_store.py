@@ -39,6 +39,7 @@ from longtable.tools.database import Isolation, QueryLimits, QueryResult
 from longtable.tools.results.parquet import column_names, path_literal, read_parquet, write_parquet
 from longtable.tools.workers.pool import Workers
 from longtable.tools.workers.runner import Cancel, Runner
+from longtable.tools.workers.worker_requests import OVER_HANDLES
 
 if TYPE_CHECKING:
     import pandas
@@ -353,10 +354,10 @@ class ResultStore:
             if self._workers is None:
                 self._workers = Workers(memory_bytes=limits.memory_bytes, answer_bytes=limits.bytes)
                 weakref.finalize(self, self._workers.close)
-        answer: QueryResult | str = self._workers.call(
-            "over_handles", sql, catalog, files, limits, seconds=limits.seconds, cancel=cancel
+        request = OVER_HANDLES.request(
+            {"sql": sql, "catalog": catalog, "files": files, "limits": limits}
         )
-        return answer
+        return self._workers.call(request, seconds=limits.seconds, cancel=cancel)
 
     def copy(self, thread_id: str, other_id: str) -> None:
         """Copy the results of one thread to another that has none, under the same handles: a fork's

@@ -9,7 +9,7 @@ from longtable.tools.cells import Json, clean, clip, preview_rows
 from longtable.tools.database import Cancel, Database, QueryResult
 from longtable.tools.schema.sampling import TEXT, Budget
 from longtable.tools.schema.values import NOTE, find_values
-from longtable.tools.sql.verdict import Predicate, Predicates
+from longtable.tools.sql.verdict import Predicate
 
 EMPTY_SECONDS = 2.0
 
@@ -41,7 +41,7 @@ def why_empty(
         cell is not None and cell != 0 for row in result.rows for cell in row
     ):
         return None
-    predicates: Predicates = database.text_job("predicates", sql=result.sql)
+    predicates = database.predicates(result.sql)
     if result.row_count and not predicates.is_total:
         return None
     return _Trial(database, cancel, Budget(EMPTY_SECONDS)).report(predicates.predicates)

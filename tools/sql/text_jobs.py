@@ -1,30 +1,69 @@
-"""Jobs on SQL texts, by name: each parses, and none knows an engine or a driver."""
-
-from collections.abc import Callable
-from importlib import import_module
-
-from longtable.tools.sql.hints import explained
-from longtable.tools.sql.narrow import predicates_of
-from longtable.tools.sql.wall import check, own_sql
-
-TEXT_JOBS: dict[str, Callable[..., object]] = {
-    "check": check,
-    "explained": explained,
-    "own_sql": own_sql,
-    "predicates": predicates_of,
-}
-"""What is done with SQL texts. Each parses, and none knows an engine or a driver, so that a worker
+"""Jobs on SQL texts, by name: each parses, and none knows an engine or a driver, so that a worker
 may do them for a server.
 """
 
-GUEST_JOBS = {"probes": ("longtable.checks.query_checks", "probes_of")}
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+from longtable.base.errors import DatabaseError
+from longtable.tools.catalog import Catalog
+from longtable.tools.sql.hints import explained
+from longtable.tools.sql.narrow import predicates_of
+from longtable.tools.sql.verdict import Predicates, Verdict
+from longtable.tools.sql.wall import check, own_sql
+from longtable.tools.workers.worker_requests import (
+    CHECK,
+    EXPLAINED,
+    OWN_SQL,
+    PREDICATES,
+    PROBES,
+    Answer,
+    Arguments,
+    ExplainedArguments,
+    Job,
+    SqlText,
+)
+
+GUEST_JOBS = {PROBES.name: ("longtable.checks.query_checks", "probes_of")}
 """Jobs of guests, found by their name so that this room does not depend on them."""
 
 
-def text_job(job: str) -> Callable[..., object]:
-    """Return what does a job on a text; raises `KeyError` for one that is not registered."""
-    if job not in GUEST_JOBS:
-        return TEXT_JOBS[job]
-    module, function = GUEST_JOBS[job]
-    found: Callable[..., object] = getattr(import_module(module), function)
-    return found
+def do_text_job(job: str, arguments: Mapping[str, Any], dialect: str, catalog: Catalog) -> object:
+    """Do a job and return its answer; raise `KeyError` for a job that is not registered."""
+    if job in GUEST_JOBS:
+        module, function = GUEST_JOBS[job]
+        guest: Callable[..., object] = getattr(import_module(module), function)
+        return guest(**arguments, dialect=dialect, catalog=catalog)
+    return _JOBS[job](arguments, dialect, catalog)
+
+
+def _check(arguments: SqlText, dialect: str, catalog: Catalog) -> Verdict:
+    return check(arguments["sql"], dialect=dialect, catalog=catalog)
+
+
+def _explained(arguments: ExplainedArguments, dialect: str, catalog: Catalog) -> DatabaseError:
+    return explained(**arguments, dialect=dialect, catalog=catalog)
+
+
+def _own_sql(arguments: SqlText, dialect: str, catalog: Catalog) -> str:
+    return own_sql(arguments["sql"], dialect=dialect, catalog=catalog)
+
+
+def _predicates(arguments: SqlText, dialect: str, catalog: Catalog) -> Predicates:
+    return predicates_of(arguments["sql"], dialect=dialect, catalog=catalog)
+
+
+_JOBS: dict[str, Callable[[Any, str, Catalog], object]] = {}
+
+
+def _register(
+    job: Job[Arguments, Answer], act: Callable[[Arguments, str, Catalog], Answer]
+) -> None:
+    _JOBS[job.name] = act
+
+
+_register(CHECK, _check)
+_register(EXPLAINED, _explained)
+_register(OWN_SQL, _own_sql)
+_register(PREDICATES, _predicates)

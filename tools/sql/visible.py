@@ -13,7 +13,8 @@ from sqlglot import exp
 
 from longtable.tools.catalog import Catalog, Column, Reflected, Table, fold, mentions
 from longtable.tools.cells import without_labels
-from longtable.tools.sql.masking import ROW_IDS, masks_of_view
+from longtable.tools.sql.masks.masked_names import ROW_IDS
+from longtable.tools.sql.masks.masking import masks_of_view
 from longtable.tools.sql.parsing import RefusedError, statements
 from longtable.tools.sql.scope import cte_of
 from longtable.tools.sql.table_policy import TablePolicy

@@ -31,7 +31,7 @@ from longtable.tools.sql.growth import (
     longest_series,
 )
 from longtable.tools.sql.hints import place_of_fault, place_of_start
-from longtable.tools.sql.masking import masks_of
+from longtable.tools.sql.masks.masking import masks_of
 from longtable.tools.sql.narrow import narrowed, reads_of, stops_early
 from longtable.tools.sql.parsing import (
     MAX_SQL_CHARS,

@@ -35,6 +35,7 @@ from longtable.base.errors import (
 )
 from longtable.tools.workers.runner import Cancel
 from longtable.tools.workers.wire import decode, encode, read_frame, write_frame
+from longtable.tools.workers.worker_requests import INTERRUPT, Answer, Request
 
 MOST_WORKERS = 8
 """Jobs at once; more wait. Each takes some 90 MB."""
@@ -96,11 +97,11 @@ class _Worker:
         self.interrupted = inf
         self.cancel = cancel
 
-    def send(self, job: str, arguments: tuple[object, ...]) -> None:
-        """Send a job; raise `OSError` when the process is gone, `TypeError` for what cannot
+    def send(self, request: Request[Any]) -> None:
+        """Send a job; raise `OSError` when the process is gone, `TypeError` for a value that cannot
         pass.
         """
-        write_frame(self._requests, encode([self.number, job, list(arguments)]))
+        write_frame(self._requests, encode([self.number, request.job, request.arguments]))
 
     def answer(self, *, most: int) -> Any:
         """Wait for the answer; raise `EOFError` or `OSError` when the process is gone."""
@@ -120,7 +121,7 @@ class _Worker:
             # Never wait here: a worker that reads nothing is killed in a moment.
             with suppress(OSError, ValueError):
                 if self.greeted and select.select([], [self._requests], [], 0)[1]:
-                    write_frame(self._requests, encode([self.number, "interrupt", []]))
+                    write_frame(self._requests, encode([self.number, INTERRUPT, {}]))
         if now >= self.interrupted + KILL_AFTER_SECONDS:
             self.killed = True
             self.process.kill()
@@ -214,9 +215,9 @@ class Workers:
         self._used = time.monotonic()
 
     def call(
-        self, job: str, *arguments: object, seconds: float, cancel: Cancel | None = None
-    ) -> Any:
-        """Have a worker do a job of `tools.worker.JOBS` and return its answer, or raise its error.
+        self, request: Request[Answer], *, seconds: float, cancel: Cancel | None = None
+    ) -> Answer:
+        """Have a worker do a job and return its answer, or raise its error.
 
         Raises `QueryTimeoutError` and `QueryCancelledError` when stopped, `ConnectionWaitError`
         when all workers stay busy, and `WorkerLostError` when its process ended.
@@ -232,7 +233,7 @@ class Workers:
             try:
                 with self._changed:
                     worker.begin(seconds, cancel)
-                worker.send(job, arguments)
+                worker.send(request)
                 sent = True
                 answer = worker.answer(most=self._most_bytes)
                 # The memory it still holds would be missing for the next job.
@@ -256,7 +257,7 @@ class Workers:
             raise QueryTimeoutError(limit_s=seconds)  # the interrupt came from the deadline
         if isinstance(answer, LongtableError):
             raise answer
-        return answer
+        return cast("Answer", answer)
 
     def close(self) -> None:
         """End all workers, busy or not."""

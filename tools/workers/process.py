@@ -1,10 +1,10 @@
 """The process in which a model's texts are parsed, planned and run:
 `python -P -m longtable.tools.workers.process`.
 
-It holds a `Database` and does one job at a time for `tools.worker_pool`. To add a job, write a
-function here that takes the database (None where none was opened), a `Cancel` and plain arguments,
-and add it to `JOBS`; call it by `Workers.call(name, *arguments, seconds=...)`. The classes of its
-arguments and answer must be in `wire._CLASSES`.
+It holds a `Database` and does one job at a time for `workers.pool`. To add a job, describe it in
+`worker_requests`, write a function here that takes the database (None if none was opened), a
+`Cancel` and the arguments, and register it. The classes of its arguments and answer must be in
+`wire._CLASSES`.
 """
 
 import ctypes
@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
 from io import RawIOBase
@@ -29,13 +29,30 @@ from longtable.base.errors import (
     QueryMemoryError,
     UnknownTableError,
 )
-from longtable.tools.catalog import Catalog, Reflected
+from longtable.tools.catalog import Catalog
 from longtable.tools.cells import without_labels
 from longtable.tools.database import Cancel, Database, QueryResult
-from longtable.tools.engines.base import Fetched, FileLimits, LoadNote, QueryLimits
-from longtable.tools.sql.table_policy import TablePolicy
+from longtable.tools.engines.base import Fetched, LoadNote, QueryLimits
+from longtable.tools.sql.verdict import Plan
+from longtable.tools.workers import worker_requests
 from longtable.tools.workers.runner import Runner, Stop
 from longtable.tools.workers.wire import Rows, decode, encode, read_frame, write_frame
+from longtable.tools.workers.worker_requests import (
+    INTERRUPT,
+    Answer,
+    Arguments,
+    CheckSqlArguments,
+    Job,
+    LoadArguments,
+    OverHandlesArguments,
+    ParseArguments,
+    ReadArguments,
+    RefreshArguments,
+    Request,
+    RunArguments,
+    TextArguments,
+    VisibleArguments,
+)
 
 MOST_REQUEST_BYTES = 64_000_000
 SPARE_BYTES = 500_000_000
@@ -50,41 +67,38 @@ Current = list[tuple[int, Cancel]]
 """The number of the running job and what cancels it; at most one entry."""
 
 
-def refresh(database: Database, _cancel: Cancel, version: object) -> tuple[object, object]:
+def refresh(
+    database: Database | None, _cancel: Cancel, request: RefreshArguments
+) -> tuple[object, Catalog | None]:
     """Return the version of the schema, and the catalogue if its version is not the caller's."""
-    catalog = database.refresh()
-    return database.version, None if database.version == version else catalog
+    opened = _at(database, None)
+    catalog = opened.refresh()
+    known = opened.version == request["version"]
+    return opened.version, None if known else catalog
 
 
-def run(
-    database: Database, cancel: Cancel, version: object, sql: str, seconds: float
-) -> QueryResult:
+def run(database: Database | None, cancel: Cancel, request: RunArguments) -> QueryResult:
     """Run one query."""
-    return _at(database, version).run(sql, seconds=seconds, cancel=cancel)
+    opened = _at(database, request["version"])
+    return opened.run(request["sql"], seconds=request["seconds"], cancel=cancel)
 
 
-def check_sql(database: Database, cancel: Cancel, version: object, sql: str) -> object:
+def check_sql(database: Database | None, cancel: Cancel, request: CheckSqlArguments) -> Plan:
     """Return the engine's plan for one query."""
-    return _at(database, version).check_sql(sql, cancel=cancel)
+    return _at(database, request["version"]).check_sql(request["sql"], cancel=cancel)
 
 
-def text(
-    database: Database, _cancel: Cancel, version: object, job: str, arguments: dict[str, Any]
-) -> object:
-    """Do a job of `text_job` with the dialect and the catalogue of the database."""
-    return _at(database, version).text_job(job, **arguments)
+def text(database: Database | None, _cancel: Cancel, request: TextArguments) -> object:
+    """Do a job on a SQL text with the dialect and the catalogue of the database."""
+    job: Request[object] = Request(request["job"], request["arguments"])
+    return _at(database, request["version"]).backend.text(job)
 
 
 def over_handles(
-    _database: None,
-    cancel: Cancel,
-    sql: str,
-    catalog: Catalog,
-    files: Mapping[str, str],
-    limits: QueryLimits,
+    _database: Database | None, cancel: Cancel, request: OverHandlesArguments
 ) -> QueryResult | str:
     """Run one query over stored results; see `run_over_handles`."""
-    return run_over_handles(sql, catalog, files, limits=limits, runner=Runner(), cancel=cancel)
+    return run_over_handles(**request, runner=Runner(), cancel=cancel)
 
 
 def run_over_handles(
@@ -146,34 +160,27 @@ def run_over_handles(
     )
 
 
-def read(
-    database: Database,
-    cancel: Cancel,
-    version: object,
-    sql: str,
-    params: Sequence[object],
-    seconds: float,
-) -> Rows:
+def read(database: Database | None, cancel: Cancel, request: ReadArguments) -> Rows:
     """Run SQL of this package."""
-    return Rows(_at(database, version).read(sql, params, seconds=seconds, cancel=cancel))
+    opened = _at(database, request["version"])
+    seconds = request["seconds"]
+    return Rows(opened.read(request["sql"], request["params"], seconds=seconds, cancel=cancel))
 
 
 def load(
-    _database: None, _cancel: Cancel, path: str, target: str, limits: FileLimits
+    _database: Database | None, _cancel: Cancel, request: LoadArguments
 ) -> tuple[LoadNote, ...]:
     """Load data files into a new DuckDB file."""
     from longtable.tools.files.load import load_files
 
-    return load_files(Path(path), Path(target), files=limits)
+    return load_files(Path(request["path"]), Path(request["target"]), files=request["files"])
 
 
-def visible(
-    _database: None, _cancel: Cancel, reflected: Reflected, policy: TablePolicy, dialect: str
-) -> Catalog:
+def visible(_database: Database | None, _cancel: Cancel, request: VisibleArguments) -> Catalog:
     """Return what the policy shows of a server's catalogue."""
     from longtable.tools.sql.visible import visible
 
-    return visible(reflected, policy, dialect=dialect)
+    return visible(request["reflected"], request["policy"], dialect=request["dialect"])
 
 
 MOST_CATALOGS = 2
@@ -182,35 +189,51 @@ _catalogs: dict[int, Catalog] = {}
 
 
 def parse(
-    _database: None,
-    _cancel: Cancel,
-    job: str,
-    number: int,
-    catalog: Catalog | None,
-    arguments: dict[str, Any],
+    _database: Database | None, _cancel: Cancel, request: ParseArguments
 ) -> list[object] | None:
-    """Do a job of `text_job` for a server; return its answer in a list, None for a catalogue that
+    """Do a job on a SQL text for a server; return its answer in a list, None for a catalogue that
     was not sent yet.
     """
-    from longtable.tools.sql.text_jobs import text_job
+    from longtable.tools.sql.text_jobs import do_text_job
 
-    if catalog is not None:
-        _catalogs[number] = catalog
+    number = request["number"]
+    if request["catalog"] is not None:
+        _catalogs[number] = request["catalog"]
         for old in sorted(_catalogs)[:-MOST_CATALOGS]:
             del _catalogs[old]
     if number not in _catalogs:
         return None
-    return [text_job(job)(**arguments, catalog=_catalogs[number])]
+    answer = do_text_job(
+        request["job"], request["arguments"], request["dialect"], _catalogs[number]
+    )
+    return [answer]
 
 
-JOBS: dict[str, Callable[..., object]] = {
-    job.__name__: job
-    for job in (check_sql, load, over_handles, parse, read, refresh, run, text, visible)
-}
+JOBS: dict[str, Callable[[Database | None, Cancel, Any], object]] = {}
 
 
-def _at(database: Database, version: object) -> Database:
+def _register(
+    job: Job[Arguments, Answer],
+    act: Callable[[Database | None, Cancel, Arguments], Answer | Rows],
+) -> None:
+    """Let `act` do a job. An answer of `Rows` is a list of rows when it arrives."""
+    JOBS[job.name] = act
+
+
+_register(worker_requests.CHECK_SQL, check_sql)
+_register(worker_requests.LOAD, load)
+_register(worker_requests.OVER_HANDLES, over_handles)
+_register(worker_requests.PARSE, parse)
+_register(worker_requests.READ, read)
+_register(worker_requests.REFRESH, refresh)
+_register(worker_requests.RUN, run)
+_register(worker_requests.TEXT, text)
+_register(worker_requests.VISIBLE, visible)
+
+
+def _at(database: Database | None, version: object) -> Database:
     """Return the database with a catalogue that is not older than the caller's."""
+    assert database is not None
     if version is not None and version != database.version:
         database.refresh()
     return database
@@ -219,21 +242,21 @@ def _at(database: Database, version: object) -> Database:
 def main() -> NoReturn:
     """Read requests until the caller has gone, and interrupt the job that it names."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is the caller's
-    requests: RawIOBase = os.fdopen(os.dup(0), "rb", buffering=0)
+    incoming: RawIOBase = os.fdopen(os.dup(0), "rb", buffering=0)
     answers: RawIOBase = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # a library that prints spoils no answer
-    opening = decode(read_frame(requests, most=MOST_REQUEST_BYTES))
+    opening = decode(read_frame(incoming, most=MOST_REQUEST_BYTES))
     _end_with(opening["caller"])
     _limit_memory(opening["memory_bytes"])
-    work: queue.SimpleQueue[tuple[int, Cancel, str, list[Any]]] = queue.SimpleQueue()
+    work: queue.SimpleQueue[tuple[int, Cancel, str, dict[str, Any]]] = queue.SimpleQueue()
     current: Current = []
     threading.Thread(target=_work, args=(opening, work, current, answers), daemon=True).start()
     while True:
         try:
-            number, name, arguments = decode(read_frame(requests, most=MOST_REQUEST_BYTES))
+            number, name, arguments = decode(read_frame(incoming, most=MOST_REQUEST_BYTES))
         except EOFError:
             os._exit(0)  # without waiting for the other threads
-        if name == "interrupt":
+        if name == INTERRUPT:
             for _, cancel in [entry for entry in current if entry[0] == number]:
                 cancel.cancel()
         else:
@@ -259,7 +282,7 @@ def _work(
         while greeting is None:
             _, cancel, name, arguments = work.get()
             try:
-                answer = JOBS[name](database, cancel, *arguments)
+                answer = JOBS[name](database, cancel, arguments)
             except (MemoryError, RuntimeError) as error:
                 if isinstance(error, RuntimeError) and "can't start new thread" not in str(error):
                     raise  # only that one says that there is no memory for a stack

@@ -34,6 +34,7 @@ from longtable.tools.check_tool import check_tool
 from longtable.tools.engines.base import QueryLimits
 from longtable.tools.results.result_store import ResultStore
 from longtable.tools.sql.verdict import CostThresholds
+from longtable.tools.worker_backend import WorkerBackend
 from tests.support.models import ScriptedModel, call, script
 from tests.support.postgres import postgres_server
 
@@ -137,7 +138,8 @@ def test_a_text_that_cost_a_worker_is_not_parsed_again(shop: Path, stopped: sign
     database = Database.open(
         f"sqlite:///{shop}", limits=QueryLimits(seconds=1), isolation="process"
     )
-    workers = getattr(database, "_workers")  # noqa: B009  # its subclass is private
+    assert isinstance(database.backend, WorkerBackend)
+    workers = database.backend.workers
     sql = SLOW.replace("SELECT 1 UNION", "SELECT id FROM teas UNION")
     graph = build_graph(model=script(call("run_sql", sql=sql), "There."), database=database)
     conversation = Conversation(

@@ -21,6 +21,7 @@ from longtable.base.errors import (
 )
 from longtable.tools.database import Database, FileLimits, QueryLimits, TablePolicy
 from longtable.tools.workers.runner import Stop
+from tests.tools.databases import engine_of
 from tests.tools.test_catalog import call
 
 
@@ -151,9 +152,15 @@ def test_the_wall_stands_once_the_files_are_loaded(sql: str, folder: Path) -> No
         with pytest.raises(QueryRefusedError):
             database.run(sql)
         stop = Stop(seconds=5)
-        with pytest.raises(DatabaseError), database.engine.session(stop, walled=True) as session:
+        with (
+            pytest.raises(DatabaseError),
+            engine_of(database).session(stop, walled=True) as session,
+        ):
             session.fetch(sql, limits=database.limits, stop=stop)
-        with pytest.raises(DatabaseError), database.engine.session(stop, walled=False) as session:
+        with (
+            pytest.raises(DatabaseError),
+            engine_of(database).session(stop, walled=False) as session,
+        ):
             session.fetch("DELETE FROM numbers", limits=database.limits, stop=stop)
         assert database.run("SELECT count(*) FROM numbers").rows == [(1_000,)]
 

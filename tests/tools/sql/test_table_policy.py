@@ -26,7 +26,7 @@ from longtable.tools.sql.table_policy import TablePolicy, load_policy
 from longtable.tools.sql.verdict import MASK
 from longtable.tools.toolset import run_sql
 from longtable.tools.workers.runner import Runner, Stop
-from tests.tools.databases import DIALECTS, Place, make, open_at
+from tests.tools.databases import DIALECTS, Place, engine_of, make, open_at
 from tests.tools.sql.sql_texts_policy import (
     DENIED,
     HARMLESS,
@@ -285,7 +285,7 @@ def test_sqlite_and_duckdb_refuse_a_denied_column_by_themselves(
     for sql in [*texts, "SELECT name FROM staff"]:
 
         def work(stop: Stop, sql: str = sql) -> object:
-            with database.engine.session(stop, walled=True) as session:
+            with engine_of(database).session(stop, walled=True) as session:
                 return session.fetch(sql, limits=database.limits, stop=stop).rows
 
         if sql in texts:

@@ -25,7 +25,7 @@ from longtable.tools.sql.verdict import Verdict
 from longtable.tools.sql.wall import VerdictCache, check
 from longtable.tools.workers.runner import Runner, Stop
 from tests.support.postgres import postgres_server
-from tests.tools.databases import DIALECTS, Place, make, open_at
+from tests.tools.databases import DIALECTS, Place, engine_of, make, open_at
 from tests.tools.sql.sql_texts import ALLOWED, BOTH_ALLOWED, BOTH_REFUSED, REFUSED, STOPPED
 
 GROWING_FUNCTIONS = frozenset(
@@ -227,7 +227,7 @@ def _engine_wall_refuses(database: Database, sql: str) -> bool:
     database.catalog()
 
     def work(stop: Stop) -> Fetched:
-        with database.engine.session(stop, walled=True) as session, stop.watch(session):
+        with engine_of(database).session(stop, walled=True) as session, stop.watch(session):
             return session.fetch(sql, limits=database.limits, stop=stop)
 
     try:

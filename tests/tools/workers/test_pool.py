@@ -34,10 +34,14 @@ from longtable.base.errors import (
     WorkerLostError,
 )
 from longtable.tools.catalog import Catalog, Column, Table
-from longtable.tools.database import LOADED, Cancel, Database, QueryLimits, TablePolicy
+from longtable.tools.database import Cancel, Database, QueryLimits, TablePolicy
+from longtable.tools.files.loaded_database import LOADED
+from longtable.tools.sql.verdict import Verdict
+from longtable.tools.worker_backend import WorkerBackend
 from longtable.tools.workers import pool as worker_pool
 from longtable.tools.workers.pool import KILL_AFTER_SECONDS, Workers
 from longtable.tools.workers.wire import Rows, decode, encode
+from longtable.tools.workers.worker_requests import CHECK, TEXT, TextArguments
 from tests.tools.databases import make_file, url
 from tests.tools.test_database import HEAVY
 
@@ -57,9 +61,8 @@ def database(path: Path) -> Iterator[Database]:
 
 
 def workers_of(database: Database) -> Workers:
-    workers = getattr(database, "_workers")  # noqa: B009  # its subclass is private
-    assert isinstance(workers, Workers)
-    return workers
+    assert isinstance(database.backend, WorkerBackend)
+    return database.backend.workers
 
 
 def pids(database: Database) -> set[int]:
@@ -156,7 +159,7 @@ import sys, threading, time
 from longtable.tools.database import Database
 database = Database.open(sys.argv[1], isolation="process")
 threading.Thread(target=database.run, args=(sys.argv[2],), daemon=True).start()
-pool = database._workers
+pool = database.backend.workers
 while len(pool._workers) < 2 or not any(worker.busy and worker.greeted for worker in pool._workers):
     time.sleep(0.01)
 print(*[worker.process.pid for worker in pool._workers], flush=True)
@@ -184,16 +187,16 @@ from longtable.tools.database import Database
 database = Database.open(sys.argv[1], isolation="process")
 sql = "SELECT count(*) FROM people"
 assert database.run(sql).rows == [(4,)]
-mine = {worker.process.pid for worker in database._workers._workers}
+mine = {worker.process.pid for worker in database.backend.workers._workers}
 child = os.fork()
 if not child:
     assert database.run(sql).rows == [(4,)]
-    theirs = {worker.process.pid for worker in database._workers._workers}
+    theirs = {worker.process.pid for worker in database.backend.workers._workers}
     database.close()
     os._exit(1 if mine & theirs or not theirs else 0)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 assert database.run(sql).rows == [(4,)]
-assert mine <= {worker.process.pid for worker in database._workers._workers}
+assert mine <= {worker.process.pid for worker in database.backend.workers._workers}
 database.close()
 """
 
@@ -202,6 +205,7 @@ NO_THREAD = """
 import resource, sys, threading
 from longtable.base.errors import DatabaseUnavailableError
 from longtable.tools.workers.pool import Workers
+from longtable.tools.workers.worker_requests import CHECK, TEXT
 
 limits = resource.getrlimit(resource.RLIMIT_AS)
 threading.stack_size(1 << 30)
@@ -214,7 +218,9 @@ except DatabaseUnavailableError:
     pass
 threading.stack_size(0)
 resource.setrlimit(resource.RLIMIT_AS, limits)
-assert workers.call("text", None, "check", {"sql": "SELECT 1"}, seconds=10).allowed
+check = CHECK.request({"sql": "SELECT 1"})
+arguments = {"version": None, "job": check.job, "arguments": check.arguments}
+assert workers.call(TEXT.request(arguments), seconds=10).allowed
 workers.close()
 """
 
@@ -227,15 +233,19 @@ def test_a_forked_process_starts_its_own_workers_and_leaves_its_parents_alone(pa
 
 
 def test_workers_sleep_when_idle_and_wake_up_with_the_next_call(path: Path) -> None:
+    check = CHECK.request({"sql": "SELECT 1"})
+    arguments: TextArguments = {"version": None, "job": check.job, "arguments": check.arguments}
     with closing(
         Workers(database={"url": url(path)}, memory_bytes=10**9, idle_seconds=0.3)
     ) as workers:
-        workers.call("text", None, "check", {"sql": "SELECT 1"}, seconds=SECONDS)
+        workers.call(TEXT.request(arguments), seconds=SECONDS)
         before = [worker.process for worker in workers._workers]
         wait_for(
             lambda: not workers._workers and all(process.poll() is not None for process in before)
         )
-        assert workers.call("text", None, "check", {"sql": "SELECT 1"}, seconds=SECONDS).allowed
+        verdict = workers.call(TEXT.request(arguments), seconds=SECONDS)
+        assert isinstance(verdict, Verdict)
+        assert verdict.allowed
 
 
 @linux

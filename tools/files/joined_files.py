@@ -1,0 +1,144 @@
+"""Make one table of files with the same columns: a file for each year, or folders `year=2023`."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from longtable.base.url import data_stem
+from longtable.tools.catalog import fold, quoted
+from longtable.tools.engines.base import LoadNote
+from longtable.tools.files.column_readings import text_literal
+from longtable.tools.files.column_types import TEXT
+from longtable.tools.files.data_files import hive_columns
+from longtable.tools.files.load_target import Loading, columns_of, table_name
+from longtable.tools.results.parquet import column_names
+
+_ALIKE = ({"BIGINT", "DOUBLE"}, {"DATE", "TIMESTAMP"})
+"""Types that one column has in different files."""
+YEAR = re.compile(r"(?:19|20)\d\d")
+
+
+def tables_alike(
+    loading: Loading, loaded: Sequence[tuple[Path, str]]
+) -> list[list[tuple[Path, str]]]:
+    """Return the tables of such folders in groups: those that share more than half of their columns
+    are one table.
+    """
+    groups: list[list[tuple[Path, str]]] = []
+    shared: list[set[str]] = []
+    for item in loaded:
+        columns = set(map(fold, columns_of(loading, item[1])))
+        for group, common in zip(groups, shared, strict=True):
+            if 2 * len(columns & common) > max(len(columns), len(common)):
+                group.append(item)
+                common &= columns
+                break
+        else:
+            groups.append([item])
+            shared.append(columns)
+    return groups
+
+
+def _made_alike(loading: Loading, tables: Sequence[str]) -> dict[str, str]:
+    """Make columns of one name text in all of these tables where their types differ. Return the
+    columns that have a note, with its code.
+    """
+    shapes = [columns_of(loading, table) for table in tables]
+    codes: dict[str, str] = {}
+    for name in dict.fromkeys(name for shape in shapes for name in shape):
+        types = {shape[name] for shape in shapes if name in shape}
+        if len(types) > 1 and not any(types <= alike for alike in _ALIKE):
+            codes[name] = "types_differ"
+        elif not all(name in shape for shape in shapes):
+            codes[name] = "not_in_all"
+    for table, shape in zip(tables, shapes, strict=True):
+        for name in shape:
+            if codes.get(name) == "types_differ":
+                loading.root.execute(
+                    f"ALTER TABLE {quoted(table)} ALTER {quoted(name)} TYPE {TEXT}"
+                )
+    return codes
+
+
+def join_tables(loading: Loading, loaded: Sequence[tuple[Path, str]], home: Path) -> None:
+    """Make one table of those with the same columns, with columns that say which file a row is
+    from.
+    """
+    shapes = [
+        loading.root.execute(
+            f"SELECT column_name, column_type FROM (DESCRIBE {quoted(table)})"
+        ).fetchall()
+        for _, table in loaded
+    ]
+    hive = hive_columns(loaded[0][0], home)
+    # A column of amounts without decimals in one year is the same column.
+    if len({str(shape).replace("'BIGINT'", "'DOUBLE'") for shape in shapes}) > 1:
+        if not hive:
+            names = ", ".join(loading.sources[table] for _, table in loaded)
+            loading.notes.append(LoadNote("not_joined", home.name, len(loaded), value=names))
+            return
+        differing_columns = _made_alike(loading, [table for _, table in loaded])
+    else:
+        differing_columns = {}
+    marks = [hive_columns(file, home) for file, _ in loaded]
+    if len(set(map(str, marks))) < len(marks):
+        marks = [
+            {**mark, "file": loading.sources[table]}
+            for mark, (_, table) in zip(marks, loaded, strict=True)
+        ]
+    differing = [
+        digits
+        for digits in zip(
+            *(re.findall(r"\d+", data_stem(file)) for file, _ in loaded), strict=False
+        )
+        if len(set(digits)) > 1
+    ]
+    if (
+        len(differing) == 1
+        and all(map(YEAR.fullmatch, differing[0]))
+        and not (hive or {"DATE", "TIMESTAMP"} & {kind for _, kind in shapes[0]})
+    ):
+        marks = [{**mark, "year": year} for mark, year in zip(marks, differing[0], strict=True)]
+    known = list(dict.fromkeys(str(name) for shape in shapes for name, _ in shape))
+    added = column_names([*known, *marks[0]])[len(known) :]
+    casts = [
+        f"::{'BIGINT' if all(re.fullmatch(r'0|[1-9][0-9]{0,17}', mark[key]) for mark in marks) else TEXT}"
+        f" AS {quoted(new)}"
+        for new, key in zip(added, marks[0], strict=True)
+    ]
+    selects = [
+        f"SELECT *, {', '.join(map(str.__add__, map(text_literal, mark.values()), casts))} FROM"
+        f" {quoted(table)}"
+        for mark, (_, table) in zip(marks, loaded, strict=True)
+    ]
+    parts = [
+        *loaded[0][0].relative_to(home).parts[:-1],
+        "" if hive else re.sub(r"\d+", " ", data_stem(loaded[0][0])).strip(" _-.()"),
+    ]
+    name = table_name(
+        "_".join(part for part in parts if part and "=" not in part) or home.name, loading.names
+    )
+    loading.root.execute(f"CREATE TABLE {quoted(name)} AS {' UNION ALL BY NAME '.join(selects)}")
+    loading.sources[name] = home.name
+    loading.note(
+        "files_joined_by_name" if differing_columns else "files_joined",
+        name,
+        count=len(loaded),
+        value=", ".join(loading.sources[table] for _, table in loaded),
+    )
+    for column, code in differing_columns.items():
+        loading.note(code, name, column=column)
+    loading.notes += [
+        LoadNote("from_file_name", home.name, table=name, column=column) for column in added
+    ]
+    loading.root.execute("; ".join(f"DROP TABLE {quoted(table)}" for _, table in loaded))
+    loading.sources = {
+        table: source
+        for table, source in loading.sources.items()
+        if all(table != part for _, part in loaded)
+    }
+    loading.notes[:] = [
+        note if note.table in loading.sources else replace(note, table=name)
+        for note in loading.notes
+    ]

@@ -1,0 +1,110 @@
+"""Find where a table begins in rows of texts, and whether its first row holds names."""
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from longtable.tools.files.column_types import MISSING, looks_typed
+from longtable.tools.files.joined_files import YEAR
+from longtable.tools.files.load_target import Notes, Row
+
+FIRST_ROWS = 1_000
+HEAD_ROWS = 100
+"""Rows in which a table begins, and its rows that show whether the first one holds names."""
+_RULER = re.compile(r"[-=_+|*]*[-=_]{3}[-=_+|*]*")
+"""A cell of a separator line, such as `-----`."""
+
+
+def find_table(rows: Iterable[Row]) -> tuple[Row, Notes, Iterator[Row], int]:
+    """Return the names of a table, what was guessed, its rows, and how many cells were seen.
+
+    It begins at the first row that fills most of its columns. There are no names where there is no
+    cell.
+    """
+    stripped = itertools.dropwhile(
+        lambda row: not any(row), (list(map(str.strip, row)) for row in rows)
+    )
+    read = list(itertools.islice(stripped, FIRST_ROWS))
+    places = [place for place, row in enumerate(read) if any(row) and not is_ruler(row)]
+    if not places:
+        return [], [], stripped, 0
+    width = max(len(read[place]) for place in places)
+    head = [read[place] + [""] * (width - len(read[place])) for place in places]
+    counts = [sum(map(bool, row)) for row in head]
+    first = next(place for place, count in enumerate(counts) if count >= 0.6 * max(counts))
+    body = head[first + 1 : first + HEAD_ROWS]
+    for upper in (first - 1, first):
+        over = head[upper]
+        under = head[min(upper + 1, len(head) - 1)]
+        gaps = any(
+            low and not top and any(over[:place])
+            for place, (top, low) in enumerate(zip(over, under, strict=True))
+        )
+        columns = _columns(under, head[upper + 2 : upper + HEAD_ROWS])
+        if (
+            upper >= 0
+            and sum(map(bool, over)) > 1
+            and gaps
+            and (upper == first or len(set(filter(None, under))) < sum(map(bool, under)))
+            and not any(map(looks_typed, under))
+            and any(name and cells and all(map(looks_typed, cells)) for name, cells in columns)
+        ):
+            labels = itertools.accumulate(
+                zip(over, under, strict=True),
+                lambda last, cell: (cell[0] or (cell[1] and last[0]), cell[1]),
+            )
+            names = [" ".join(filter(None, label)) for label in labels]
+            first = upper
+            start = places[upper + 1] + 1
+            notes = [("header_joined", 2, "")]
+            break
+    else:
+        names = [" ".join(name.split()) for name in read[places[first]]]
+        start = places[first] + 1
+        notes = []
+        if not _is_header(head[first], body):
+            names = [""] * width
+            start = places[first]
+            notes = [("no_names", 1, "")]
+        # R writes no name above the names of rows.
+        elif (
+            not head[first][-1]
+            and all(head[first][:-1])
+            and all(row[-1] for row in body)
+            and len({row[0] for row in body}) == len(body) > 1
+        ):
+            names = ["", *names][:width]
+    notes.append(("lines_left_out", first, " / ".join(map(words_of_row, head[:first]))))
+    return names, notes, itertools.chain(read[start:], stripped), sum(counts)
+
+
+def words_of_row(row: Row) -> str:
+    return ", ".join(filter(None, row))
+
+
+def is_ruler(row: Row) -> bool:
+    """Return whether a row is a separator line, such as `-----`, in all its cells."""
+    return any(row) and all(map(_RULER.fullmatch, filter(None, row)))
+
+
+def _is_header(head: Row, body: Sequence[Row]) -> bool:
+    """Return whether a row holds names: no column is of numbers or dates from this row on, years as
+    names set aside.
+    """
+    typed = [
+        (name, cells)
+        for name, cells in _columns(head, body)
+        if (cells or not body) and all(map(looks_typed, [name, *cells]))
+    ]
+    return all(
+        body and YEAR.fullmatch(name) and not all(map(YEAR.fullmatch, cells))
+        for name, cells in typed
+    )
+
+
+def _columns(head: Row, body: Sequence[Row]) -> list[tuple[str, list[str]]]:
+    """Return each column's name and its cells that are not missing."""
+    return [
+        (name, [cell for cell in cells if cell and cell.lower() not in MISSING])
+        for name, *cells in zip(head, *body, strict=False)
+    ]

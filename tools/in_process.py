@@ -1,0 +1,217 @@
+"""A database that is opened in this process: a SQLite or DuckDB file inside a worker, or where no
+process may be started; and a server, whose SQL texts a worker parses.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol, TypeVar, cast
+
+from longtable.base.errors import (
+    ConfigError,
+    MissingExtraError,
+    QueryFailedError,
+    QueryRefusedError,
+)
+from longtable.base.url import Location
+from longtable.tools.catalog import Catalog, Reflected
+from longtable.tools.cells import without_labels
+from longtable.tools.engines.base import Engine, Fetched, QueryLimits, QueryResult, Row, Session
+from longtable.tools.sql.table_policy import TablePolicy
+from longtable.tools.sql.verdict import Plan, Verdict
+from longtable.tools.workers.runner import Cancel, Runner, Stop
+from longtable.tools.workers.worker_requests import CHECK, EXPLAINED, OWN_SQL, Answer, Request
+
+T = TypeVar("T")
+
+PLAN_SECONDS = 5.0
+
+
+class TextParser(Protocol):
+    """Does the jobs that parse: in this process, or in a worker."""
+
+    def visible(self, reflected: Reflected, policy: TablePolicy, dialect: str) -> Catalog:
+        """Return the part of a catalogue that the policy shows."""
+        ...
+
+    def answer(self, request: Request[Answer], dialect: str, catalog: Catalog) -> Answer:
+        """Do a job on a SQL text."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class LocalParser:
+    """Parses in this process."""
+
+    def visible(self, reflected: Reflected, policy: TablePolicy, dialect: str) -> Catalog:
+        """Return the part of a catalogue that the policy shows."""
+        # sqlglot takes a tenth of a second to load: not where a worker reads the catalogue.
+        from longtable.tools.sql.visible import visible
+
+        return visible(reflected, policy, dialect=dialect)
+
+    def answer(self, request: Request[Answer], dialect: str, catalog: Catalog) -> Answer:
+        """Do a job on a SQL text."""
+        from longtable.tools.sql.text_jobs import do_text_job
+
+        return cast("Answer", do_text_job(request.job, request.arguments, dialect, catalog))
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class InProcess:
+    """The backend of a `Database` that an engine of this process asks."""
+
+    def __init__(
+        self, engine: Engine, parser: TextParser, *, limits: QueryLimits, policy: TablePolicy
+    ) -> None:
+        self.engine = engine
+        self.parser = parser
+        self.limits = limits
+        self.policy = policy
+        self._runner = Runner()
+        self._lock = threading.Lock()
+        self._catalog: Catalog | None = None
+        self._version: object = None
+
+    @property
+    def version(self) -> object:
+        """Return the version of the schema that the catalogue is of; None before it was read."""
+        return self._version
+
+    def catalog(self) -> Catalog:
+        """Return the tables that can be read."""
+        with self._lock:
+            return self._catalog or self._reflect(self.engine.schema_version())
+
+    def refresh(self) -> Catalog:
+        """Return the catalogue as it is now."""
+        version = self.engine.schema_version()
+        with self._lock:
+            if self._catalog and version == self._version:
+                return self._catalog
+            return self._reflect(version)
+
+    def _reflect(self, version: object) -> Catalog:
+        reflected = self.engine.reflect()
+        catalog = self.parser.visible(reflected, self.policy, self.engine.dialect)
+        self.engine.guard(catalog, reflected)
+        self._catalog = catalog
+        self._version = version
+        return catalog
+
+    def text(self, request: Request[Answer]) -> Answer:
+        """Do a job on a SQL text."""
+        return self.parser.answer(request, self.engine.dialect, self.catalog())
+
+    def run(self, sql: str, *, seconds: float | None, cancel: Cancel | None) -> QueryResult:
+        """Check one SELECT and run it behind the engine's wall."""
+        started = time.monotonic()
+        verdict = self._allowed_verdict(sql)
+
+        def fetch(session: Session, stop: Stop) -> Fetched:
+            return session.fetch(verdict.sql, limits=self.limits, stop=stop)
+
+        with self._explain_errors(sql, verdict):
+            fetched = self._in_session(
+                fetch, walled=True, seconds=seconds or self.limits.seconds, cancel=cancel
+            )
+        headings = dict(verdict.headings)
+        return QueryResult(
+            sql=verdict.shown_sql,
+            columns=tuple(headings.get(name, name) for name in fetched.columns),
+            types=tuple(map(without_labels, fetched.types)),
+            rows=fetched.rows,
+            row_count=len(fetched.rows),
+            ms=round((time.monotonic() - started) * 1000),
+            masked=verdict.masks.of(fetched.columns),
+            reads=(*verdict.tables, *verdict.columns),
+            tables=verdict.tables,
+        )
+
+    def check_sql(self, sql: str, *, cancel: Cancel | None) -> Plan:
+        """Check one SELECT and return the engine's plan for it."""
+        verdict = self._allowed_verdict(sql)
+
+        def plan_of(session: Session, stop: Stop) -> Plan:
+            return session.plan(verdict.sql, limits=self.limits, stop=stop)
+
+        with self._explain_errors(sql, verdict):
+            plan = self._in_session(plan_of, walled=True, seconds=PLAN_SECONDS, cancel=cancel)
+        tables = {table.name for table in self.catalog().tables if table.kind == "table"}
+        return Plan() if set(verdict.tables) <= tables and verdict.stops_early else plan
+
+    def _allowed_verdict(self, sql: str) -> Verdict:
+        verdict = self.text(CHECK.request({"sql": sql}))
+        verdict.raise_if_refused()
+        return verdict
+
+    @contextmanager
+    def _explain_errors(self, sql: str, verdict: Verdict) -> Iterator[None]:
+        """Add to the error of a failing query where it failed and what was probably meant."""
+        try:
+            yield
+        except (QueryFailedError, QueryRefusedError) as error:
+            request = EXPLAINED.request({"error": error, "sql": sql, "verdict": verdict})
+            raise self.text(request) from error
+
+    def read(
+        self, sql: str, params: Sequence[object], *, seconds: float, cancel: Cancel | None
+    ) -> list[Row]:
+        """Run SQL of this package."""
+        catalog = self.catalog()
+        if catalog.hidden_columns or catalog.has_masks:
+            sql = self.text(OWN_SQL.request({"sql": sql}))
+
+        def fetch(session: Session, stop: Stop) -> Fetched:
+            return session.fetch(sql, params, limits=self.limits, stop=stop)
+
+        return self._in_session(fetch, walled=False, seconds=seconds, cancel=cancel).rows
+
+    def _in_session(
+        self,
+        act: Callable[[Session, Stop], T],
+        *,
+        walled: bool,
+        seconds: float,
+        cancel: Cancel | None,
+    ) -> T:
+        """Run `act` beside the caller in a session of its own, for at most `seconds` and never
+        longer than the limit.
+        """
+
+        def work(stop: Stop) -> T:
+            with self.engine.session(stop, walled=walled) as session, stop.watch(session):
+                return act(session, stop)
+
+        return self._runner.run(work, seconds=min(seconds, self.limits.seconds), cancel=cancel)
+
+    def close(self) -> None:
+        """Cancel running queries and close the database."""
+        self._runner.cancel_all()
+        self.engine.close()
+        self.parser.close()
+
+
+def open_engine(location: Location, *, limits: QueryLimits, busy_seconds: float) -> Engine:
+    """Import one engine only: each takes time to load, and PostgreSQL's driver need not be
+    installed.
+    """
+    if location.server:
+        try:
+            from longtable.tools.engines.postgres import PostgresEngine
+        except ImportError as error:
+            raise MissingExtraError("a PostgreSQL database cannot be opened", "postgres") from error
+        return PostgresEngine(location.server, limits=limits, wait_seconds=busy_seconds)
+    if location.path is None:
+        raise ConfigError("the database URL names neither a file nor a server")
+    if location.dialect == "sqlite":
+        from longtable.tools.engines.sqlite import SqliteEngine
+
+        return SqliteEngine(location.path, limits=limits, busy_seconds=busy_seconds)
+    from longtable.tools.engines.duckdb import DuckdbEngine
+
+    return DuckdbEngine.of_file(location.path, limits=limits)

@@ -1,0 +1,172 @@
+"""Requests that a worker answers: for each job its name, its arguments and the type of its answer.
+
+    answer = workers.call(RUN.request({"version": 3, "sql": sql, "seconds": 5.0}), seconds=5.0)
+
+`mypy` knows that `answer` is a `QueryResult`, and refuses a key or a value that the job does not
+have. To add a job, add a `TypedDict` and a `Job` here, and its function in `workers.process`; for
+one that only reads SQL texts, a function in `sql.text_jobs`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypedDict, TypeVar
+
+from longtable.base.errors import DatabaseError, QueryFailedError, QueryRefusedError
+from longtable.tools.catalog import Catalog, Reflected
+from longtable.tools.engines.base import FileLimits, LoadNote, QueryLimits, QueryResult, Row
+from longtable.tools.sql.table_policy import TablePolicy
+from longtable.tools.sql.verdict import Plan, Predicates, Probe, Verdict
+
+Arguments = TypeVar("Arguments", bound=Mapping[str, Any])
+Answer = TypeVar("Answer")
+
+INTERRUPT = "interrupt"
+"""Stands in place of a job's name, and stops the running job."""
+
+
+@dataclass(frozen=True)
+class Request(Generic[Answer]):
+    """A job by its name, with its arguments."""
+
+    job: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Job(Generic[Arguments, Answer]):
+    """The name of a job. Its types are those of its arguments and its answer."""
+
+    name: str
+
+    def request(self, arguments: Arguments) -> Request[Answer]:
+        """Return a request for this job."""
+        return Request(self.name, arguments)
+
+
+# Jobs on SQL texts. The dialect and the catalogue are those of the database.
+
+
+class SqlText(TypedDict):
+    """One SQL text."""
+
+    sql: str
+
+
+class ProbesArguments(TypedDict):
+    """A query that ran, and the question that it answers."""
+
+    sql: str
+    question: str
+
+
+class ExplainedArguments(TypedDict):
+    """The error of a query, its text as asked, and the verdict that allowed it."""
+
+    error: QueryFailedError | QueryRefusedError
+    sql: str
+    verdict: Verdict
+
+
+CHECK: Job[SqlText, Verdict] = Job("check")
+PREDICATES: Job[SqlText, Predicates] = Job("predicates")
+OWN_SQL: Job[SqlText, str] = Job("own_sql")
+PROBES: Job[ProbesArguments, list[Probe]] = Job("probes")
+EXPLAINED: Job[ExplainedArguments, DatabaseError] = Job("explained")
+
+
+# Jobs of a worker that holds a database. `version` is that of the caller's catalogue.
+
+
+class RefreshArguments(TypedDict):
+    """The version of the schema that the caller knows, None for none."""
+
+    version: object
+
+
+class CheckSqlArguments(TypedDict):
+    """A query to plan."""
+
+    version: object
+    sql: str
+
+
+class RunArguments(TypedDict):
+    """A query to run, and its time limit."""
+
+    version: object
+    sql: str
+    seconds: float
+
+
+class ReadArguments(TypedDict):
+    """SQL of this package, its parameters and its time limit."""
+
+    version: object
+    sql: str
+    params: list[object]
+    seconds: float
+
+
+class TextArguments(TypedDict):
+    """A job on a SQL text, by its name."""
+
+    version: object
+    job: str
+    arguments: Mapping[str, Any]
+
+
+REFRESH: Job[RefreshArguments, tuple[object, Catalog | None]] = Job("refresh")
+"""Answers with the version of the schema, and the catalogue if its version is another one."""
+CHECK_SQL: Job[CheckSqlArguments, Plan] = Job("check_sql")
+RUN: Job[RunArguments, QueryResult] = Job("run")
+READ: Job[ReadArguments, list[Row]] = Job("read")
+TEXT: Job[TextArguments, object] = Job("text")
+"""Answers as the job on the text does."""
+
+
+# Jobs of a worker that holds no database.
+
+
+class ParseArguments(TypedDict):
+    """A job on a SQL text for a server. `catalog` is None if the worker may know number `number`
+    already.
+    """
+
+    job: str
+    number: int
+    catalog: Catalog | None
+    dialect: str
+    arguments: Mapping[str, Any]
+
+
+class VisibleArguments(TypedDict):
+    """A server's whole catalogue, and the policy on it."""
+
+    reflected: Reflected
+    policy: TablePolicy
+    dialect: str
+
+
+class LoadArguments(TypedDict):
+    """Data files, and the DuckDB file to load them into."""
+
+    path: str
+    target: str
+    files: FileLimits
+
+
+class OverHandlesArguments(TypedDict):
+    """A query over stored results: the files of the tables of `catalog`."""
+
+    sql: str
+    catalog: Catalog
+    files: Mapping[str, str]
+    limits: QueryLimits
+
+
+PARSE: Job[ParseArguments, list[object] | None] = Job("parse")
+"""Answers with a list of the answer alone, None if the worker does not know the catalogue."""
+VISIBLE: Job[VisibleArguments, Catalog] = Job("visible")
+LOAD: Job[LoadArguments, tuple[LoadNote, ...]] = Job("load")
+OVER_HANDLES: Job[OverHandlesArguments, QueryResult | str] = Job("over_handles")
+"""Answers with the handle whose file is gone, if one is."""
