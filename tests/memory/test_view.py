@@ -14,7 +14,8 @@ from longtable.memory.call_config import CallConfig, Parts
 from longtable.memory.compaction.plan import CompactionPlan, When, plan_compaction
 from longtable.memory.messages.rounds import split_rounds
 from longtable.memory.policy import CompactionPolicy
-from longtable.memory.thread import REFUSED, Compaction, Edit, Thread
+from longtable.memory.records import Compaction
+from longtable.memory.thread import REFUSED, Edit, Thread
 from longtable.memory.view import CallPlan, View, build_view, newest
 from tests.memory.messages.test_rounds import assert_paired
 from tests.support.histories import histories, talk
