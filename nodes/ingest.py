@@ -42,19 +42,18 @@ from longtable.memory.voices import VOICE
 from longtable.nodes.arriving.inbox import InboxMessage, receive, steered_event
 from longtable.nodes.arriving.input_checks import check_input, storable
 from longtable.nodes.arriving.rate_limit import RateLimit
-from longtable.nodes.call_plans import call_config_of
+from longtable.nodes.call_plans import CallSource, Readings
 from longtable.nodes.closing.failures import FAILED, retry_update
 from longtable.nodes.state import (
     ANSWERED,
     UNDER_WAY,
     InputRefusal,
+    Now,
     SchemaChange,
     State,
     StoredConfig,
     Turn,
     Update,
-    thread_of,
-    turn_of,
     with_last,
 )
 from longtable.nodes.tally import check_whole
@@ -67,7 +66,6 @@ from longtable.store.records.thread_index import (
     open_turn,
     owner_of,
     retitle,
-    thread_id_of,
     title_of,
 )
 
@@ -81,6 +79,14 @@ STATELESS = "__longtable_stateless"
 """Key of a run's config: no checkpointer keeps the thread."""
 MADE_UP = "do-not-render-"
 """How agent-chat-ui begins the id of a message that it made up."""
+WRITTEN_BY_OTHERS = (
+    "content",
+    "tool_calls",
+    "invalid_tool_calls",
+    "response_metadata",
+    "name",
+)
+"""Fields of a message whose texts may not be fit to be stored."""
 
 Accepted = TypeVar("Accepted", bound=BaseMessage)
 
@@ -91,33 +97,35 @@ class Ingest:
     error.
     """
 
-    brief: Callable[[Context, State], tuple[StoredConfig, SchemaChange | None]]
+    brief: Callable[[Now], tuple[StoredConfig, SchemaChange | None]]
     """Gives what surrounds each call, and the mark of a change of the database's schema."""
     clock: Callable[[], datetime]
     rate_limit: RateLimit | None = None
     limits: RequestLimits = field(default_factory=RequestLimits)
     team: Team | None = None
+    readings: Readings = field(default_factory=Readings)
 
-    def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
-        arrival = _arrival(state, runtime)
+    def __call__(self, now: Now) -> Update:
+        runtime = now.runtime
+        arrival = _arrival(now)
         thread = arrival.thread
         before = arrival.before
         sent = arrival.sent
         try:
-            brief, change = self.brief(arrival.context, state)
+            brief, change = self.brief(now)
             arrival.check_access()
-            arrival.check_whole(state)
+            arrival.check_whole(now.state)
             new = arrival.new()
         except (InputError, ThreadNotFoundError, LostMessagesError) as error:
             return _refused(sent, before, error)
-        update = _configured(state, brief)
+        update = _configured(now, brief)
         newest = thread.messages[-1] if thread.messages else None
         if not sent and newest and (newest.type == "human" or "failure" in before):
             # The newest message was sent again, by its id, before it was answered, or its turn
             # failed: answer it now.
             if change and newest.type == "human":
                 update["messages"] = [_with_schema_change(newest, change, runtime)]
-            return {**update, **retry_update(state)}
+            return {**update, **retry_update(thread, before)}
         if not new and arrival.is_answered:
             # A client that lost its connection sent again what the transcript has.
             return {
@@ -125,24 +133,29 @@ class Ingest:
                 "turn": {**before, "status": ANSWERED},
             }
         try:
-            learned = update.get("learned", state.get("learned", {}))
-            config = call_config_of({"brief": brief, "learned": learned}, arrival.context)
-            self._check(new, arrival, config, runtime)
+            learned = update.get("learned", now.state.get("learned", {}))
+            source = CallSource(
+                config=brief,
+                policy=self.readings.policy(brief),
+                calibration=self.readings.calibration(learned),
+                context=now.context,
+            )
+            self._check(new, arrival, source.call_config())
         except InputError as error:
             return _refused(sent, before, error)
-        now = self.clock().isoformat(timespec="seconds")
+        time = self.clock().isoformat(timespec="seconds")
         received, turn = receive(arrival.next_turn(brief), runtime)
         ordered, steered = _with_inbox(new, received, thread.messages)
         stamped = [
-            _accepted(message, turn, now, steered=message.id in steered) for message in ordered
+            _accepted(message, turn, time, steered=message.id in steered) for message in ordered
         ]
         if change:
             stamped[-1] = _with_schema_change(stamped[-1], change, runtime)
         for message in stamped:
             if message.id in steered:
                 runtime.stream_writer(steered_event(message, turn["number"]))
-        arrival.note_in_index(stamped[-1].text, str(brief.get("model") or ""), now)
-        left = answers_ahead(state, self.team)
+        arrival.note_in_index(stamped[-1].text, str(brief.get("model") or ""), time)
+        left = answers_ahead(now, self.team)
         answers = left.get("messages", ())
         stamped = [*answers, *stamped]
         if self.team:
@@ -155,15 +168,14 @@ class Ingest:
         new: Sequence[BaseMessage],
         arrival: "_Arrival",
         config: CallConfig,
-        runtime: Runtime[Context],
     ) -> None:
         """Raise an `InputError` for what cannot be accepted, or came too soon."""
         limits = None if arrival.embedded else self.limits
         check_input(new, arrival.context, CallPlan(arrival.thread, config), limits)
         if self.rate_limit:
             owner = arrival.context.owner
-            thread_id = thread_id_of(runtime) or ""
-            self.rate_limit.check(owner, thread_id, arrival.run, runtime.store)
+            thread_id = arrival.inner_thread_id
+            self.rate_limit.check(owner, thread_id, arrival.run, arrival.store)
 
 
 @dataclass(frozen=True)
@@ -176,6 +188,8 @@ class _Arrival:
     sent: list[BaseMessage]
     run: str
     thread_id: str
+    inner_thread_id: str
+    """The thread's own, below that of the graph around it."""
     embedded: bool
     store: BaseStore | None
     kept: bool
@@ -298,21 +312,20 @@ class _Arrival:
             retitle(self.index, self.thread_id, titles=titles, first=first)
 
 
-def _arrival(state: State, runtime: Runtime[Context]) -> _Arrival:
-    info = runtime.execution_info
-    thread = thread_of(state)
-    before = turn_of(state)
+def _arrival(now: Now) -> _Arrival:
+    info = now.runtime.execution_info
     embedded = info is not None and "|" in info.checkpoint_ns
     return _Arrival(
-        runtime.context or Context(),
-        thread,
-        before,
-        new_messages(thread.messages, before, embedded=embedded),
-        (info.run_id if info else None) or uuid.uuid4().hex[:16],
-        (info.thread_id if info else None) or "",
-        embedded,
-        runtime.store,
-        _is_kept(runtime),
+        context=now.context,
+        thread=now.thread,
+        before=now.turn,
+        sent=new_messages(now.thread.messages, now.turn, embedded=embedded),
+        run=(info.run_id if info else None) or uuid.uuid4().hex[:16],
+        thread_id=(info.thread_id if info else None) or "",
+        inner_thread_id=now.thread_id or "",
+        embedded=embedded,
+        store=now.runtime.store,
+        kept=_is_kept(now.runtime),
     )
 
 
@@ -347,13 +360,13 @@ def is_sync() -> bool:
     return bool(_configurable().get(EACH_STORED))
 
 
-def _configured(state: State, brief: StoredConfig) -> Update:
-    """Return the update of what surrounds the calls, where it has changed."""
-    before = state.get("brief") or {}
+def _configured(now: Now, brief: StoredConfig) -> Update:
+    """Return the update of what surrounds the calls, if it has changed."""
+    before = now.config
     update: Update = {"brief": brief} if brief != before else {}
-    if state.get("ahead"):  # of a turn that was left
+    if now.state.get("ahead"):  # of a turn that was left
         update["ahead"] = {}
-    if before.get("model") != brief.get("model") and state.get("learned"):
+    if before.get("model") != brief.get("model") and now.state.get("learned"):
         update["learned"] = {}  # what one provider taught says nothing of another
     return update
 
@@ -523,22 +536,14 @@ def stamp(
         **whose,
         **(marks or {}),
     }
-    changes: dict[str, Any] = {"additional_kwargs": {**message.additional_kwargs, STAMP: stamped}}
-    for name in (
-        "content",
-        "tool_calls",
-        "invalid_tool_calls",
-        "additional_kwargs",
-        "response_metadata",
-        "name",
-    ):
-        value = changes.get(name, getattr(message, name, None))
-        if (clean := storable(value)) != value:
-            changes[name] = clean
-    usage = getattr(message, "usage_metadata", None)
-    if storable(usage) != usage:
+    fields: dict[str, Any] = {name: getattr(message, name, None) for name in WRITTEN_BY_OTHERS}
+    fields["additional_kwargs"] = {**message.additional_kwargs, STAMP: stamped}
+    fields["usage_metadata"] = getattr(message, "usage_metadata", None)
+    clean: dict[str, Any] = storable(fields)
+    changes = {name: clean[name] for name in fields if clean[name] != fields[name]}
+    if "usage_metadata" in changes:
         changes["usage_metadata"] = None  # no count of tokens
-    return message.model_copy(update=changes)
+    return message.model_copy(update={"additional_kwargs": fields["additional_kwargs"], **changes})
 
 
 def _accepted(message: Accepted, turn: Turn, time: str, *, steered: bool) -> Accepted:

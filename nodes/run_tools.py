@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from langchain_core.messages import BaseMessage, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
-from langgraph.runtime import Runtime
 from langgraph.types import StreamWriter
 from pydantic import ValidationError
 
@@ -42,20 +41,18 @@ from longtable.nodes.estimate import CallPlans
 from longtable.nodes.ingest import stamp
 from longtable.nodes.route import unanswered
 from longtable.nodes.state import (
+    Now,
     PendingCall,
-    State,
+    Turn,
     Update,
-    newest_language,
     pin_changes,
-    thread_of,
-    turn_of,
     with_last,
     without_key,
 )
 from longtable.nodes.team.team import Team, scene_of
 from longtable.nodes.telemetry import span
 from longtable.nodes.tooling.audit import Audit, Log
-from longtable.nodes.tooling.recall import Indexes, Originals, originals_of, recall_event
+from longtable.nodes.tooling.recall import Indexes, Originals, recall_event
 from longtable.nodes.tooling.tool_jobs import (
     EDITED,
     Job,
@@ -66,8 +63,7 @@ from longtable.nodes.tooling.tool_jobs import (
     store_result,
     work_of,
 )
-from longtable.store.records.thread_index import thread_id_of
-from longtable.tools.cells import clean, clip, json_value, without_labels
+from longtable.tools.cells import clean, clip, json_rows, without_labels
 from longtable.tools.charts import chart_tool
 from longtable.tools.check_tool import CHECK
 from longtable.tools.database import QueryResult
@@ -104,10 +100,12 @@ class RunTools:
     """Names of the tools that each persona of a team may call."""
     team: Team | None = None
 
-    async def __call__(self, state: State, *, runtime: Runtime[Context], how: Execution) -> Update:
-        context = runtime.context or Context()
-        messages = thread_of(state).messages
-        turn = turn_of(state)
+    async def __call__(self, now: Now, how: Execution) -> Update:
+        context = now.context
+        runtime = now.runtime
+        thread = now.thread
+        messages = thread.messages
+        turn = now.turn
         names = self.names_of.get(turn["voice"], ()) if turn.get("voice") else self.tools
         tools = {name: tool for name, tool in self.tools.items() if name in names}
         queries = frozenset(name for name, tool in tools.items() if _kind(tool) == "query")
@@ -117,39 +115,38 @@ class RunTools:
             if _kind(tools.get(call["name"])) in ("query", CHECK)
         ]
         if self.gate and asking and "approval" not in turn and context.approve_sql != "never":
-            language = context.language or newest_language(messages)
-            check = partial(self.gate.pending, asking, mode=context.approve_sql, language=language)
+            check = partial(
+                self.gate.pending, asking, mode=context.approve_sql, language=now.language
+            )
             pending = await how.call(check, partial(cancellable, check))
             if pending:
                 pending = self._with_name(pending, turn.get("voice", ""))
                 calls = [call for call in asking if call["id"] in {each["id"] for each in pending}]
-                log = self.audit.log([Job(call) for call in calls], tools, state, runtime)
+                log = self.audit.log([Job(call) for call in calls], tools, now)
                 await how.call(log.wait, partial(in_thread, log.wait))
                 runtime.stream_writer(
                     ApprovalRequested(type="approval_requested", **request_of(pending, calls))
                 )
                 return {"turn": {**turn, "approval": {"asked": pending}}}
-        objection = partial(self._objection, state) if turn.get("voice") else None
-        work = work_of(state, queries, repairs=context.max_repairs, objection=objection)
-        log = self.audit.log(work.jobs, tools, state, runtime)
-        thread_id = thread_id_of(runtime)
+        objection = partial(self._objection, now) if turn.get("voice") else None
+        work = work_of(now, queries, repairs=context.max_repairs, objection=objection)
+        log = self.audit.log(work.jobs, tools, now)
         results = (
             ThreadResults(
                 self.results,
-                thread_id,
+                now.thread_id,
                 voice=turn.get("voice", ""),
                 private=_is_voices_own(messages),
             )
-            if self.results is not None and thread_id
+            if self.results is not None and now.thread_id
             else None
         )
-        thread = thread_of(state)
         board = PinChanges(
             thread.pins, said_by_user(thread.messages), _pin_calls(messages, turn.get("number", 0))
         )
         inputs = ToolInputs(
             tools,
-            originals_of(self.plans.of(state, runtime), runtime, self.indexes),
+            Originals(self.plans.of(now), runtime.store, now.thread_id, self.indexes),
             results,
             log,
             board,
@@ -165,7 +162,7 @@ class RunTools:
                     work.done([await runs[0]])
                     break
                 work.done(await how.call(partial(_in_pool, runs), partial(asyncio.gather, *runs)))
-        update = self._update(work, state, runtime)
+        update = self._update(work, now)
         if board.made or board.ends:
             update["edits"], event = pin_changes(board.made, board.ends)
             runtime.stream_writer(event)
@@ -178,13 +175,12 @@ class RunTools:
             return [*pending]
         return [{**each, "description": f"{name}: {each['description']}"} for each in pending]
 
-    def _objection(self, state: State, call: ToolCall) -> str:
+    def _objection(self, now: Now, call: ToolCall) -> str:
         """Return why the team's mode refuses a call, "" if it may run."""
         if self.team is None:
             return ""
-        turn = turn_of(state)
-        scene = scene_of(self.team, thread_of(state).messages, turn)
-        return self.team.mode.objection(scene, turn["voice"], call["name"], call["args"])
+        scene = scene_of(self.team, now.thread.messages, now.turn)
+        return self.team.mode.objection(scene, now.turn["voice"], call["name"], call["args"])
 
     async def _run(
         self, job: Job, emit: StreamWriter, inputs: "ToolInputs", how: Execution, *, alone: bool
@@ -216,18 +212,23 @@ class RunTools:
             message = report.failed(error)
         return inputs.log.answer(job.call, message)
 
-    def _update(self, work: Work, state: State, runtime: Runtime[Context]) -> Update:
-        before = turn_of(state)
-        now = self.clock().isoformat(timespec="seconds")
+    def _update(self, work: Work, now: Now) -> Update:
+        before = now.turn
+        time_now = self.clock().isoformat(timespec="seconds")
         answers = work.answers()
-        if is_private(state, runtime.context or Context()):
+        if is_private(before, now.context):
             args = {job.call["id"]: job.to_run["args"] for job in work.jobs}
             answers = [without_cells(answer, args[answer.tool_call_id]) for answer in answers]
-        marks = {PRIVATE: True} if _is_voices_own(thread_of(state).messages) else {}
+        marks = {PRIVATE: True} if _is_voices_own(now.thread.messages) else {}
         # No artifact in state: the person has the whole result already, the thread keeps plain
         # text.
         answers = [
-            stamp(answer.model_copy(update={"artifact": None}), turn=before, time=now, marks=marks)
+            stamp(
+                answer.model_copy(update={"artifact": None}),
+                turn=before,
+                time=time_now,
+                marks=marks,
+            )
             for answer in answers
         ]
         after = without_key(before, "approval", "one_by_one")
@@ -466,7 +467,7 @@ def _query_finished(
         sql=result.sql,
         columns=list(result.columns),
         column_types=list(result.types),
-        rows=[[json_value(cell) for cell in row] for row in result.rows],
+        rows=json_rows(result.rows),
         row_count=result.row_count,
     )
     if stored.handle:
@@ -541,11 +542,11 @@ engine and may quote a cell.
 """
 
 
-def is_private(state: State, context: Context) -> bool:
+def is_private(turn: Turn, context: Context) -> bool:
     """Return whether cells are withheld in this turn: as its settings say, also where it is resumed
     under others.
     """
-    return context.privacy == "types" or bool(turn_of(state).get("private"))
+    return context.privacy == "types" or bool(turn.get("private"))
 
 
 def without_cells(answer: ToolMessage, args: Mapping[str, Any]) -> ToolMessage:

@@ -201,7 +201,9 @@ def build_graph(
         output_schema,
         operator or Context(),
         counting,
-        ingest=Ingest(config, clock, rate_limit, request_limits or RequestLimits(), team),
+        ingest=Ingest(
+            config, clock, rate_limit, request_limits or RequestLimits(), team, plans.readings
+        ),
         estimate=estimate,
         compact=Compact(compactor),
         respond=AtOnce(team, respond, run_tools, estimate.count) if team else respond,

@@ -21,13 +21,11 @@ from longtable.memory.counting.tokens import counter
 from longtable.memory.messages.rounds import described_in
 from longtable.memory.policy import CompactionPolicy
 from longtable.nodes.state import (
+    Now,
     Schema,
     SchemaChange,
-    State,
     StoredConfig,
     StoredVoice,
-    thread_of,
-    turn_of,
 )
 from longtable.nodes.team.team import Persona, Team
 from longtable.tools.catalog import Catalog
@@ -81,8 +79,8 @@ EARLIER = (
     " longer hold."
 )
 
-Configure = Callable[[Context, State], "tuple[StoredConfig, SchemaChange | None]"]
-"""Returns the call config of a thread, by the run's settings and the thread's values, and what
+Configure = Callable[[Now], "tuple[StoredConfig, SchemaChange | None]"]
+"""Returns the call config of a thread, and what
 changed of the schema.
 """
 
@@ -133,7 +131,8 @@ def call_configs(
             apart=names.mode.apart(persona.id),
         )
 
-    def config(context: Context, values: State) -> tuple[StoredConfig, SchemaChange | None]:
+    def config(now: Now) -> tuple[StoredConfig, SchemaChange | None]:
+        context = now.context
         choice = context.model or ""
         if choice not in models:
             raise UnknownModelError(name=choice, known=", ".join(filter(None, models)))
@@ -170,11 +169,11 @@ def call_configs(
             return about, None
         schema, change = schema_config(
             database,
-            (values.get("brief") or {}).get("schema"),
+            now.config.get("schema"),
             budget=int(limit * SCHEMA_SHARE),
             count=counter(encoding).text,
-            messages=thread_of(values).messages,
-            turn=turn_of(values).get("number", 0) + 1,
+            messages=now.thread.messages,
+            turn=now.turn.get("number", 0) + 1,
         )
         return ({**about, "schema": schema} if schema else about), change
 

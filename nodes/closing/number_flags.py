@@ -18,7 +18,7 @@ from longtable.memory.counting.figures import Figure, Source, bare_numbers, figu
 from longtable.memory.messages.marks import turn_number
 from longtable.memory.thread import Thread
 from longtable.nodes.tooling.tool_jobs import NO_TRY
-from longtable.tools.cells import json_value
+from longtable.tools.cells import json_rows
 from longtable.tools.database import QueryResult
 
 MOST_CELLS = 300_000
@@ -140,9 +140,7 @@ def _source(content: dict[str, Any], whole: Whole) -> Source | None:
     # Too large a result is not even loaded: millions of rows take seconds.
     handle = content.get("handle") if count * len(content["columns"]) <= MOST_CELLS else None
     result = whole(handle) if isinstance(handle, str) else None
-    cells = (
-        [[json_value(cell) for cell in row] for row in result.shown(result.rows)] if result else []
-    )
+    cells = json_rows(result.shown(result.rows)) if result else []
     return Source(result.columns, cells, result.row_count, result.sql) if result else None
 
 

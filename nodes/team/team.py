@@ -12,10 +12,8 @@ from typing import Any, ClassVar
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import BaseTool
-from langgraph.runtime import Runtime
 from langgraph.types import StreamWriter
 
-from longtable.base.context import Context
 from longtable.base.errors import ConfigError
 from longtable.base.events import UnknownMentions
 from longtable.memory.messages.marks import mark_of, marked, turn_number
@@ -26,11 +24,9 @@ from longtable.memory.voices import EVERYBODY, NARRATOR, VOICE, fold, mentions_i
 from longtable.nodes.state import (
     NOBODY,
     UNDER_WAY,
-    State,
+    Now,
     Turn,
     Update,
-    thread_of,
-    turn_of,
     with_fresh_id,
     without_key,
 )
@@ -460,21 +456,21 @@ def with_mode(
     return marked(answer, **mode_mark(team, scene_of(team, [*messages, answer], turn)))
 
 
-def answers_ahead(state: State, team: Team | None) -> Update:
+def answers_ahead(now: Now, team: Team | None) -> Update:
     """Return what voices of the newest turn have answered whose turn to speak did not come: the
     messages and edits that it would have brought.
     """
-    turn = turn_of(state)
-    ahead = state.get("ahead") or {}
-    before = list(thread_of(state).messages)
+    turn = now.turn
+    ahead = now.state.get("ahead") or {}
+    before = list(now.thread.messages)
     messages: list[BaseMessage] = []
     edits: list[Edit] = []
-    names = list((state.get("brief") or {}).get("voices", {}))
+    names = list(now.config.get("voices", {}))
     # They are noted in the order in which they ended.
     for voice in sorted(ahead, key=[*names, *ahead].index):
         result = ahead[voice]
         of_voice = result.get("messages") or ()
-        in_turn = turn_of(result).get("number") == turn.get("number")
+        in_turn = result["turn"].get("number") == turn.get("number")
         if not in_turn or not of_voice or not is_answer(of_voice[-1]):
             continue
         edits += result.get("edits", ())
@@ -528,11 +524,12 @@ def _as_plain(state: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def speaking(runtime: Runtime[Context], state: State) -> Runtime[Context]:
-    """Return the runtime whose events name the voice that is asked, where there is a team."""
-    turn = turn_of(state)
+def speaking(now: Now) -> Now:
+    """Return the same with events that name the voice that is asked, if there is a team."""
+    turn = now.turn
     voice = turn.get("voice") if turn.get("status") in UNDER_WAY else None
     if voice is None:
-        return runtime
-    write = runtime.stream_writer
-    return runtime.override(stream_writer=lambda event: write({"voice": voice, **event}))
+        return now
+    write = now.runtime.stream_writer
+    runtime = now.runtime.override(stream_writer=lambda event: write({"voice": voice, **event}))
+    return replace(now, runtime=runtime)
