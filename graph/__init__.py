@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
     from longtable.base.context import Context as Context, RequestLimits as RequestLimits
     from longtable.base.errors import *  # noqa: F403
     from longtable.base.errors import ConfigError as ConfigError, LongtableError as LongtableError
-    from longtable.graph.running.thread_runner import Answer as Answer
+    from longtable.graph.running.answers import Answer as Answer
     from longtable.store.records.archive_files import ArchiveFiles as ArchiveFiles
     from longtable.graph.wiring.build import build_graph as build_graph
     from longtable.graph.conversation import Conversation as Conversation
@@ -34,12 +34,12 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
     from longtable.graph.threads import (
         delete_thread as delete_thread,
         import_thread as import_thread,
-        list_projects as list_projects,
-        list_threads as list_threads,
         move_thread as move_thread,
-        prune_threads as prune_threads,
-        search_threads as search_threads,
     )
+    from longtable.graph.pruning import prune_threads as prune_threads
+    from longtable.graph.thread_list import list_projects as list_projects
+    from longtable.graph.thread_list import list_threads as list_threads
+    from longtable.graph.thread_list import search_threads as search_threads
     from longtable.memory.messages.metadata import MessageMetadata as MessageMetadata
     from longtable.memory.messages.metadata import metadata_of as metadata_of
     from longtable.memory.policy import CompactionPolicy as CompactionPolicy
@@ -47,7 +47,7 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
     from longtable.nodes.calling.context_providers import ContextProvider as ContextProvider
     from longtable.nodes.call_plans import next_view as next_view
     from longtable.nodes.state import State as State
-    from longtable.nodes.team.modes import Quiz as Quiz, Werewolf as Werewolf, Workflow as Workflow
+    from longtable.nodes.team.workflow import Workflow as Workflow
     from longtable.nodes.team.team import (
         FreeChat as FreeChat,
         Mode as Mode,
@@ -64,7 +64,7 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
 # isort: on
 
 _HOMES = {
-    "Answer": "longtable.graph.running.thread_runner",
+    "Answer": "longtable.graph.running.answers",
     "ArchiveFiles": "longtable.store.records.archive_files",
     "CompactionPolicy": "longtable.memory.policy",
     "ConfigError": "longtable.base.errors",
@@ -80,7 +80,6 @@ _HOMES = {
     "Persistence": "longtable.store.persistence",
     "Persona": "longtable.nodes.team.team",
     "Price": "longtable.memory.counting.usage",
-    "Quiz": "longtable.nodes.team.modes",
     "RateLimit": "longtable.nodes.arriving.rate_limit",
     "RequestLimits": "longtable.base.context",
     "ResultStore": "longtable.tools.results.result_store",
@@ -88,32 +87,37 @@ _HOMES = {
     "State": "longtable.nodes.state",
     "TablePolicy": "longtable.tools.sql.table_policy",
     "Team": "longtable.nodes.team.team",
-    "Werewolf": "longtable.nodes.team.modes",
-    "Workflow": "longtable.nodes.team.modes",
+    "Workflow": "longtable.nodes.team.workflow",
     "as_agent": "longtable.graph.embedding",
     "as_node": "longtable.graph.embedding",
     "as_tool": "longtable.graph.embedding",
     "build_graph": "longtable.graph.wiring.build",
     "delete_thread": "longtable.graph.threads",
     "import_thread": "longtable.graph.threads",
-    "list_projects": "longtable.graph.threads",
-    "list_threads": "longtable.graph.threads",
+    "list_projects": "longtable.graph.thread_list",
+    "list_threads": "longtable.graph.thread_list",
     "metadata_of": "longtable.memory.messages.metadata",
     "move_thread": "longtable.graph.threads",
     "next_view": "longtable.nodes.call_plans",
     "node_thread_id": "longtable.graph.embedding",
     "open_conversation": "longtable.graph.opening",
     "open_persistence": "longtable.store.persistence",
-    "prune_threads": "longtable.graph.threads",
+    "prune_threads": "longtable.graph.pruning",
     "read_prices": "longtable.graph.reports",
-    "search_threads": "longtable.graph.threads",
+    "search_threads": "longtable.graph.thread_list",
     "usage_of_threads": "longtable.graph.reports",
 }
 
 __all__ = sorted(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
+_MOVED = {"Quiz": "longtable.modes", "Werewolf": "longtable.modes"}
+
+
 def __getattr__(name: str) -> Any:
+    if name in _MOVED:
+        errors = import_module("longtable.base.errors")
+        raise errors.ConfigError(f"{name} has moved: from {_MOVED[name]} import {name}")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     if name.endswith("Error") and hasattr(errors := import_module("longtable.base.errors"), name):

@@ -34,14 +34,8 @@ from longtable.graph.compaction_preview import CompactionPreview
 from longtable.graph.export.thread_file import Form, chart_drawer, export_as
 from longtable.graph.reports import ALL, audit_of
 from longtable.graph.running import turns
-from longtable.graph.running.thread_runner import (
-    Answer,
-    CompactionEvent,
-    ThreadRunner,
-    WhenBusy,
-    answer_of,
-    compaction_of,
-)
+from longtable.graph.running.answers import Answer, CompactionEvent, answer_of, compaction_of
+from longtable.graph.running.thread_runner import ThreadRunner, WhenBusy
 from longtable.graph.thread_state import (
     OWNER,
     Graph,

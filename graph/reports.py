@@ -15,8 +15,8 @@ from langgraph.store.base import Item, SearchOp
 from longtable.base.concurrency import a_from
 from longtable.base.errors import ConfigError
 from longtable.base.stored import SPENT, USAGE, thread_namespace
+from longtable.graph.thread_list import MOST_THREADS, list_threads
 from longtable.graph.thread_state import StoredThreads, threads_in
-from longtable.graph.threads import MOST_THREADS, list_threads
 from longtable.graph.transcripts import find_thread, load_thread, spent_in, usage_key
 from longtable.memory.counting.usage import UNKNOWN, By, Price, Spent, added, price_rows
 from longtable.nodes.closing.spending import rows_of

@@ -29,13 +29,11 @@ from longtable.base.errors import (
     ProviderError,
     Reason,
 )
-from longtable.base.events import ContextCompactionSkipped, ContextCompressed
 from longtable.base.redaction import redacted
 from longtable.base.stored import Namespace, thread_namespace
 from longtable.memory.call_config import CallConfig
 from longtable.memory.compaction.compaction import (
     ROLLING,
-    TOO_LITTLE,
     Job,
     Outcome,
     Request,
@@ -50,11 +48,12 @@ from longtable.memory.compaction.rolling import PIN_ROOM
 from longtable.memory.compaction.summary_text import Numbered
 from longtable.memory.counting.usage import SummaryCall, call_usage
 from longtable.memory.messages.reasoning import split_reasoning
-from longtable.memory.policy import WINDOW
-from longtable.memory.thread import Compaction, is_results, writer_of
+from longtable.memory.thread import Compaction, writer_of
 from longtable.memory.view import CallPlan
 from longtable.nodes.calling.caller import LOCKED_OUT, bounded, summary_settings
 from longtable.nodes.calling.provider_errors import provider_error
+from longtable.nodes.compacting.archiving import Files, archived
+from longtable.nodes.compacting.compaction_events import compaction_update
 from longtable.nodes.estimate import CallPlans
 from longtable.nodes.state import (
     UNDER_WAY,
@@ -62,11 +61,10 @@ from longtable.nodes.state import (
     Turn,
     Update,
     failed_at,
-    pins_changed,
 )
 from longtable.nodes.telemetry import log_cause, span, usage_fields
 from longtable.store.records.retired import DAMAGED, page
-from longtable.store.records.retired_store import Files, StoreArchive, archived
+from longtable.store.records.retired_store import StoreArchive
 
 NO_THREAD = "-"
 NO_STORE = "messages of this thread have retired to a store that is not there"
@@ -80,18 +78,6 @@ reach it, and two tags say so to LangGraph and to agent-chat-ui.
 """
 OTHER_ANSWERS = 4_096
 """Least that may be answered to a strategy other than "rolling", in tokens."""
-NOTHING = Reason(
-    code="nothing_to_fold",
-    message="the newest round stays word for word, and there is no other yet",
-)
-ALL_COMPACTED = Reason(
-    code="all_compacted",
-    message="all but the newest rounds is compacted already; those stay word for word",
-)
-WINDOW_ONLY = Reason(
-    code="window_only", message="the policy is a sliding window, which compacts nothing"
-)
-NOTHING_LEFT = (NOTHING["code"], ALL_COMPACTED["code"], WINDOW_ONLY["code"])
 RECENT = 256
 """Records a process keeps, so that a compaction is made once also where there is no store."""
 
@@ -329,98 +315,6 @@ def plan_ahead(call_plan: CallPlan, breaker: int | None) -> CompactionPlan | Non
         return None
     plan = plan_compaction(call_plan, "ahead")
     return None if plan and plan.waits(breaker) else plan
-
-
-def compaction_update(
-    now: Now,
-    outcome: Outcome | None,
-    started: float,
-    *,
-    ahead: bool = False,
-    whole: int = 0,
-) -> Update:
-    """Tell what became of a compaction and return the update it makes. `whole`: tokens of the call
-    before which it was due, of a voice of a team.
-    """
-    turn = now.turn
-    emit = now.runtime.stream_writer
-    outcome = outcome or Outcome(None, [_nothing_left(now)])
-    made = [record for record in (outcome.results, outcome.record) if record]
-    for record in made:
-        own = outcome if record is outcome.record else Outcome(record, [])
-        emit(_compressed(own, record, started, ahead=ahead))
-    if outcome.record is None and (outcome.reasons or not made):
-        emit(_skipped(outcome))
-        waits = _waits(turn, outcome, whole)
-        return (
-            {"compactions": made, "turn": {**turn, **waits}}
-            if made
-            else {"turn": {**turn, **waits}}
-        )
-    record = made[-1]
-    if record["pins"] or record.get("ended"):
-        emit(pins_changed(record["pins"], record.get("ended", ())))
-    return {"compactions": made, "turn": {**turn, "breaker": None}}
-
-
-def _compressed(
-    outcome: Outcome, record: Compaction, started: float, *, ahead: bool
-) -> ContextCompressed:
-    """Return the event of a compaction."""
-    spent = record.get("spent", ())
-    event = ContextCompressed(
-        type="context_compressed",
-        id=record["id"],
-        original_tokens=record["tokens_before"],
-        compressed_tokens=record["tokens_after"],
-        messages=record["folded"],
-        strategy=record["strategy"],
-        method=record["method"],
-        writer=writer_of(record),
-        why_by_code=record.get("why_by_code", ""),
-        input=sum(call["input"] for call in spent),
-        output=sum(call["output"] for call in spent),
-        coverage=record["coverage"],
-        rebuilt=record["rebuilt"],
-        ahead=ahead,
-        reasons=outcome.reasons,
-        ms=round((time.perf_counter() - started) * 1000),
-    )
-    if is_results(record):
-        event["kind"] = "results"
-    if topics := (record.get("kept") or {}).get("topics"):
-        event["topics"] = {topic["id"]: topic["title"] for topic in topics}
-    if outcome.archive:
-        event["archive"] = outcome.archive
-    return event
-
-
-def _skipped(outcome: Outcome) -> ContextCompactionSkipped:
-    """Return the event of a compaction that was due and did not happen."""
-    event = ContextCompactionSkipped(type="context_compaction_skipped", reasons=outcome.reasons)
-    if outcome.calls:
-        event["input"] = sum(call["input"] for call in outcome.calls)
-        event["output"] = sum(call["output"] for call in outcome.calls)
-    return event
-
-
-def _waits(turn: Turn, outcome: Outcome, whole: int) -> Turn:
-    """Return the fields of a turn that say from which size on a compaction is tried again."""
-    # A voice may be shown more than the view that serves all: counted from there, the same would be
-    # tried for ever.
-    tokens = max(outcome.tokens, whole)
-    waits: Turn = {"skipped": tokens}
-    if not any(reason["code"] in (TOO_LITTLE, *NOTHING_LEFT) for reason in outcome.reasons):
-        waits = {"breaker": tokens or turn.get("breaker")}
-    return waits
-
-
-def _nothing_left(now: Now) -> Reason:
-    """Return why there is nothing to compact."""
-    policy = now.config.get("policy") or {}
-    if policy.get("strategy") == WINDOW:
-        return WINDOW_ONLY
-    return ALL_COMPACTED if now.thread.newest else NOTHING
 
 
 def _why_by_code(has_model: bool, reasons: Sequence[Reason]) -> str:

@@ -17,8 +17,8 @@ from longtable.memory.messages.marks import STEERED
 from longtable.memory.view import CallPlan, View
 from longtable.memory.voices import TEAM
 from longtable.nodes.arriving.inbox import receive, steered_event
+from longtable.nodes.arriving.stamps import stamp
 from longtable.nodes.call_plans import CallSource, Readings
-from longtable.nodes.ingest import stamp
 from longtable.nodes.state import UNDER_WAY, Now, Update, Usage, failed_at, with_last
 from longtable.nodes.team.team import Team, scene_of
 

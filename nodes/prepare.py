@@ -22,7 +22,8 @@ from longtable.memory.policy import CompactionPolicy
 from longtable.memory.search import Original
 from longtable.memory.thread import Thread
 from longtable.memory.view import CallPlan
-from longtable.nodes.compact import Compactor, compaction_update, plan_ahead
+from longtable.nodes.compact import Compactor, plan_ahead
+from longtable.nodes.compacting.compaction_events import compaction_update
 from longtable.nodes.estimate import CallPlans
 from longtable.nodes.state import Now, Update, failed_at
 from longtable.store.records.retired import key_of, to_item

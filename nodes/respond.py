@@ -26,6 +26,7 @@ from longtable.memory.messages.reasoning import MARK, separate_reasoning, withou
 from longtable.memory.messages.rounds import all_calls
 from longtable.memory.view import CallPlan, View
 from longtable.nodes.arriving.rate_limit import RateLimit
+from longtable.nodes.arriving.stamps import stamp
 from longtable.nodes.calling.caller import Answerer, Caller, without_tools
 from longtable.nodes.calling.context_providers import (
     ContextProviders,
@@ -36,7 +37,6 @@ from longtable.nodes.calling.marker_filter import NEED_CONTEXT, needed_context
 from longtable.nodes.calling.provider_errors import broke_off, learned_limit, provider_error
 from longtable.nodes.closing.failures import close_refused
 from longtable.nodes.estimate import CallPlans, team_figures, usage_figures
-from longtable.nodes.ingest import stamp
 from longtable.nodes.state import (
     Learned,
     Now,

@@ -35,7 +35,7 @@ from longtable.base.errors import (
     UnknownTopicError,
     UnknownTurnError,
 )
-from longtable.graph.threads import MOST_THREADS
+from longtable.graph.thread_list import MOST_THREADS
 from longtable.graph.transcripts import ThreadRecord, find_thread, load_thread
 from longtable.nodes.closing.failures import failed_event
 from longtable.tools.results.result_store import ResultGoneError, UnknownResultError

@@ -412,8 +412,9 @@ def team_of(table: TeamTable, open_model: "Callable[[str], BaseChatModel] | None
 
     Raises `ConfigError`.
     """
-    from longtable.nodes.team.modes import Quiz, Werewolf, Workflow
+    from longtable.modes import Quiz, Werewolf
     from longtable.nodes.team.team import FreeChat, Persona, Team
+    from longtable.nodes.team.workflow import Workflow
 
     def of(*names: str) -> Values:
         return {name: getattr(table, name) for name in names if name in table.model_fields_set}

@@ -17,9 +17,9 @@ from longtable.base.concurrency import ASYNC, SYNC, Execution, complete
 from longtable.base.context import Context, requester
 from longtable.base.errors import ConfigError
 from longtable.memory.compaction.summary_text import language_of
+from longtable.nodes.arriving.incoming import EACH_STORED, SENT, STATELESS
 from longtable.nodes.closing.failures import reporting
 from longtable.nodes.closing.spending import ENDINGS, keep_spending
-from longtable.nodes.ingest import EACH_STORED, SENT, STATELESS
 from longtable.nodes.prepare import Prepare
 from longtable.nodes.reducers import read_messages
 from longtable.nodes.state import Now, State, Update, with_tally

@@ -144,6 +144,15 @@ class Scene:
             if call["name"] == tool and call["id"] in done
         ]
 
+    @property
+    def addressed(self) -> list[str]:
+        """Return the personas that the user's message mentions; all if it mentions nobody."""
+        return [id_ for id_ in self.names if id_ in (self.mentioned or self.names)]
+
+    def persona(self, word: str) -> str:
+        """Return the persona with this id or display name, "" if there is none."""
+        return persona_named(word, self.names)
+
     def before(self, mode: str) -> dict[str, Any]:
         """Return the state that a mode had at the end of the turn before, empty where it had
         none.

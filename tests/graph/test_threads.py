@@ -33,18 +33,15 @@ from longtable.graph import (
     list_threads,
     open_persistence,
 )
+from longtable.graph.pruning import aprune_threads, prune_threads, stale_threads
+from longtable.graph.thread_list import ThreadInfo, search_threads
 from longtable.graph.thread_state import NODES, reader
 from longtable.graph.threads import (
-    ThreadInfo,
     adelete_thread,
-    aprune_threads,
     arename_thread,
     asearch_threads,
     delete_thread,
-    prune_threads,
     rename_thread,
-    search_threads,
-    stale_threads,
 )
 from longtable.memory.messages.marks import EXCLUDED, kind_of
 from longtable.tools.excerpts import short_excerpt

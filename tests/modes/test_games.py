@@ -7,9 +7,10 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from longtable.base.errors import ConfigError
-from longtable.graph import Conversation, Persona, Quiz, Team, Werewolf
+from longtable.graph import Conversation, Persona, Team
 from longtable.memory.messages.marks import mark_of
-from longtable.nodes.team.modes import SEER, WOLF
+from longtable.modes import Quiz, Werewolf
+from longtable.modes.werewolf import SEER, WOLF
 from longtable.nodes.team.team import MODE
 from tests.nodes.team.test_team import Say, sent_of, speaker, talk
 from tests.support.models import call

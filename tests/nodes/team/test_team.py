@@ -37,14 +37,14 @@ from longtable.graph import (
     Persona,
     Scene,
     Team,
-    Werewolf,
     Workflow,
     build_graph,
     open_persistence,
 )
-from longtable.graph.running.thread_runner import answer_of
+from longtable.graph.running.answers import answer_of
 from longtable.memory.counting.tokens import counter
 from longtable.memory.messages.marks import mark_of
+from longtable.modes import Werewolf
 from longtable.nodes.team.team import MODE
 from longtable.tools.results.result_store import ResultStore
 from longtable.tools.sql.verdict import CostThresholds

@@ -15,7 +15,7 @@ from longtable.graph import (
     list_threads,
     open_persistence,
 )
-from longtable.graph.threads import ThreadInfo, info_of
+from longtable.graph.thread_list import ThreadInfo, info_of
 from longtable.store.records.thread_index import title_of
 from tests.support.models import script
 
