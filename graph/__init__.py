@@ -48,13 +48,11 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
     from longtable.nodes.call_plans import next_view as next_view
     from longtable.nodes.state import State as State
     from longtable.nodes.team.workflow import Workflow as Workflow
-    from longtable.nodes.team.team import (
-        FreeChat as FreeChat,
-        Mode as Mode,
-        Persona as Persona,
-        Scene as Scene,
-        Team as Team,
-    )
+    from longtable.nodes.team.team import Team as Team
+    from longtable.nodes.team.free_chat import FreeChat as FreeChat
+    from longtable.nodes.team.mode_hook import Mode as Mode
+    from longtable.nodes.team.mode_hook import Scene as Scene
+    from longtable.nodes.team.personas import Persona as Persona
     from longtable.nodes.arriving.rate_limit import RateLimit as RateLimit
     from longtable.tools.database import Database as Database
     from longtable.tools.results.result_store import ResultStore as ResultStore
@@ -73,17 +71,17 @@ _HOMES = {
     "Conversation": "longtable.graph.conversation",
     "CostThresholds": "longtable.tools.sql.verdict",
     "Database": "longtable.tools.database",
-    "FreeChat": "longtable.nodes.team.team",
+    "FreeChat": "longtable.nodes.team.free_chat",
     "LongtableError": "longtable.base.errors",
     "MessageMetadata": "longtable.memory.messages.metadata",
-    "Mode": "longtable.nodes.team.team",
+    "Mode": "longtable.nodes.team.mode_hook",
     "Persistence": "longtable.store.persistence",
-    "Persona": "longtable.nodes.team.team",
+    "Persona": "longtable.nodes.team.personas",
     "Price": "longtable.memory.counting.usage",
     "RateLimit": "longtable.nodes.arriving.rate_limit",
     "RequestLimits": "longtable.base.context",
     "ResultStore": "longtable.tools.results.result_store",
-    "Scene": "longtable.nodes.team.team",
+    "Scene": "longtable.nodes.team.mode_hook",
     "State": "longtable.nodes.state",
     "TablePolicy": "longtable.tools.sql.table_policy",
     "Team": "longtable.nodes.team.team",

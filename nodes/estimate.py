@@ -20,7 +20,8 @@ from longtable.nodes.arriving.inbox import receive, steered_event
 from longtable.nodes.arriving.stamps import stamp
 from longtable.nodes.call_plans import CallSource, Readings
 from longtable.nodes.state import UNDER_WAY, Now, Update, Usage, failed_at, with_last
-from longtable.nodes.team.team import Team, scene_of
+from longtable.nodes.team.team import Team
+from longtable.nodes.team.turn_order import scene_of
 
 KEPT_PLANS = 128
 """Plans a process keeps: one a running turn. `settle` or `prepare` drops it; one of a cancelled

@@ -42,7 +42,8 @@ from longtable.nodes.state import (
     Update,
     with_last,
 )
-from longtable.nodes.team.team import Team, answers_ahead, first_voice
+from longtable.nodes.team.team import Team
+from longtable.nodes.team.turn_order import answers_ahead, first_voice
 
 
 @dataclass(frozen=True)

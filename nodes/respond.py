@@ -47,7 +47,8 @@ from longtable.nodes.state import (
     with_last,
     without_key,
 )
-from longtable.nodes.team.team import Team, with_mode
+from longtable.nodes.team.team import Team
+from longtable.nodes.team.turn_order import with_mode
 from longtable.nodes.telemetry import log_cause, run_fields
 from longtable.nodes.tooling.recall import Indexes, Originals, recall_event
 from longtable.nodes.tooling.tool_jobs import spent_tools

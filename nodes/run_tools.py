@@ -35,7 +35,8 @@ from longtable.nodes.state import (
     with_last,
     without_key,
 )
-from longtable.nodes.team.team import Team, scene_of
+from longtable.nodes.team.team import Team
+from longtable.nodes.team.turn_order import scene_of
 from longtable.nodes.telemetry import span
 from longtable.nodes.tooling.audit import Audit
 from longtable.nodes.tooling.call_report import CallReport, ToolInputs, tool_kind

@@ -55,7 +55,8 @@ from longtable.nodes.state import (
     refresh_update,
     with_last,
 )
-from longtable.nodes.team.team import Team, asked_next, mode_mark, next_voice, scene_of
+from longtable.nodes.team.team import Team
+from longtable.nodes.team.turn_order import asked_next, mode_mark, next_voice, scene_of
 from longtable.store.records.thread_index import close_turn
 from longtable.tools.database import QueryResult
 

@@ -23,7 +23,7 @@ from longtable.memory.messages.reasoning import streamed_reasoning
 from longtable.memory.messages.rounds import all_calls
 from longtable.memory.voices import VOICE
 from longtable.nodes.state import FOOTER, UNDER_WAY, VOICE_TASK, State, Turn, turn_of
-from longtable.nodes.team.team import answer_text
+from longtable.nodes.team.mode_hook import answer_text
 
 INTERRUPT = "__interrupt__"
 """Key of what a run stopped with, among a stream's updates."""

@@ -27,7 +27,8 @@ from longtable.nodes.state import (
     StoredConfig,
     StoredVoice,
 )
-from longtable.nodes.team.team import Persona, Team
+from longtable.nodes.team.personas import Persona
+from longtable.nodes.team.team import Team
 from longtable.tools.catalog import Catalog
 from longtable.tools.cells import clean, clip
 from longtable.tools.database import Database

@@ -23,7 +23,7 @@ from longtable.nodes.closing.spending import ENDINGS, keep_spending
 from longtable.nodes.prepare import Prepare
 from longtable.nodes.reducers import read_messages
 from longtable.nodes.state import Now, State, Update, with_tally
-from longtable.nodes.team.team import speaking
+from longtable.nodes.team.turn_order import speaking
 from longtable.nodes.telemetry import run_fields, span
 
 Supersteps = Sequence[Sequence[StateUpdate]]

@@ -41,14 +41,8 @@ from longtable.nodes.state import (
     with_last,
     without_key,
 )
-from longtable.nodes.team.team import (
-    OF_VOICE,
-    Team,
-    asked_next,
-    at_once,
-    scene_of,
-    taken_over,
-)
+from longtable.nodes.team.team import Team
+from longtable.nodes.team.turn_order import OF_VOICE, asked_next, at_once, scene_of, taken_over
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from langchain_core.tools import BaseTool, StructuredTool
 from longtable.base.errors import ConfigError
 from longtable.memory.messages.rounds import all_calls
 from longtable.memory.policy import CompactionPolicy
-from longtable.nodes.team.team import JUDGED, Mode, Persona, Scene, is_answer
+from longtable.nodes.team.mode_hook import JUDGED, Mode, Scene, is_answer
+from longtable.nodes.team.personas import Persona
 
 STEPS = ("analyst", "checker", "reviewer")
 SEND_BACK = "send_back"

@@ -11,7 +11,7 @@ from longtable.graph import Conversation, Persona, Team
 from longtable.memory.messages.marks import mark_of
 from longtable.modes import Quiz, Werewolf
 from longtable.modes.werewolf import SEER, WOLF
-from longtable.nodes.team.team import MODE
+from longtable.nodes.team.mode_hook import MODE
 from tests.nodes.team.test_team import Say, sent_of, speaker, talk
 from tests.support.models import call
 

@@ -45,7 +45,7 @@ from longtable.graph.running.answers import answer_of
 from longtable.memory.counting.tokens import counter
 from longtable.memory.messages.marks import mark_of
 from longtable.modes import Werewolf
-from longtable.nodes.team.team import MODE
+from longtable.nodes.team.mode_hook import MODE
 from longtable.tools.results.result_store import ResultStore
 from longtable.tools.sql.verdict import CostThresholds
 from tests.memory.messages.test_rounds import assert_paired
