@@ -15,6 +15,12 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
     from longtable.graph.running.answers import Answer as Answer
     from longtable.store.records.archive_files import ArchiveFiles as ArchiveFiles
     from longtable.graph.wiring.build import build_graph as build_graph
+    from longtable.graph.wiring.build_options import (
+        Footer as Footer,
+        Limits as Limits,
+        MemoryTools as MemoryTools,
+        Summarizer as Summarizer,
+    )
     from longtable.graph.conversation import Conversation as Conversation
     from longtable.graph.embedding import (
         as_agent as as_agent,
@@ -71,8 +77,11 @@ _HOMES = {
     "Conversation": "longtable.graph.conversation",
     "CostThresholds": "longtable.tools.sql.verdict",
     "Database": "longtable.tools.database",
+    "Footer": "longtable.graph.wiring.build_options",
     "FreeChat": "longtable.nodes.team.free_chat",
+    "Limits": "longtable.graph.wiring.build_options",
     "LongtableError": "longtable.base.errors",
+    "MemoryTools": "longtable.graph.wiring.build_options",
     "MessageMetadata": "longtable.memory.messages.metadata",
     "Mode": "longtable.nodes.team.mode_hook",
     "Persistence": "longtable.store.persistence",
@@ -83,6 +92,7 @@ _HOMES = {
     "ResultStore": "longtable.tools.results.result_store",
     "Scene": "longtable.nodes.team.mode_hook",
     "State": "longtable.nodes.state",
+    "Summarizer": "longtable.graph.wiring.build_options",
     "TablePolicy": "longtable.tools.sql.table_policy",
     "Team": "longtable.nodes.team.team",
     "Workflow": "longtable.nodes.team.workflow",

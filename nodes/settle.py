@@ -82,7 +82,7 @@ _REFUSALS: dict[str, Callable[..., LongtableError]] = {
 }
 
 
-Footer = Callable[[str, Sequence[BaseMessage]], str]
+FooterText = Callable[[str, Sequence[BaseMessage]], str]
 """Returns what people read below an answer, from the thread's id and the messages of the turn; ""
 for nothing.
 """
@@ -97,7 +97,7 @@ class Settle:
     results: "ResultStore | None" = None
     said: NumberCache = field(default_factory=lambda: BoundedCache(KEPT_MESSAGES), repr=False)
     team: Team | None = None
-    footer: Footer | None = None
+    footer: FooterText | None = None
 
     def __call__(self, now: Now) -> Update:
         turn = now.turn

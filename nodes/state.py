@@ -319,14 +319,6 @@ class Input(TypedDict):
     tally: NotRequired[Tally]
 
 
-class Output(TypedDict):
-    """What a person reads, for a server that shows a graph's output: the transcript, without what
-    memory keeps beside it.
-    """
-
-    messages: Annotated[list[AnyMessage], DeltaChannel(merge_messages)]
-
-
 def values_of(snapshot: StateSnapshot) -> State:
     """Return the values of a stored state, which LangGraph types as any."""
     return cast("State", snapshot.values)

@@ -47,6 +47,15 @@ class Editable(CompiledStateGraph[State, Context, Input, State]):
         }
         return {**schema, "properties": properties, "$defs": definitions}
 
+    def get_output_jsonschema(self, config: RunnableConfig | None = None) -> dict[str, Any]:
+        """Return the schema of what a run returns: the channels of `output_channels`."""
+        schema = super().get_output_jsonschema(config)
+        shown = {*self.output_channels}
+        properties = {
+            name: each for name, each in schema.get("properties", {}).items() if name in shown
+        }
+        return {**schema, "properties": properties}
+
     def stream(self, *args: Any, **kwargs: Any) -> Any:
         sent, named = run_arguments(args, kwargs, stateless=self.checkpointer is None)
         if self._takes_out(sent, named):
