@@ -7,6 +7,7 @@ from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import wraps
+from itertools import chain
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -309,7 +310,7 @@ class Conversation:
 
     def approvals(self) -> list[ActionRequest]:
         """Return the calls that wait for a decision, in order; none where nothing does."""
-        return [action for waiting in self.waiting() for action in waiting.actions]
+        return list(chain.from_iterable(waiting.actions for waiting in self.waiting()))
 
     def waiting(self) -> list[Waiting]:
         """Return all that the turn waits for: approvals, and what a tool of yours asks by

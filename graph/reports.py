@@ -137,9 +137,9 @@ def usage_of_threads(
         visible = all_owners or may_see(item.value.get("owner"), owner)
         if visible and item.value["thread"] not in there:
             spent += rows_of(item.value)
-    spent = within(
-        [*spent, *(Spent(**row) for item in deleted.values() for row in item["rows"])], first, last
-    )
+    for item in deleted.values():
+        spent += [Spent(**row) for row in item["rows"]]
+    spent = within(spent, first, last)
     return added(spent if prices is None else price_rows(spent, prices), by)
 
 

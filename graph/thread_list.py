@@ -1,6 +1,6 @@
 """Find threads: lists, projects, search. No checkpoint is read."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,13 +95,17 @@ def list_threads(
         if all_owners or (owner is None if info.damaged else may_see(info.owner, owner))
     )
     matching = (
-        info
-        for info in visible
-        if project in (None, info.project) and all(word in info.title.casefold() for word in words)
+        info for info in visible if project in (None, info.project) and _names_all(info, words)
     )
     return sorted(matching, key=lambda info: (info.updated, info.thread_id), reverse=True)[
         offset : offset + limit
     ]
+
+
+def _names_all(info: ThreadInfo, words: Sequence[str]) -> bool:
+    """Return whether a thread's title holds all these folded words."""
+    title = info.title.casefold()
+    return all(word in title for word in words)
 
 
 @dataclass(frozen=True)

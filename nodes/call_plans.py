@@ -130,22 +130,17 @@ def _call_config(source: CallSource, voice: StoredVoice | None = None) -> CallCo
     learned = source.calibration
     if voice is not None and voice["own_model"]:
         learned = Calibration()  # what one provider taught says nothing of another
-    limit = (
-        (None if voice is not None and voice["own_model"] else context.model_limit)
-        or about.get("limit")
-        or 0
-    )
-    own = "" if voice is None else voice["system"]
-    with_data = voice is None or voice["has_data"]
-    system = (context.system_prompt or brief.get("system")) if with_data else ""
-    return CallConfig(
-        system="\n\n".join(
-            filter(None, [own, system, schema_text(brief.get("schema")) if with_data else ""])
-        ),
+    own_model = voice is not None and voice["own_model"]
+    limit = (None if own_model else context.model_limit) or about.get("limit") or 0
+    config = CallConfig(
+        system=_system_text(source, voice),
         tool_tokens=about.get("tool_tokens", 0),
         limit=min(limit, learned.limit or limit),
         encoding=about.get("encoding") or "o200k_base",
         policy=source.policy,
+    )
+    return replace(
+        config,
         # A ceiling holds for the turn that met it.
         ceiling=turn.get("ceiling") if turn.get("status") in UNDER_WAY else None,
         factor=learned.factor,
@@ -154,6 +149,15 @@ def _call_config(source: CallSource, voice: StoredVoice | None = None) -> CallCo
         reasoning=reasoning_sent(str(about.get("model") or "")),
         material_tokens=_material_tokens(source.messages),
     )
+
+
+def _system_text(source: CallSource, voice: StoredVoice | None) -> str:
+    """Return the system prompts that a voice is sent, and the schema if it may ask the database."""
+    parts = ["" if voice is None else voice["system"]]
+    if voice is None or voice["has_data"]:
+        parts.append(source.context.system_prompt or source.config.get("system") or "")
+        parts.append(schema_text(source.config.get("schema")))
+    return "\n\n".join(filter(None, parts))
 
 
 def _material_tokens(messages: Sequence[BaseMessage]) -> int:

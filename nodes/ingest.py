@@ -98,6 +98,19 @@ class Ingest:
             self._check(new, arrival, source.call_config())
         except InputError as error:
             return _refused(sent, before, error)
+        return {**update, **self._opened(now, arrival, new, brief, change)}
+
+    def _opened(
+        self,
+        now: Now,
+        arrival: Arrival,
+        new: Sequence[BaseMessage],
+        brief: StoredConfig,
+        change: SchemaChange | None,
+    ) -> Update:
+        """Return the update that opens a turn with what came and what waited in the inbox."""
+        runtime = now.runtime
+        thread = arrival.thread
         time = self.clock().isoformat(timespec="seconds")
         received, turn = receive(arrival.next_turn(brief), runtime)
         ordered, steered = _with_inbox(new, received, thread.messages)
@@ -115,8 +128,9 @@ class Ingest:
         stamped = [*answers, *stamped]
         if self.team:
             turn = first_voice(self.team, [*thread.messages, *stamped], turn, runtime.stream_writer)
-        messages = [*_removals(sent, ordered, again=bool(steered or answers)), *stamped]
-        return {**update, **left, "messages": messages, "turn": with_last(turn, stamped)}
+        again = bool(steered or answers)
+        messages = [*_removals(arrival.sent, ordered, again=again), *stamped]
+        return {**left, "messages": messages, "turn": with_last(turn, stamped)}
 
     def _check(
         self,

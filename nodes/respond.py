@@ -381,21 +381,16 @@ def _with_call_ids(answer: BaseMessage) -> BaseMessage:
     """
     if not isinstance(answer, AIMessage):
         return answer
-    calls = [
-        (name, call)
-        for name in ("tool_calls", "invalid_tool_calls")
-        for call in getattr(answer, name)
-    ]
-    ids = [call["id"] for _, call in calls]
-    if all(ids) and len(set(ids)) == len(ids):
-        return answer
-    for place, (_, call) in enumerate(calls):
-        if not call["id"] or call["id"] in ids[:place]:
-            ids[place] = f"call_{uuid.uuid4().hex[:12]}"
-    numbered = [(name, {**call, "id": id_}) for (name, call), id_ in zip(calls, ids, strict=True)]
-    return answer.model_copy(
-        update={
-            field: [call for name, call in numbered if name == field]
-            for field in ("tool_calls", "invalid_tool_calls")
-        }
-    )
+    seen: set[str] = set()
+    update: dict[str, Any] = {}
+    for name in ("tool_calls", "invalid_tool_calls"):
+        numbered: list[dict[str, Any]] = []
+        for call in getattr(answer, name):
+            id_ = call["id"]
+            if not id_ or id_ in seen:
+                id_ = f"call_{uuid.uuid4().hex[:12]}"
+            seen.add(id_)
+            numbered.append({**call, "id": id_})
+        if numbered != getattr(answer, name):
+            update[name] = numbered
+    return answer.model_copy(update=update) if update else answer

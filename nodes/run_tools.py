@@ -38,7 +38,7 @@ from longtable.nodes.state import (
 from longtable.nodes.team.team import Team
 from longtable.nodes.team.turn_order import scene_of
 from longtable.nodes.telemetry import span
-from longtable.nodes.tooling.audit import Audit
+from longtable.nodes.tooling.audit import Audit, Log
 from longtable.nodes.tooling.call_report import CallReport, ToolInputs, tool_kind
 from longtable.nodes.tooling.privacy import is_private, without_cells
 from longtable.nodes.tooling.recall import Indexes, Originals
@@ -81,72 +81,73 @@ class RunTools:
     team: Team | None = None
 
     async def __call__(self, now: Now, how: Execution) -> Update:
-        context = now.context
-        runtime = now.runtime
-        thread = now.thread
-        messages = thread.messages
         turn = now.turn
-        names = self.names_of.get(turn["voice"], ()) if turn.get("voice") else self.tools
+        voice = turn.get("voice", "")
+        names = self.names_of.get(voice, ()) if voice else self.tools
         tools = {name: tool for name, tool in self.tools.items() if name in names}
+        asked = await self._asked(now, tools, how)
+        if asked is not None:
+            return asked
         queries = frozenset(name for name, tool in tools.items() if tool_kind(tool) == "query")
-        asking = [
-            call
-            for call in unanswered(messages)
-            if tool_kind(tools.get(call["name"])) in ("query", CHECK)
-        ]
-        if self.gate and asking and "approval" not in turn and context.approve_sql != "never":
-            check = partial(
-                self.gate.pending, asking, mode=context.approve_sql, language=now.language
-            )
-            pending = await how.call(check, partial(cancellable, check))
-            if pending:
-                pending = self._with_name(pending, turn.get("voice", ""))
-                calls = [call for call in asking if call["id"] in {each["id"] for each in pending}]
-                log = self.audit.log([Job(call) for call in calls], tools, now)
-                await how.call(log.wait, partial(in_thread, log.wait))
-                runtime.stream_writer(
-                    ApprovalRequested(type="approval_requested", **request_of(pending, calls))
-                )
-                return {"turn": {**turn, "approval": {"asked": pending}}}
-        objection = partial(self._objection, now) if turn.get("voice") else None
-        work = work_of(now, queries, repairs=context.max_repairs, objection=objection)
+        objection = partial(self._objection, now) if voice else None
+        work = work_of(now, queries, repairs=now.context.max_repairs, objection=objection)
         log = self.audit.log(work.jobs, tools, now)
-        results = (
-            ThreadResults(
-                self.results,
-                now.thread_id,
-                voice=turn.get("voice", ""),
-                private=_is_voices_own(messages),
-            )
-            if self.results is not None and now.thread_id
-            else None
-        )
-        board = PinChanges(
-            thread.pins, said_by_user(thread.messages), _pin_calls(messages, turn.get("number", 0))
-        )
-        inputs = ToolInputs(
-            tools,
-            Originals(self.plans.of(now), runtime.store, now.thread_id, self.indexes),
-            results,
-            log,
-            board,
-        )
+        inputs = self._inputs(now, tools, log)
         async with log.around(how):
             while jobs := work.next():
-                runs = [
-                    self._run(job, runtime.stream_writer, inputs, how, alone=work.alone)
-                    for job in jobs
-                ]
+                emit = now.runtime.stream_writer
+                runs = [self._run(job, emit, inputs, how, alone=work.alone) for job in jobs]
                 if work.alone:
                     # In the node's own thread: the answer to its interrupt is for it and no other.
                     work.done([await runs[0]])
                     break
                 work.done(await how.call(partial(_in_pool, runs), partial(asyncio.gather, *runs)))
         update = self._update(work, now)
+        board = inputs.board
         if board.made or board.ends:
             update["edits"], event = pin_changes(board.made, board.ends)
-            runtime.stream_writer(event)
+            now.runtime.stream_writer(event)
         return update
+
+    async def _asked(
+        self, now: Now, tools: Mapping[str, BaseTool], how: Execution
+    ) -> Update | None:
+        """Return the update that has a person approve calls; None if none needs it."""
+        context = now.context
+        calls = [
+            call
+            for call in unanswered(now.thread.messages)
+            if tool_kind(tools.get(call["name"])) in ("query", CHECK)
+        ]
+        decided = "approval" in now.turn or context.approve_sql == "never"
+        if not self.gate or not calls or decided:
+            return None
+        check = partial(self.gate.pending, calls, mode=context.approve_sql, language=now.language)
+        pending = await how.call(check, partial(cancellable, check))
+        if not pending:
+            return None
+        pending = self._with_name(pending, now.turn.get("voice", ""))
+        ids = {each["id"] for each in pending}
+        waiting = [call for call in calls if call["id"] in ids]
+        log = self.audit.log([Job(call) for call in waiting], tools, now)
+        await how.call(log.wait, partial(in_thread, log.wait))
+        request = request_of(pending, waiting)
+        now.runtime.stream_writer(ApprovalRequested(type="approval_requested", **request))
+        return {"turn": {**now.turn, "approval": {"asked": pending}}}
+
+    def _inputs(self, now: Now, tools: Mapping[str, BaseTool], log: Log) -> ToolInputs:
+        """Return what calls get besides their arguments."""
+        messages = now.thread.messages
+        results: ThreadResults | None = None
+        if self.results is not None and now.thread_id:
+            voice = now.turn.get("voice", "")
+            own = _is_voices_own(messages)
+            results = ThreadResults(self.results, now.thread_id, voice=voice, private=own)
+        store = now.runtime.store
+        originals = Originals(self.plans.of(now), store, now.thread_id, self.indexes)
+        changed = _pin_calls(messages, now.turn.get("number", 0))
+        board = PinChanges(now.thread.pins, said_by_user(messages), changed)
+        return ToolInputs(tools, originals, results, log, board)
 
     def _with_name(self, pending: Sequence[PendingCall], voice: str) -> list[PendingCall]:
         """Return the calls that wait, their descriptions with the name of the voice that asks."""

@@ -97,7 +97,7 @@ class RunReader:
             for result in made.values()
             if turn_of(result).get("number") == self.turn.get("number")
         ]
-        messages = [message for result in results for message in result.get("messages", ())]
+        messages = chain.from_iterable(result.get("messages", ()) for result in results)
         return [*map(_spoken, answers_in(messages))]
 
     def read(self, mode: str, payload: Any) -> Iterator[Event]:

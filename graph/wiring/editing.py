@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -87,7 +88,7 @@ class Editable(CompiledStateGraph[State, Context, Input, State]):
         return stored and own and any(message.type == "remove" for message in as_sent(sent))
 
     def bulk_update_state(self, config: RunnableConfig, supersteps: Supersteps) -> RunnableConfig:
-        edits = any(writes_messages(update) for step in supersteps for update in step)
+        edits = any(map(writes_messages, chain.from_iterable(supersteps)))
         return super().bulk_update_state(
             config,
             self._edited(config, supersteps, self.get_state(config)) if edits else supersteps,
@@ -96,7 +97,7 @@ class Editable(CompiledStateGraph[State, Context, Input, State]):
     async def abulk_update_state(
         self, config: RunnableConfig, supersteps: Supersteps
     ) -> RunnableConfig:
-        if any(writes_messages(update) for step in supersteps for update in step):
+        if any(map(writes_messages, chain.from_iterable(supersteps))):
             supersteps = await in_thread(
                 self._edited, config, supersteps, await self.aget_state(config)
             )

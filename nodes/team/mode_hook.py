@@ -58,17 +58,15 @@ class Scene:
             for m in self.of_turn
             if isinstance(m, ToolMessage) and m.status == "success"
         }
-        pairs = [
-            (str(mark_of(m, VOICE)), call)
-            for m in self.of_turn
-            if isinstance(m, AIMessage)
-            for call in all_calls(m)
-        ]
-        return [
-            (voice, call["args"])
-            for voice, call in pairs
-            if call["name"] == tool and call["id"] in done
-        ]
+        found: list[tuple[str, dict[str, Any]]] = []
+        for message in self.of_turn:
+            if not isinstance(message, AIMessage):
+                continue
+            voice = str(mark_of(message, VOICE))
+            for call in all_calls(message):
+                if call["name"] == tool and call["id"] in done:
+                    found.append((voice, call["args"]))
+        return found
 
     @property
     def addressed(self) -> list[str]:

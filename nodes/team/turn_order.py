@@ -39,14 +39,16 @@ def first_voice(
         for message in messages
         if message.type == "human" and turn_number(message) == turn.get("number")
     ]
-    mentions = [mentions_in(str(message.text), team.words, team.names) for message in questions]
-    if unknown := list(dict.fromkeys(word for each in mentions for word in each.unknown)):
-        emit(UnknownMentions(type="unknown_mentions", words=unknown, known=list(team.names)))
-    turn = {
-        **turn,
-        "mentioned": list(dict.fromkeys(id_ for each in mentions for id_ in each.ids)),
-        "calls_left": team.max_calls,
-    }
+    unknown: dict[str, None] = {}
+    mentioned: dict[str, None] = {}
+    for message in questions:
+        mentions = mentions_in(str(message.text), team.words, team.names)
+        unknown |= dict.fromkeys(mentions.unknown)
+        mentioned |= dict.fromkeys(mentions.ids)
+    if unknown:
+        words = list(unknown)
+        emit(UnknownMentions(type="unknown_mentions", words=words, known=list(team.names)))
+    turn = {**turn, "mentioned": list(mentioned), "calls_left": team.max_calls}
     scene = scene_of(team, messages, turn)
     state = team.mode.state(scene)
     if _plain(state) is None:

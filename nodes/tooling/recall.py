@@ -249,10 +249,12 @@ def recall_event(
 
 def _fused(rankings: Sequence[Sequence[Original]]) -> list[Original]:
     """Merge rankings by reciprocal rank fusion; of equals the newer first."""
-    by_number = {original.number: original for ranking in rankings for original in ranking}
+    by_number: dict[int, Original] = {}
     scores: defaultdict[int, float] = defaultdict(float)
-    for rank, original in (each for ranking in rankings for each in enumerate(ranking)):
-        scores[original.number] += 1 / (RANK + rank)
+    for ranking in rankings:
+        for rank, original in enumerate(ranking):
+            by_number[original.number] = original
+            scores[original.number] += 1 / (RANK + rank)
     return [
         by_number[number]
         for number in sorted(scores, key=lambda number: (-scores[number], -number))
