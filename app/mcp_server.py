@@ -23,7 +23,7 @@ from longtable.base.concurrency import in_thread
 from longtable.base.errors import ConfigError, LongtableError, QueryRefusedError
 from longtable.base.events import ChartShown, QueryFinished
 from longtable.graph.conversation import Conversation
-from longtable.graph.running.thread_runner import answer_of
+from longtable.graph.running.answers import answer_of
 from longtable.tools.cells import Json, dumps, json_value, preview_rows
 from longtable.tools.charts.chart_tool import masked_chart_of
 from longtable.tools.previews import shown_types

@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,7 +97,10 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
         results = open_results(lasting or Path(stack.enter_context(tempfile.TemporaryDirectory())))
         on_compact = archive if settings.store.archive_on_compact else None
         built = build_graph(
-            database=database, results=results, archive_on_compact=on_compact, **arguments
+            database=database,
+            results=results,
+            hooks=[on_compact] if on_compact else (),
+            **arguments,
         )
         graph = built.compile(checkpointer=persistence.checkpointer, store=persistence.store)
         with _demo_hint(settings):
@@ -160,7 +162,7 @@ def open_with_settings(database: str | None = None, **options: Any) -> "Conversa
             store=persistence,
             thread=settings.thread,
             context=context,
-            archive_on_compact=archive,
+            hooks=[archive] if archive else (),
             **arguments,
         )
         conversation.on_close.push(stack.pop_all())
@@ -189,7 +191,7 @@ def open_results(folder: Path) -> "ResultStore":
     """Return the store of whole results in a folder, which is made when the first one is kept."""
     from longtable.tools.results.result_store import ResultStore
 
-    return ResultStore(folder, clock=lambda: datetime.now(UTC))
+    return ResultStore(folder)
 
 
 def kept_results(settings: Settings) -> "ResultStore | None":
@@ -278,10 +280,10 @@ def demo_database(progress: Progress, *, force: bool = False) -> Path:
 
 def graph_arguments(settings: Settings) -> dict[str, Any]:
     """Return the arguments of `build_graph` that the settings ask for. Raises `ConfigError`."""
+    from longtable.graph.wiring.build_options import Limits, Summarizer
     from longtable.nodes.arriving.rate_limit import RateLimit
 
     base_url = settings.model.base_url
-    summarizer = settings.summarizer
     limit = settings.rate_limit
     own = settings.model.name
     offered = settings.name_of("model.choices", "--model")
@@ -304,14 +306,21 @@ def graph_arguments(settings: Settings) -> dict[str, Any]:
     arguments: dict[str, Any] = {
         "model": model,
         "models": models,
-        "summarizer": summarizer_named(settings),
+        "summarizer": Summarizer(**_summarizer_options(settings)),
         "policy": settings.compaction.policy(),
         "fallbacks": fallbacks,
-        "rate_limit": RateLimit(**limit.model_dump()) if limit else None,
-        "request_limits": RequestLimits(**settings.limits_of("request")),
+        "limits": Limits(
+            rate=RateLimit(**limit.model_dump()) if limit else None,
+            request=RequestLimits(**settings.limits_of("request")),
+        ),
     }
     if settings.team.answers(settings.project):
         arguments["team"] = team_of(settings.team, open_persona)
-    if summarizer.seconds:
-        arguments["summary_seconds"] = summarizer.seconds
     return arguments
+
+
+def _summarizer_options(settings: Settings) -> dict[str, Any]:
+    options: dict[str, Any] = {"model": summarizer_named(settings)}
+    if settings.summarizer.seconds:
+        options["seconds"] = settings.summarizer.seconds
+    return options

@@ -19,7 +19,7 @@ from longtable.app.server.server_threads import MetadataWriter
 from longtable.app.session import graph_arguments, open_database, server_archive, server_results
 from longtable.app.settings.run_settings import cache_folder, running_settings
 from longtable.graph.wiring.build import build_graph
-from longtable.nodes.state import Output
+from longtable.graph.wiring.build_options import Footer, Hook
 
 _settings = running_settings()
 start_log()
@@ -30,12 +30,16 @@ if not _settings.database.url:
 # pages of the same server.
 _address = _settings.store.results_url or os.environ.get("LANGGRAPH_API_URL", "")
 
+_hooks: list[Hook] = []
+if _address != "none":
+    _hooks.append(Footer(partial(answer_links, _address)))
+_archive = server_archive() if _settings.store.archive_on_compact else None
+if _archive is not None:
+    _hooks.append(_archive)
 _built = build_graph(
     database=(_database := open_database(_settings)),
     results=server_results(),
-    archive_on_compact=server_archive() if _settings.store.archive_on_compact else None,
-    output_schema=Output,
-    footer=None if _address == "none" else partial(answer_links, _address),
+    hooks=_hooks,
     operator=_settings.context(),
     **graph_arguments(_settings),
 )
@@ -43,4 +47,6 @@ _built = build_graph(
 for _note in (*_settings.notes, *(f"{each.file}: {each.text()}" for each in _database.notes)):
     logging.getLogger("longtable.settings").warning(_note)
 
-graph = _built.compile(name="longtable").with_config(callbacks=[MetadataWriter()])
+_compiled = _built.compile(name="longtable")
+_compiled.output_channels = ["messages"]
+graph = _compiled.with_config(callbacks=[MetadataWriter()])

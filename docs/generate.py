@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, Never, Union, get_args, get_origin
 
 import typer
 
@@ -295,7 +295,7 @@ def _parameters(function: Callable[..., object]) -> str:
     for each in inspect.signature(function).parameters.values():
         if each.kind is each.KEYWORD_ONLY and "*" not in "".join(parts):
             parts.append("*")
-        if each.name != "self":
+        if each.name != "self" and each.annotation is not Never:
             star = "*" if each.kind is each.VAR_POSITIONAL else ""
             parts.append(
                 f"{star}{each.name}{'' if each.default is each.empty else f'={_plain_value(each.default)}'}"

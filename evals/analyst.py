@@ -17,8 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from functools import partial
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +128,7 @@ def ask(questions: Sequence[Question], path: Path) -> Iterator[tuple[Question, s
     """
     conversations: dict[str, Conversation] = {}
     with Database.open(str(path)) as database, tempfile.TemporaryDirectory() as folder:
-        results = ResultStore(Path(folder), clock=partial(datetime.now, UTC))
+        results = ResultStore(Path(folder))
         app = build_graph(model=BuiltInAnalyst(), database=database, results=results).compile(
             checkpointer=InMemorySaver()
         )

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.base.context import Context
-from longtable.graph import Conversation, build_graph
+from longtable.graph import Conversation, MemoryTools, build_graph
 from longtable.memory.pins.pins import IN_PASSING, Pin
 from tests.support.models import ScriptedModel
 
@@ -43,9 +43,9 @@ def talk(texts: Sequence[str], calls: dict[str, dict[str, Any]] | None = None) -
     """Return a conversation in which these were said; `calls`: with the tools, and what the model
     asks of them.
     """
-    graph = build_graph(model=scripted(calls or {}), pin_tools=calls is not None).compile(
-        InMemorySaver()
-    )
+    graph = build_graph(
+        model=scripted(calls or {}), memory_tools=MemoryTools(pins=calls is not None)
+    ).compile(InMemorySaver())
     conversation = Conversation(graph, context=Context(model_limit=32_000))
     for text in texts:
         conversation.ask(text)

@@ -12,9 +12,15 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
     from longtable.base.context import Context as Context, RequestLimits as RequestLimits
     from longtable.base.errors import *  # noqa: F403
     from longtable.base.errors import ConfigError as ConfigError, LongtableError as LongtableError
-    from longtable.graph.running.thread_runner import Answer as Answer
+    from longtable.graph.running.answers import Answer as Answer
     from longtable.store.records.archive_files import ArchiveFiles as ArchiveFiles
     from longtable.graph.wiring.build import build_graph as build_graph
+    from longtable.graph.wiring.build_options import (
+        Footer as Footer,
+        Limits as Limits,
+        MemoryTools as MemoryTools,
+        Summarizer as Summarizer,
+    )
     from longtable.graph.conversation import Conversation as Conversation
     from longtable.graph.embedding import (
         as_agent as as_agent,
@@ -34,12 +40,12 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
     from longtable.graph.threads import (
         delete_thread as delete_thread,
         import_thread as import_thread,
-        list_projects as list_projects,
-        list_threads as list_threads,
         move_thread as move_thread,
-        prune_threads as prune_threads,
-        search_threads as search_threads,
     )
+    from longtable.graph.pruning import prune_threads as prune_threads
+    from longtable.graph.thread_list import list_projects as list_projects
+    from longtable.graph.thread_list import list_threads as list_threads
+    from longtable.graph.thread_list import search_threads as search_threads
     from longtable.memory.messages.metadata import MessageMetadata as MessageMetadata
     from longtable.memory.messages.metadata import metadata_of as metadata_of
     from longtable.memory.policy import CompactionPolicy as CompactionPolicy
@@ -47,14 +53,12 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
     from longtable.nodes.calling.context_providers import ContextProvider as ContextProvider
     from longtable.nodes.call_plans import next_view as next_view
     from longtable.nodes.state import State as State
-    from longtable.nodes.team.modes import Quiz as Quiz, Werewolf as Werewolf, Workflow as Workflow
-    from longtable.nodes.team.team import (
-        FreeChat as FreeChat,
-        Mode as Mode,
-        Persona as Persona,
-        Scene as Scene,
-        Team as Team,
-    )
+    from longtable.nodes.team.workflow import Workflow as Workflow
+    from longtable.nodes.team.team import Team as Team
+    from longtable.nodes.team.free_chat import FreeChat as FreeChat
+    from longtable.nodes.team.mode_hook import Mode as Mode
+    from longtable.nodes.team.mode_hook import Scene as Scene
+    from longtable.nodes.team.personas import Persona as Persona
     from longtable.nodes.arriving.rate_limit import RateLimit as RateLimit
     from longtable.tools.database import Database as Database
     from longtable.tools.results.result_store import ResultStore as ResultStore
@@ -64,7 +68,7 @@ if TYPE_CHECKING:  # one import a module: the names stand together as _HOMES has
 # isort: on
 
 _HOMES = {
-    "Answer": "longtable.graph.running.thread_runner",
+    "Answer": "longtable.graph.running.answers",
     "ArchiveFiles": "longtable.store.records.archive_files",
     "CompactionPolicy": "longtable.memory.policy",
     "ConfigError": "longtable.base.errors",
@@ -73,47 +77,55 @@ _HOMES = {
     "Conversation": "longtable.graph.conversation",
     "CostThresholds": "longtable.tools.sql.verdict",
     "Database": "longtable.tools.database",
-    "FreeChat": "longtable.nodes.team.team",
+    "Footer": "longtable.graph.wiring.build_options",
+    "FreeChat": "longtable.nodes.team.free_chat",
+    "Limits": "longtable.graph.wiring.build_options",
     "LongtableError": "longtable.base.errors",
+    "MemoryTools": "longtable.graph.wiring.build_options",
     "MessageMetadata": "longtable.memory.messages.metadata",
-    "Mode": "longtable.nodes.team.team",
+    "Mode": "longtable.nodes.team.mode_hook",
     "Persistence": "longtable.store.persistence",
-    "Persona": "longtable.nodes.team.team",
+    "Persona": "longtable.nodes.team.personas",
     "Price": "longtable.memory.counting.prices",
-    "Quiz": "longtable.nodes.team.modes",
     "RateLimit": "longtable.nodes.arriving.rate_limit",
     "RequestLimits": "longtable.base.context",
     "ResultStore": "longtable.tools.results.result_store",
-    "Scene": "longtable.nodes.team.team",
+    "Scene": "longtable.nodes.team.mode_hook",
     "State": "longtable.nodes.state",
+    "Summarizer": "longtable.graph.wiring.build_options",
     "TablePolicy": "longtable.tools.sql.table_policy",
     "Team": "longtable.nodes.team.team",
-    "Werewolf": "longtable.nodes.team.modes",
-    "Workflow": "longtable.nodes.team.modes",
+    "Workflow": "longtable.nodes.team.workflow",
     "as_agent": "longtable.graph.embedding",
     "as_node": "longtable.graph.embedding",
     "as_tool": "longtable.graph.embedding",
     "build_graph": "longtable.graph.wiring.build",
     "delete_thread": "longtable.graph.threads",
     "import_thread": "longtable.graph.threads",
-    "list_projects": "longtable.graph.threads",
-    "list_threads": "longtable.graph.threads",
+    "list_projects": "longtable.graph.thread_list",
+    "list_threads": "longtable.graph.thread_list",
     "metadata_of": "longtable.memory.messages.metadata",
     "move_thread": "longtable.graph.threads",
     "next_view": "longtable.nodes.call_plans",
     "node_thread_id": "longtable.graph.embedding",
     "open_conversation": "longtable.graph.opening",
     "open_persistence": "longtable.store.persistence",
-    "prune_threads": "longtable.graph.threads",
+    "prune_threads": "longtable.graph.pruning",
     "read_prices": "longtable.graph.reports",
-    "search_threads": "longtable.graph.threads",
+    "search_threads": "longtable.graph.thread_list",
     "usage_of_threads": "longtable.graph.reports",
 }
 
 __all__ = sorted(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
+_MOVED = {"Quiz": "longtable.modes", "Werewolf": "longtable.modes"}
+
+
 def __getattr__(name: str) -> Any:
+    if name in _MOVED:
+        errors = import_module("longtable.base.errors")
+        raise errors.ConfigError(f"{name} has moved: from {_MOVED[name]} import {name}")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     if name.endswith("Error") and hasattr(errors := import_module("longtable.base.errors"), name):

@@ -54,13 +54,11 @@ def topic_histories(thread: Thread, retired: Sequence[Compaction]) -> list[Topic
     all_versions = visible_versions(
         replace(thread, compactions=unmerged(retired, thread.compactions))
     )
-    return [
-        TopicHistory(
-            **{each.name: getattr(topic, each.name) for each in fields(topic)},
-            versions=tuple(versions(all_versions, topic.id)),
-        )
-        for topic in current(all_versions)
-    ]
+    histories: list[TopicHistory] = []
+    for topic in current(all_versions):
+        own = {each.name: getattr(topic, each.name) for each in fields(topic)}
+        histories.append(TopicHistory(**own, versions=tuple(versions(all_versions, topic.id))))
+    return histories
 
 
 def _edit(op: EditOperation, **more: Any) -> Edit:
@@ -253,13 +251,9 @@ def _edited(known: BaseMessage, sent: BaseMessage) -> BaseMessage:
             for name in sent.model_fields_set & type(known).model_fields.keys()
         }
     )
-    new, old = (
-        [call["id"] for call in all_calls(each)] if isinstance(each, AIMessage) else []
-        for each in (message, known)
-    )
     if (
         sent.type != known.type
-        or new != old
+        or _call_ids(message) != _call_ids(known)
         or getattr(message, "tool_call_id", "") != getattr(known, "tool_call_id", "")
     ):
         raise EditRefusedError(
@@ -273,3 +267,8 @@ def _edited(known: BaseMessage, sent: BaseMessage) -> BaseMessage:
 
 
 # -- the view in a notebook ------------------------------------------------------------------------
+
+
+def _call_ids(message: BaseMessage) -> list[str | None]:
+    """Return the ids of a message's calls."""
+    return [call["id"] for call in all_calls(message)] if isinstance(message, AIMessage) else []

@@ -1,6 +1,7 @@
 """What a compaction would do now, without a model."""
 
 from dataclasses import dataclass
+from itertools import chain
 
 from longtable.base.context import Context
 from longtable.memory.call_config import BLOCK_TOKENS
@@ -57,17 +58,16 @@ def preview_of(values: State, context: Context) -> CompactionPreview | None:
         if call_config.window is not None and job.budget
         else []
     )
+    texts = chain.from_iterable(parts)
+    left = plan.tokens_before - plan.compacted_tokens
     return CompactionPreview(
         messages=plan.end - plan.start,
         first=thread.archived + plan.start + 1,
         last=job.count,
         tokens_before=plan.tokens_before,
         # A compaction that makes the next call no smaller is not accepted.
-        tokens_after_most=min(
-            plan.tokens_before,
-            plan.tokens_before - plan.compacted_tokens + most_memory - call_plan.parts.memory,
-        ),
+        tokens_after_most=min(plan.tokens_before, left + most_memory - call_plan.parts.memory),
         summariser_calls=len(parts),
-        summariser_tokens=sum(call_config.counter.text(text) for part in parts for text in part),
+        summariser_tokens=sum(map(call_config.counter.text, texts)),
         rebuilt=rebuilt,
     )

@@ -7,6 +7,7 @@ from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import wraps
+from itertools import chain
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -34,14 +35,8 @@ from longtable.graph.compaction_preview import CompactionPreview
 from longtable.graph.export.thread_file import Form, chart_drawer, export_as
 from longtable.graph.reports import ALL, audit_of
 from longtable.graph.running import turns
-from longtable.graph.running.thread_runner import (
-    Answer,
-    CompactionEvent,
-    ThreadRunner,
-    WhenBusy,
-    answer_of,
-    compaction_of,
-)
+from longtable.graph.running.answers import Answer, CompactionEvent, answer_of, compaction_of
+from longtable.graph.running.thread_runner import ThreadRunner, WhenBusy
 from longtable.graph.thread_state import (
     OWNER,
     Graph,
@@ -317,7 +312,7 @@ class Conversation:
 
     def approvals(self) -> list[ActionRequest]:
         """Return the calls that wait for a decision, in order; none where nothing does."""
-        return [action for waiting in self.waiting() for action in waiting.actions]
+        return list(chain.from_iterable(waiting.actions for waiting in self.waiting()))
 
     def waiting(self) -> list[Waiting]:
         """Return all that the turn waits for: approvals, and what a tool of yours asks by

@@ -3,7 +3,6 @@
 import os
 import tempfile
 from contextlib import ExitStack, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from longtable.base.url import parse_url
 from longtable.graph.conversation import Conversation
 from longtable.graph.running.thread_runner import WhenBusy
 from longtable.graph.wiring.build import build_graph
-from longtable.store.persistence import open_persistence
+from longtable.store.persistence import Persistence, open_persistence
 from longtable.tools.database import Database
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ def open_conversation(
     database: Database | str,
     *,
     model: BaseChatModel | str,
-    store: open_persistence | str = "memory://",
+    store: Persistence | str = "memory://",
     thread: str | None = None,
     context: Context | None = None,
     when_busy: WhenBusy = "queue",
@@ -58,9 +57,7 @@ def open_conversation(
             if isinstance(database, Database)
             else stack.enter_context(Database.open(database))
         )
-        results = results or ResultStore(
-            _results_folder(persistence, stack), clock=lambda: datetime.now(UTC)
-        )
+        results = results or ResultStore(_results_folder(persistence, stack))
         built = build_graph(model=chat_model, database=opened, results=results, **arguments)
         graph = built.compile(checkpointer=persistence.checkpointer, store=persistence.store)
         conversation = Conversation(
@@ -95,7 +92,7 @@ def refuse_same_file(
         )
 
 
-def _results_folder(persistence: open_persistence, stack: ExitStack) -> Path:
+def _results_folder(persistence: Persistence, stack: ExitStack) -> Path:
     """Return the folder beside the store's file; a temporary one beside none, and beside an
     encrypted one: results are plain files.
     """

@@ -15,8 +15,8 @@ from langgraph.store.base import Item, SearchOp
 from longtable.base.concurrency import a_from
 from longtable.base.errors import ConfigError
 from longtable.base.stored import SPENT, USAGE, thread_namespace
+from longtable.graph.thread_list import MOST_THREADS, list_threads
 from longtable.graph.thread_state import StoredThreads, threads_in
-from longtable.graph.threads import MOST_THREADS, list_threads
 from longtable.graph.transcripts import find_thread, load_thread, spent_in, usage_key
 from longtable.memory.counting.prices import Price, price_rows
 from longtable.memory.counting.provider_reports import UNKNOWN
@@ -140,9 +140,9 @@ def usage_of_threads(
         visible = all_owners or may_see(item.value.get("owner"), owner)
         if visible and item.value["thread"] not in there:
             spent += rows_of(item.value)
-    spent = within(
-        [*spent, *(Spent(**row) for item in deleted.values() for row in item["rows"])], first, last
-    )
+    for item in deleted.values():
+        spent += [Spent(**row) for row in item["rows"]]
+    spent = within(spent, first, last)
     return added(spent if prices is None else price_rows(spent, prices), by)
 
 

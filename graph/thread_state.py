@@ -5,6 +5,7 @@ it is.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -269,7 +270,7 @@ def is_at_rest(graph: Graph, newest: CheckpointTuple) -> bool:
     # The step before wrote to a channel that triggers the node which is due; what a step wrote
     # without an end is pending.
     updated = newest.checkpoint.get("updated_channels")
-    triggers = {name for node in graph.nodes.values() for name in node.triggers}
+    triggers = {*chain.from_iterable(node.triggers for node in graph.nodes.values())}
     due = updated is None or not triggers.isdisjoint(updated)
     return not (due or newest.pending_writes or newest.metadata.get("source") == "input")
 
@@ -328,7 +329,7 @@ def waiting_of(interrupts: Sequence[Interrupt]) -> list[Waiting]:
 
 def waiting_in(state: StateSnapshot) -> list[Waiting]:
     """Return the questions that a thread waits with."""
-    return [one for task in state.tasks for one in waiting_of(task.interrupts)]
+    return list(chain.from_iterable(waiting_of(task.interrupts) for task in state.tasks))
 
 
 def answer_command(
@@ -381,13 +382,9 @@ def check_values(values: State) -> None:
     turn = turn_of(values)
     ids = [item["id"] for item in (*thread.compactions, *thread.edits)]
     tally = values.get("tally", Tally(count=0, digest=0))
-    numbers = [
-        thread.archived,
-        tally["count"],
-        tally["digest"],
-        turn.get("number", 0),
-        *(record[name] for record in thread.compactions for name in ("turn", "count")),
-    ]
+    numbers = [thread.archived, tally["count"], tally["digest"], turn.get("number", 0)]
+    for record in thread.compactions:
+        numbers += [record["turn"], record["count"]]
     if not all(isinstance(each, str) for each in ids) or not all(
         isinstance(each, int) for each in numbers
     ):

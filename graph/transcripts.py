@@ -353,52 +353,71 @@ def fork_of(
     records = [
         record for record in compactions if record["turn"] <= turn and record["count"] <= length
     ]
-    edits = [
-        edit
-        for edit in whole.edits
-        if _concerns(edit, turn, length, {record["id"] for record in records})
-    ]
+    ids = {record["id"] for record in records}
+    edits = [edit for edit in whole.edits if _concerns(edit, turn, length, ids)]
     chain = Thread(messages, records, edits).chain
     # Retired by then was what the compaction before the live one covers; the live one's originals
     # stay, for undo.
     archived = min(whole.archived, chain[-2]["count"] if len(chain) > 1 else 0)
-    new_turn: Turn = {
-        "number": turn,
+    channels = {
+        name: value for name, value in whole.channels.items() if name != "usage" or turn == last
+    }
+    return ThreadRecord(
+        thread_id=new_id,
+        entry=_fork_entry(whole, turn, length, owner=owner, now=now),
+        messages=messages,
+        archived=archived,
+        compactions=records,
+        edits=edits,
+        turn=_fork_turn(whole, turn, messages, owner=owner, is_newest=turn == last),
+        channels=channels,
+    )
+
+
+def _fork_entry(
+    whole: ThreadRecord, turn: int, length: int, *, owner: str | None, now: str
+) -> dict[str, Any]:
+    """Return the fork's entry in the index of threads."""
+    entry: dict[str, Any] = {
+        "created": now,
+        "updated": now,
+        "model": whole.entry.get("model", ""),
+        "title": title_of(f"{str(whole.entry.get('title', ''))[:70]} ↳ {turn}"),
+        "turns": turn,
+        "messages": length,
+        "owner": owner,
+        "origin": {"thread": whole.thread_id, "turn": turn},
+    }
+    if project := whole.entry.get("project"):
+        entry["project"] = project
+    return entry
+
+
+def _fork_turn(
+    whole: ThreadRecord,
+    number: int,
+    messages: Sequence[BaseMessage],
+    *,
+    owner: str | None,
+    is_newest: bool,
+) -> Turn:
+    """Return the record of the fork's newest turn, which is over."""
+    turn: Turn = {
+        "number": number,
         "status": "answered",
         "calls": 0,
         "overflows": 0,
         "breaker": None,
     }
-    if turn == last and "failure" in whole.turn:
-        new_turn = {**new_turn, "status": whole.turn["status"], "failure": whole.turn["failure"]}
+    if is_newest and "failure" in whole.turn:
+        turn = {**turn, "status": whole.turn["status"], "failure": whole.turn["failure"]}
     if messages:
-        new_turn["last"] = messages[-1].id
+        turn["last"] = messages[-1].id
     if owner:
-        new_turn["owner"] = owner
+        turn["owner"] = owner
     if whole.turn.get("private"):
-        new_turn["private"] = True
-    return ThreadRecord(
-        thread_id=new_id,
-        entry={
-            "created": now,
-            "updated": now,
-            "model": whole.entry.get("model", ""),
-            **({"project": project} if (project := whole.entry.get("project")) else {}),
-            "title": title_of(f"{str(whole.entry.get('title', ''))[:70]} ↳ {turn}"),
-            "turns": turn,
-            "messages": length,
-            "owner": owner,
-            "origin": {"thread": whole.thread_id, "turn": turn},
-        },
-        messages=messages,
-        archived=archived,
-        compactions=records,
-        edits=edits,
-        turn=new_turn,
-        channels={
-            name: value for name, value in whole.channels.items() if name != "usage" or turn == last
-        },
-    )
+        turn["private"] = True
+    return turn
 
 
 def _concerns(edit: Edit, turn: int, length: int, records: set[str]) -> bool:

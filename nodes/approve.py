@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypedDict, cast
 
 from langchain_core.messages import ToolCall
-from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 from pydantic import PlainValidator, WithJsonSchema
 
-from longtable.base.context import Context
 from longtable.base.errors import (
     DatabaseError,
     DatabaseUnavailableError,
@@ -23,7 +21,7 @@ from longtable.base.errors import (
 )
 from longtable.base.events import ActionRequest, ReviewConfig
 from longtable.nodes.route import unanswered
-from longtable.nodes.state import Decision, PendingCall, State, Update, thread_of, turn_of
+from longtable.nodes.state import Decision, Now, PendingCall, Update
 from longtable.tools.database import Cancel, Database
 from longtable.tools.sql.verdict import CostThresholds, reasons
 
@@ -117,11 +115,10 @@ class Approve:
     question still stands.
     """
 
-    def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
-        del runtime
-        turn = turn_of(state)
+    def __call__(self, now: Now) -> Update:
+        turn = now.turn
         calls = turn["approval"]["asked"]
-        request = request_of(calls, unanswered(thread_of(state).messages))
+        request = request_of(calls, unanswered(now.thread.messages))
         actions = request["action_requests"]
         answer = interrupt(request, response_schema=_fitting(actions))
         return {

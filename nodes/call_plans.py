@@ -1,11 +1,13 @@
 """Make the call config, the call plan and the view of a thread's next call, from its state."""
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from langchain_core.messages import BaseMessage
 
+from longtable.base.concurrency import BoundedCache
 from longtable.base.context import Context
 from longtable.memory.call_config import CallConfig
 from longtable.memory.counting.calibration import Calibration
@@ -16,84 +18,146 @@ from longtable.memory.view import CallPlan, build_view
 from longtable.memory.voices import Voice
 from longtable.nodes.state import (
     UNDER_WAY,
+    Learned,
     Schema,
     State,
     StoredConfig,
     StoredVoice,
+    Turn,
     thread_of,
     turn_of,
 )
 
+CACHED_READINGS = 128
+"""Policies, and calibrations, that a graph keeps read: a few a thread with a turn under way."""
+
+
+@dataclass(frozen=True)
+class Readings:
+    """Reads stored policies and calibrations, each value once. Keyed by their content."""
+
+    policies: BoundedCache[str, CompactionPolicy] = field(
+        default_factory=lambda: BoundedCache(CACHED_READINGS)
+    )
+    calibrations: BoundedCache[str, Calibration] = field(
+        default_factory=lambda: BoundedCache(CACHED_READINGS)
+    )
+
+    def policy(self, config: StoredConfig) -> CompactionPolicy:
+        """Return the compaction policy of a thread."""
+        stored = config.get("policy") or {}
+        key = json.dumps(stored)
+        known = self.policies.get(key)
+        return known or self.policies.put(key, CompactionPolicy.from_json(stored))
+
+    def calibration(self, learned: Learned | None) -> Calibration:
+        """Return what the thread's provider taught about its counting."""
+        stored = learned or {}
+        key = json.dumps(stored)
+        known = self.calibrations.get(key)
+        return known or self.calibrations.put(key, Calibration.from_json(stored))
+
 
 def call_plan_of(values: State, context: Context, *, shared: bool = False) -> CallPlan:
     """Return the next call of a thread before anything gives way; `shared`: as a compaction sees
-    it, see `call_config_of`.
+    it, see `CallSource.call_config`.
     """
     return CallPlan(thread_of(values), call_config_of(values, context, shared=shared))
 
 
-def calibration_of(values: State) -> Calibration:
-    """Return what the thread's provider taught about its counting."""
-    return Calibration.from_json(values.get("learned") or {})
-
-
 def call_config_of(values: State, context: Context, *, shared: bool = False) -> CallConfig:
-    """Return the call config of a thread's next call: the stored one, with this run's settings on
-    top.
-
-    With a team, that of the voice which is asked; between turns, or where `shared` (a compaction
-    serves all voices), that of the voice with least room, which then hears all.
-    """
-    brief = values.get("brief") or {}
-    turn = turn_of(values)
-    if not (voices := brief.get("voices")):
-        return _call_config(values, context, brief)
-    id_ = turn.get("voice", "")
-    if id_ in voices and turn.get("status") in UNDER_WAY and not shared:
-        apart = turn.get("number", 0) if voices[id_]["apart"] else 0
-        words = {word: other for other, each in voices.items() for word in each["words"]}
-        names = {other: each["name"] for other, each in voices.items()}
-        voice = Voice(id=id_, names=names, words=words, rounds=voices[id_]["rounds"], apart=apart)
-        return replace(_call_config(values, context, brief, voices[id_]), voice=voice)
-    configs = [_call_config(values, context, brief, each) for each in voices.values()]
-    return min(configs, key=lambda config: config.threshold_tokens - config.around_tokens)
+    """Return the call config of a thread's next call, see `CallSource.call_config`."""
+    return CallSource.of(values, context).call_config(shared=shared)
 
 
-def _call_config(
-    values: State,
-    context: Context,
-    brief: StoredConfig,
-    voice: StoredVoice | None = None,
-) -> CallConfig:
+@dataclass(frozen=True)
+class CallSource:
+    """What the call config of a thread's next call is made of."""
+
+    config: StoredConfig
+    policy: CompactionPolicy
+    calibration: Calibration
+    context: Context
+    turn: Turn = field(default_factory=Turn)
+    messages: Sequence[BaseMessage] = ()
+
+    @classmethod
+    def of(cls, values: State, context: Context) -> "CallSource":
+        """Read a state."""
+        readings = Readings()
+        config = values.get("brief") or {}
+        return cls(
+            config=config,
+            policy=readings.policy(config),
+            calibration=readings.calibration(values.get("learned")),
+            context=context,
+            turn=turn_of(values),
+            messages=values.get("messages") or [],
+        )
+
+    def call_config(self, *, shared: bool = False) -> CallConfig:
+        """Return the stored config, with this run's settings on top.
+
+        With a team, that of the speaking voice. Between turns, or if `shared` (a compaction serves
+        all voices): that of the voice with least room, hearing everyone.
+        """
+        voices = self.config.get("voices")
+        if not voices:
+            return _call_config(self)
+        id_ = self.turn.get("voice", "")
+        if id_ in voices and self.turn.get("status") in UNDER_WAY and not shared:
+            voice = _speaking_voice(id_, voices, self.turn)
+            return replace(_call_config(self, voices[id_]), voice=voice)
+        configs = [_call_config(self, each) for each in voices.values()]
+        return min(configs, key=lambda config: config.threshold_tokens - config.around_tokens)
+
+
+def _speaking_voice(id_: str, voices: Mapping[str, StoredVoice], turn: Turn) -> Voice:
+    own = voices[id_]
+    words: dict[str, str] = {}
+    for other, each in voices.items():
+        words |= dict.fromkeys(each["words"], other)
+    names = {other: each["name"] for other, each in voices.items()}
+    apart = turn.get("number", 0) if own["apart"] else 0
+    return Voice(id=id_, names=names, words=words, rounds=own["rounds"], apart=apart)
+
+
+def _call_config(source: CallSource, voice: StoredVoice | None = None) -> CallConfig:
+    brief = source.config
+    context = source.context
+    turn = source.turn
     about = cast("StoredConfig", {**brief, **(voice or {})})
-    turn = turn_of(values)
-    learned = calibration_of(values)
+    learned = source.calibration
     if voice is not None and voice["own_model"]:
         learned = Calibration()  # what one provider taught says nothing of another
-    limit = (
-        (None if voice is not None and voice["own_model"] else context.model_limit)
-        or about.get("limit")
-        or 0
-    )
-    own = "" if voice is None else voice["system"]
-    with_data = voice is None or voice["has_data"]
-    system = (context.system_prompt or brief.get("system")) if with_data else ""
-    return CallConfig(
-        system="\n\n".join(
-            filter(None, [own, system, schema_text(brief.get("schema")) if with_data else ""])
-        ),
+    own_model = voice is not None and voice["own_model"]
+    limit = (None if own_model else context.model_limit) or about.get("limit") or 0
+    config = CallConfig(
+        system=_system_text(source, voice),
         tool_tokens=about.get("tool_tokens", 0),
         limit=min(limit, learned.limit or limit),
         encoding=about.get("encoding") or "o200k_base",
-        policy=CompactionPolicy.from_json(brief.get("policy") or {}),
+        policy=source.policy,
+    )
+    return replace(
+        config,
         # A ceiling holds for the turn that met it.
         ceiling=turn.get("ceiling") if turn.get("status") in UNDER_WAY else None,
         factor=learned.factor,
         window=brief.get("window"),
         pin_tools=about.get("pin_tools", False),
         reasoning=reasoning_sent(str(about.get("model") or "")),
-        material_tokens=_material_tokens(values.get("messages") or []),
+        material_tokens=_material_tokens(source.messages),
     )
+
+
+def _system_text(source: CallSource, voice: StoredVoice | None) -> str:
+    """Return the system prompts that a voice is sent, and the schema if it may ask the database."""
+    parts = ["" if voice is None else voice["system"]]
+    if voice is None or voice["has_data"]:
+        parts.append(source.context.system_prompt or source.config.get("system") or "")
+        parts.append(schema_text(source.config.get("schema")))
+    return "\n\n".join(filter(None, parts))
 
 
 def _material_tokens(messages: Sequence[BaseMessage]) -> int:

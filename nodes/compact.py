@@ -29,13 +29,11 @@ from longtable.base.errors import (
     ProviderError,
     Reason,
 )
-from longtable.base.events import ContextCompactionSkipped, ContextCompressed
 from longtable.base.redaction import redacted
 from longtable.base.stored import Namespace, thread_namespace
 from longtable.memory.call_config import CallConfig
 from longtable.memory.compaction.compaction import (
     ROLLING,
-    TOO_LITTLE,
     Job,
     Outcome,
     Request,
@@ -49,27 +47,24 @@ from longtable.memory.compaction.plan import CompactionPlan, When, plan_compacti
 from longtable.memory.compaction.rolling import PIN_ROOM
 from longtable.memory.counting.usage import SummaryCall, call_usage
 from longtable.memory.messages.reasoning import split_reasoning
-from longtable.memory.policy import WINDOW
-from longtable.memory.records import Compaction, is_results, writer_of
+from longtable.memory.records import Compaction, writer_of
 from longtable.memory.summary.summary_text import Numbered
 from longtable.memory.view import CallPlan
 from longtable.nodes.calling.caller import LOCKED_OUT, bounded, summary_settings
 from longtable.nodes.calling.provider_errors import provider_error
+from longtable.nodes.compacting.archiving import Files, archived
+from longtable.nodes.compacting.compaction_events import compaction_update
 from longtable.nodes.estimate import CallPlans
 from longtable.nodes.state import (
     UNDER_WAY,
-    State,
+    Now,
     Turn,
     Update,
     failed_at,
-    pins_changed,
-    thread_of,
-    turn_of,
 )
 from longtable.nodes.telemetry import log_cause, span, usage_fields
 from longtable.store.records.retired import DAMAGED, page
-from longtable.store.records.retired_store import Files, StoreArchive, archived
-from longtable.store.records.thread_index import thread_id_of
+from longtable.store.records.retired_store import StoreArchive
 
 NO_THREAD = "-"
 NO_STORE = "messages of this thread have retired to a store that is not there"
@@ -83,18 +78,6 @@ reach it, and two tags say so to LangGraph and to agent-chat-ui.
 """
 OTHER_ANSWERS = 4_096
 """Least that may be answered to a strategy other than "rolling", in tokens."""
-NOTHING = Reason(
-    code="nothing_to_fold",
-    message="the newest round stays word for word, and there is no other yet",
-)
-ALL_COMPACTED = Reason(
-    code="all_compacted",
-    message="all but the newest rounds is compacted already; those stay word for word",
-)
-WINDOW_ONLY = Reason(
-    code="window_only", message="the policy is a sliding window, which compacts nothing"
-)
-NOTHING_LEFT = (NOTHING["code"], ALL_COMPACTED["code"], WINDOW_ONLY["code"])
 RECENT = 256
 """Records a process keeps, so that a compaction is made once also where there is no store."""
 
@@ -156,13 +139,12 @@ class Compactor:
         """Return whether a summary may be written by a model."""
         return any(writer.model for writer in self.writers.values())
 
-    async def compact(
-        self, state: State, runtime: Runtime[Context], when: When, how: Execution
-    ) -> Outcome | None:
+    async def compact(self, now: Now, when: When, how: Execution) -> Outcome | None:
         """Return the compaction's outcome, None when there was nothing to do."""
-        task = await how.call(partial(self._task, state, runtime, when))
+        task = await how.call(partial(self._task, now, when))
         if task is None or isinstance(task, Outcome):
             return task
+        runtime = now.runtime
         store = runtime.store
         key = ""
         try:  # without originals or store no memory is made: it might be made twice
@@ -190,52 +172,49 @@ class Compactor:
                     await how.call(partial(store.batch, [op]), partial(store.abatch, [op]))
             self.recent.put((task.thread_id, key), outcome.record)
         return (
-            await how.call(
-                partial(archived, self.files, outcome, job, thread_id_of(runtime), store)
-            )
+            await how.call(partial(archived, self.files, outcome, job, now.thread_id, store))
             if self.files
             else outcome
         )
 
     # -- inside ------------------------------------------------------------------------------------
 
-    def _task(self, state: State, runtime: Runtime[Context], when: When) -> Task | Outcome | None:
+    def _task(self, now: Now, when: When) -> Task | Outcome | None:
         """Return what a summary is to be made of; the outcome itself if only results shrink."""
-        call_plan = self.plans.of(state, runtime, shared=True)
+        call_plan = self.plans.of(now, shared=True)
         results: Compaction | None = None
         plan: CompactionPlan | None = None
         if when == "due":
             # A voice may hear more than all have room for: its colleagues' names, and their
             # queries.
-            due = self._due(state, call_plan) or self._due(state, self.plans.of(state, runtime))
+            due = self._due(now.turn, call_plan) or self._due(now.turn, self.plans.of(now))
             if due is None:
                 return None
             results = due.results
             plan = due.plan
             call_plan = due.call_plan
         elif when == "ahead":
-            plan = plan_ahead(call_plan, failed_at(turn_of(state)))
+            plan = plan_ahead(call_plan, failed_at(now.turn))
         else:
             plan = plan_compaction(call_plan, when)
         if plan is None:
             return Outcome(None, [], results=results) if results else None
-        choice = (state.get("brief") or {}).get("choice", "")
+        choice = now.config.get("choice", "")
         return Task(
             writer=self.writers.get(choice, self.writers[""]),
             call_plan=call_plan,
             plan=plan,
             results=results,
-            turn=turn_of(state).get("number", 0),
-            thread_id=thread_id_of(runtime) or NO_THREAD,
+            turn=now.turn.get("number", 0),
+            thread_id=now.thread_id or NO_THREAD,
             from_originals=needs_originals(call_plan.thread, call_plan.call_config),
-            context=runtime.context or Context(),
+            context=now.context,
         )
 
-    def _due(self, state: State, call_plan: CallPlan) -> DueCompaction | None:
-        turn = turn_of(state)
-        now = self.clock().isoformat(timespec="seconds")
+    def _due(self, turn: Turn, call_plan: CallPlan) -> DueCompaction | None:
+        time = self.clock().isoformat(timespec="seconds")
         number = turn.get("number", 0)
-        return due_compaction(call_plan, failed_at(turn), turn=number, time=now)
+        return due_compaction(call_plan, failed_at(turn), turn=number, time=time)
 
     def _job(self, task: Task, originals: Sequence[Numbered] | None) -> Job:
         call_config = task.call_plan.call_config
@@ -338,99 +317,6 @@ def plan_ahead(call_plan: CallPlan, breaker: int | None) -> CompactionPlan | Non
     return None if plan and plan.waits(breaker) else plan
 
 
-def compaction_update(
-    state: State,
-    outcome: Outcome | None,
-    runtime: Runtime[Context],
-    started: float,
-    *,
-    ahead: bool = False,
-    whole: int = 0,
-) -> Update:
-    """Tell what became of a compaction and return the update it makes. `whole`: tokens of the call
-    before which it was due, of a voice of a team.
-    """
-    turn = turn_of(state)
-    outcome = outcome or Outcome(None, [_nothing_left(state)])
-    made = [record for record in (outcome.results, outcome.record) if record]
-    for record in made:
-        own = outcome if record is outcome.record else Outcome(record, [])
-        runtime.stream_writer(_compressed(own, record, started, ahead=ahead))
-    if outcome.record is None and (outcome.reasons or not made):
-        runtime.stream_writer(_skipped(outcome))
-        waits = _waits(state, outcome, whole)
-        return (
-            {"compactions": made, "turn": {**turn, **waits}}
-            if made
-            else {"turn": {**turn, **waits}}
-        )
-    record = made[-1]
-    if record["pins"] or record.get("ended"):
-        runtime.stream_writer(pins_changed(record["pins"], record.get("ended", ())))
-    return {"compactions": made, "turn": {**turn, "breaker": None}}
-
-
-def _compressed(
-    outcome: Outcome, record: Compaction, started: float, *, ahead: bool
-) -> ContextCompressed:
-    """Return the event of a compaction."""
-    spent = record.get("spent", ())
-    event = ContextCompressed(
-        type="context_compressed",
-        id=record["id"],
-        original_tokens=record["tokens_before"],
-        compressed_tokens=record["tokens_after"],
-        messages=record["folded"],
-        strategy=record["strategy"],
-        method=record["method"],
-        writer=writer_of(record),
-        why_by_code=record.get("why_by_code", ""),
-        input=sum(call["input"] for call in spent),
-        output=sum(call["output"] for call in spent),
-        coverage=record["coverage"],
-        rebuilt=record["rebuilt"],
-        ahead=ahead,
-        reasons=outcome.reasons,
-        ms=round((time.perf_counter() - started) * 1000),
-    )
-    if is_results(record):
-        event["kind"] = "results"
-    if topics := (record.get("kept") or {}).get("topics"):
-        event["topics"] = {topic["id"]: topic["title"] for topic in topics}
-    if outcome.archive:
-        event["archive"] = outcome.archive
-    return event
-
-
-def _skipped(outcome: Outcome) -> ContextCompactionSkipped:
-    """Return the event of a compaction that was due and did not happen."""
-    event = ContextCompactionSkipped(type="context_compaction_skipped", reasons=outcome.reasons)
-    if outcome.calls:
-        event["input"] = sum(call["input"] for call in outcome.calls)
-        event["output"] = sum(call["output"] for call in outcome.calls)
-    return event
-
-
-def _waits(state: State, outcome: Outcome, whole: int) -> Turn:
-    """Return the fields of a turn that say from which size on a compaction is tried again."""
-    turn = turn_of(state)
-    # A voice may be shown more than the view that serves all: counted from there, the same would be
-    # tried for ever.
-    tokens = max(outcome.tokens, whole)
-    waits: Turn = {"skipped": tokens}
-    if not any(reason["code"] in (TOO_LITTLE, *NOTHING_LEFT) for reason in outcome.reasons):
-        waits = {"breaker": tokens or turn.get("breaker")}
-    return waits
-
-
-def _nothing_left(state: State) -> Reason:
-    """Return why there is nothing to compact."""
-    policy = (state.get("brief") or {}).get("policy") or {}
-    if policy.get("strategy") == WINDOW:
-        return WINDOW_ONLY
-    return ALL_COMPACTED if thread_of(state).newest else NOTHING
-
-
 def _why_by_code(has_model: bool, reasons: Sequence[Reason]) -> str:
     """Return why a model did not write a memory."""
     if not has_model:
@@ -508,16 +394,16 @@ class Compact:
 
     compactor: Compactor
 
-    async def __call__(self, state: State, *, runtime: Runtime[Context], how: Execution) -> Update:
+    async def __call__(self, now: Now, how: Execution) -> Update:
         started = time.perf_counter()
-        when: When = "asked" if turn_of(state).get("status") == "compacting" else "due"
-        outcome = await self.compactor.compact(state, runtime, when, how)
-        whole = await how.call(partial(self._whole, state, runtime))
-        return compaction_update(state, outcome, runtime, started, whole=whole)
+        when: When = "asked" if now.turn.get("status") == "compacting" else "due"
+        outcome = await self.compactor.compact(now, when, how)
+        whole = await how.call(partial(self._whole, now))
+        return compaction_update(now, outcome, started, whole=whole)
 
-    def _whole(self, state: State, runtime: Runtime[Context]) -> int:
+    def _whole(self, now: Now) -> int:
         """Return the tokens of the next call of the voice that is asked, 0 without one."""
-        turn = turn_of(state)
+        turn = now.turn
         if not turn.get("voice") or turn.get("status") not in UNDER_WAY:
             return 0
-        return self.compactor.plans.of(state, runtime).parts.total
+        return self.compactor.plans.of(now).parts.total

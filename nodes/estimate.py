@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, cast
 
-from langgraph.runtime import Runtime
-
 from longtable.base.concurrency import BoundedCache
 from longtable.base.context import Context
 from longtable.base.events import ContextUsage, TeamTurn, UsageFigures, UsageParts
@@ -19,21 +17,11 @@ from longtable.memory.messages.marks import STEERED
 from longtable.memory.view import CallPlan, View
 from longtable.memory.voices import TEAM
 from longtable.nodes.arriving.inbox import receive, steered_event
-from longtable.nodes.call_plans import call_plan_of
-from longtable.nodes.ingest import stamp
-from longtable.nodes.state import (
-    UNDER_WAY,
-    State,
-    Update,
-    Usage,
-    applied,
-    failed_at,
-    thread_of,
-    turn_of,
-    with_last,
-)
-from longtable.nodes.team.team import Team, scene_of
-from longtable.store.records.thread_index import thread_id_of
+from longtable.nodes.arriving.stamps import stamp
+from longtable.nodes.call_plans import CallSource, Readings
+from longtable.nodes.state import UNDER_WAY, Now, Update, Usage, failed_at, with_last
+from longtable.nodes.team.team import Team
+from longtable.nodes.team.turn_order import scene_of
 
 KEPT_PLANS = 128
 """Plans a process keeps: one a running turn. `settle` or `prepare` drops it; one of a cancelled
@@ -63,18 +51,19 @@ class CallPlans:
     """
 
     team: Team | None = None
+    readings: Readings = field(default_factory=Readings)
     kept: BoundedCache[str, _Kept] = field(default_factory=lambda: BoundedCache(KEPT_PLANS))
 
-    def of(self, values: State, runtime: Runtime[Context], *, shared: bool = False) -> CallPlan:
+    def of(self, now: Now, *, shared: bool = False) -> CallPlan:
         """Return the plan of the next call; `shared`: as a compaction sees it, which serves all
         voices of a team.
         """
-        context = runtime.context or Context()
-        thread_id = thread_id_of(runtime)
+        context = now.context
+        thread_id = now.thread_id
         if thread_id is None:
-            return self._made(values, context, shared=shared)
-        made_of = tuple(values.get(name) for name in CHANNELS)
-        turn = turn_of(values)
+            return self._made(now, shared=shared)
+        made_of = tuple(now.state.get(name) for name in CHANNELS)
+        turn = now.turn
         under_way = turn.get("status") in UNDER_WAY
         ceiling = turn.get("ceiling") if under_way else None
         voice = turn.get("voice") if under_way and not shared else None
@@ -85,33 +74,40 @@ class CallPlans:
             and _same(known.values, made_of)
         ):
             return known.plan
-        plan = self._made(values, context, shared=shared)
+        plan = self._made(now, shared=shared)
         return self.kept.put(thread_id, _Kept(made_of, ceiling, voice, context, plan)).plan
 
-    def of_team(self, values: State, runtime: Runtime[Context]) -> CallPlan | None:
-        """Return the plan that stands for all personas, where the mode keeps secrets: it hears all
-        and is whispered nothing, so that its tokens do not tell who is asked. None elsewhere.
+    def of_team(self, now: Now) -> CallPlan | None:
+        """Return the plan that stands for all personas, if the mode keeps secrets: it hears all and
+        is whispered nothing, so that its tokens do not tell who is asked. None elsewhere.
         """
-        turn = turn_of(values)
+        turn = now.turn
         if self.team is None or not self.team.mode.private or not turn.get("voice"):
             return None
-        return self.of(values, runtime, shared=True) if turn.get("status") in UNDER_WAY else None
+        return self.of(now, shared=True) if turn.get("status") in UNDER_WAY else None
 
-    def _made(self, values: State, context: Context, *, shared: bool) -> CallPlan:
-        plan = call_plan_of(values, context, shared=shared)
+    def _made(self, now: Now, *, shared: bool) -> CallPlan:
+        source = CallSource(
+            config=now.config,
+            policy=self.readings.policy(now.config),
+            calibration=self.readings.calibration(now.state.get("learned")),
+            context=now.context,
+            turn=now.turn,
+            messages=now.thread.messages,
+        )
+        plan = CallPlan(now.thread, source.call_config(shared=shared))
         voice = plan.call_config.voice
         if self.team is None or voice is None or voice.id not in self.team.personas:
             return plan
-        whisper = self.team.mode.whisper(
-            scene_of(self.team, plan.thread.messages, turn_of(values)), voice.id
-        )
+        scene = scene_of(self.team, plan.thread.messages, now.turn)
+        whisper = self.team.mode.whisper(scene, voice.id)
         if not whisper:
             return plan
         return replace(plan, call_config=plan.call_config.with_whisper(whisper))
 
-    def drop(self, runtime: Runtime[Context]) -> None:
+    def drop(self, thread_id: str | None) -> None:
         """Keep the thread's plan no longer: its turn is over."""
-        if (thread_id := thread_id_of(runtime)) is not None:
+        if thread_id is not None:
             self.kept.pop(thread_id)
 
 
@@ -140,28 +136,31 @@ class Estimate:
     clock: Callable[[], datetime]
     plans: CallPlans
 
-    def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
+    def __call__(self, now: Now) -> Update:
         """Take into the turn what came since the last call, and count."""
-        received, turn = receive(turn_of(state), runtime, look=_asks(state, runtime))
-        known = {message.id for message in thread_of(state).messages} if received else set()
-        now = self.clock().isoformat(timespec="seconds")
+        received, turn = receive(now.turn, now.runtime, look=_asks(now))
+        if not received:
+            changed = now if turn == now.turn else now.with_turn(turn)
+            return {"turn": turn, **self.count(changed)}
+        known = {message.id for message in now.thread.messages}
+        time = self.clock().isoformat(timespec="seconds")
         joined = [
-            stamp(each.message, turn=turn, time=now, marks={"kind": STEERED})
+            stamp(each.message, turn=turn, time=time, marks={"kind": STEERED})
             for each in received
             if each.message.id not in known
         ]
         for message in joined:
-            runtime.stream_writer(steered_event(message, turn.get("number", 0)))
+            now.runtime.stream_writer(steered_event(message, turn.get("number", 0)))
         update: Update = (
             {"messages": joined, "turn": with_last(turn, joined)} if joined else {"turn": turn}
         )
-        return {**update, **self.count(applied(state, update), runtime=runtime)}
+        return {**update, **self.count(now.after(update))}
 
-    def count(self, state: State, *, runtime: Runtime[Context]) -> Update:
+    def count(self, now: Now) -> Update:
         """Count the next call."""
-        turn = turn_of(state)
-        of_team = self.plans.of_team(state, runtime)
-        call_plan = self.plans.of(state, runtime)
+        turn = now.turn
+        of_team = self.plans.of_team(now)
+        call_plan = self.plans.of(now)
         due = due_compaction(call_plan, failed_at(turn)) is not None
         view = View(call_plan.messages, call_plan.parts) if due else call_plan.view
         figures = usage_figures(view, call_plan.call_config)
@@ -172,28 +171,26 @@ class Estimate:
             and turn.get("calls_left") == team.max_calls
             and not turn.get("calls")
         ):
-            runtime.stream_writer(self._cost(team, state, runtime))
-        runtime.stream_writer({"type": "context_usage", **figures})
+            now.runtime.stream_writer(self._cost(team, now))
+        now.runtime.stream_writer({"type": "context_usage", **figures})
         update = Update(usage=Usage(due=due, **figures))
         if turn.get("status") in UNDER_WAY:
             update["turn"] = {
                 **turn,
-                "status": "running" if _asks(state, runtime) else "call_budget",
+                "status": "running" if _asks(now) else "call_budget",
             }
         return update
 
-    def _cost(self, team: Team, state: State, runtime: Runtime[Context]) -> TeamTurn:
+    def _cost(self, team: Team, now: Now) -> TeamTurn:
         """Return what a turn with the team may cost, told before its first call."""
-        turn = turn_of(state)
-        speakers = team.mode.speakers(scene_of(team, thread_of(state).messages, turn))
-        of_team = self.plans.of_team(state, runtime)
+        speakers = team.mode.speakers(scene_of(team, now.thread.messages, now.turn))
+        of_team = self.plans.of_team(now)
         if of_team:
             # Who is told more has another role.
             tokens = {TEAM: of_team.view.parts.total}
         else:
             plans = {
-                id_: self.plans.of({**state, "turn": {**turn, "voice": id_}}, runtime)
-                for id_ in speakers
+                id_: self.plans.of(now.with_turn({**now.turn, "voice": id_})) for id_ in speakers
             }
             tokens = {id_: plan.view.parts.total for id_, plan in plans.items()}
         return TeamTurn(
@@ -201,13 +198,12 @@ class Estimate:
         )
 
 
-def _asks(state: State, runtime: Runtime[Context]) -> bool:
+def _asks(now: Now) -> bool:
     """Return whether the turn may call the model again."""
-    turn = turn_of(state)
-    context = runtime.context or Context()
+    turn = now.turn
     return (
         turn.get("status") in UNDER_WAY
-        and turn.get("calls", 0) < context.max_model_calls
+        and turn.get("calls", 0) < now.context.max_model_calls
         and turn.get("calls_left", 1) > 0
     )
 

@@ -11,10 +11,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from langchain_core.messages import RemoveMessage
-from langgraph.runtime import Runtime
 
 from longtable.base.concurrency import Execution, in_thread
-from longtable.base.context import Context
 from longtable.base.errors import Reason
 from longtable.base.events import ContextCompactionSkipped, MessagesRetired
 from longtable.base.stored import thread_namespace
@@ -24,12 +22,12 @@ from longtable.memory.policy import CompactionPolicy
 from longtable.memory.search import Original
 from longtable.memory.thread import Thread
 from longtable.memory.view import CallPlan
-from longtable.nodes.compact import Compactor, compaction_update, plan_ahead
+from longtable.nodes.compact import Compactor, plan_ahead
+from longtable.nodes.compacting.compaction_events import compaction_update
 from longtable.nodes.estimate import CallPlans
-from longtable.nodes.state import State, Update, failed_at, thread_of, turn_of
+from longtable.nodes.state import Now, Update, failed_at
 from longtable.store.records.retired import key_of, to_item
 from longtable.store.records.retired_store import StoreArchive, keep_originals, retire_compactions
-from longtable.store.records.thread_index import thread_id_of
 from longtable.store.records.word_index import WordIndex
 
 
@@ -39,32 +37,31 @@ class Prepare:
 
     compactor: Compactor
 
-    async def __call__(self, state: State, *, runtime: Runtime[Context], how: Execution) -> Update:
+    async def __call__(self, now: Now, how: Execution) -> Update:
         started = time.perf_counter()
         try:
-            outcome = await self.compactor.compact(state, runtime, "ahead", how)
-            retire = partial(self._retired_after, state, runtime, outcome, started)
+            outcome = await self.compactor.compact(now, "ahead", how)
+            retire = partial(self._retired_after, now, outcome, started)
             return await how.call(retire, partial(in_thread, retire))
         finally:
-            self.compactor.plans.drop(runtime)
+            self.compactor.plans.drop(now.thread_id)
 
-    def _retired_after(
-        self, state: State, runtime: Runtime[Context], outcome: Outcome | None, started: float
-    ) -> Update:
+    def _retired_after(self, now: Now, outcome: Outcome | None, started: float) -> Update:
         """Return the update of a compaction made ahead, and of the messages and compactions that
         retire now.
         """
-        update = compaction_update(state, outcome, runtime, started, ahead=True) if outcome else {}
-        if (store := runtime.store) is None or not (thread_id := thread_id_of(runtime)):
+        update = compaction_update(now, outcome, started, ahead=True) if outcome else {}
+        store = now.runtime.store
+        thread_id = now.thread_id
+        if store is None or not thread_id:
             return update
         try:
-            if (retired := _retired(state, runtime)) and _retire(
-                StoreArchive(store), thread_id, retired
-            ):
-                update |= _removal(state, retired, runtime)
-            if (merge := _merge(state, runtime, self.compactor.plans)) and retire_compactions(
-                store, thread_id, merge
-            ):
+            call_plan = self.compactor.plans.of(now, shared=True)
+            retired = _retired(now, call_plan)
+            if retired and _retire(StoreArchive(store), thread_id, retired):
+                update |= _removal(now, retired)
+            merge = _merge(now, call_plan)
+            if merge and retire_compactions(store, thread_id, merge):
                 # The merged compaction takes the place of the old ones, before one that was made
                 # just now.
                 update["compactions"] = [merge.record, *update.get("compactions", ())]
@@ -73,21 +70,21 @@ class Prepare:
             reason = Reason(
                 code="store_failed", message=f"the store failed: {type(error).__name__}"
             )
-            runtime.stream_writer(
+            now.runtime.stream_writer(
                 ContextCompactionSkipped(type="context_compaction_skipped", reasons=[reason])
             )
         return update
 
 
-def worth_preparing(state: State, runtime: Runtime[Context], plans: CallPlans) -> bool:
+def worth_preparing(now: Now, plans: CallPlans) -> bool:
     """Return whether the node has anything to do after this turn."""
-    call_plan = plans.of(state, runtime, shared=True)
-    if not _is_far_from_due(state, call_plan) and plan_ahead(call_plan, failed_at(turn_of(state))):
+    call_plan = plans.of(now, shared=True)
+    if not _is_far_from_due(now, call_plan) and plan_ahead(call_plan, failed_at(now.turn)):
         return True
-    return bool(_retired(state, runtime)) or _merge(state, runtime, plans) is not None
+    return bool(_retired(now, call_plan)) or _merge(now, call_plan) is not None
 
 
-def _is_far_from_due(state: State, call_plan: CallPlan) -> bool:
+def _is_far_from_due(now: Now, call_plan: CallPlan) -> bool:
     """Return whether the count before the answer shows that no compaction ahead can be due.
 
     The next round is guessed from the newest ones, so it is at most as large as the call: below
@@ -97,9 +94,9 @@ def _is_far_from_due(state: State, call_plan: CallPlan) -> bool:
     call_config = call_plan.call_config
     thread = call_plan.thread
     policy = call_config.policy
-    usage = state.get("usage")
+    usage = now.state.get("usage")
     excludes = any(edit["op"] == "exclude" for edit in thread.edits)  # their memory is made again
-    one_of_many = "voices" in (state.get("brief") or {})  # the count is of the last voice alone
+    one_of_many = "voices" in now.config  # the count is of the last voice alone
     if (
         not usage
         or not thread.messages
@@ -150,23 +147,21 @@ def _retire(archive: StoreArchive, thread_id: str, retired: Sequence[Original]) 
     return True
 
 
-def _retired(state: State, runtime: Runtime[Context]) -> list[Original]:
-    if runtime.store is None or not thread_id_of(runtime):
+def _retired(now: Now, call_plan: CallPlan) -> list[Original]:
+    if now.runtime.store is None or not now.thread_id:
         return []
-    policy = CompactionPolicy.from_json((state.get("brief") or {}).get("policy") or {})
-    return retiring(thread_of(state), policy)
+    return retiring(now.thread, call_plan.call_config.policy)
 
 
-def _merge(state: State, runtime: Runtime[Context], plans: CallPlans) -> Merge | None:
-    if runtime.store is None or not thread_id_of(runtime):
+def _merge(now: Now, call_plan: CallPlan) -> Merge | None:
+    if now.runtime.store is None or not now.thread_id:
         return None
-    call_plan = plans.of(state, runtime, shared=True)
     return merge_of(call_plan.thread, call_plan.call_config)
 
 
-def _removal(state: State, retired: Sequence[Original], runtime: Runtime[Context]) -> Update:
-    archived = thread_of(state).archived + len(retired)
-    runtime.stream_writer(
+def _removal(now: Now, retired: Sequence[Original]) -> Update:
+    archived = now.thread.archived + len(retired)
+    now.runtime.stream_writer(
         MessagesRetired(type="messages_retired", messages=len(retired), archived=archived)
     )
     removals = [RemoveMessage(id=str(original.message.id)) for original in retired]

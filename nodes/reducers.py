@@ -1,6 +1,7 @@
 """The reducers of the state: how messages and records of many writes become one list."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from langchain_core.messages import (
@@ -58,7 +59,7 @@ def merge_messages(state: list[BaseMessage], writes: Sequence[Any]) -> list[Base
         merged = {message.id: message for message in state}
     except AttributeError:  # a server restores dicts
         merged = {message.id: message for message in map(_message, state)}
-    for message in (message for write in writes for message in read_messages(write)):
+    for message in chain.from_iterable(map(read_messages, writes)):
         if isinstance(message, RemoveMessage):
             merged = {} if message.id == REMOVE_ALL_MESSAGES else merged
             merged.pop(message.id, None)
@@ -141,7 +142,7 @@ def append_records(state: list[Any], writes: Sequence[Any]) -> list[Any]:
     `replaces` others takes their place.
     """
     merged: dict[str, Any] = {record["id"]: record for record in state}
-    for record in (record for write in writes for record in _items(write)):
+    for record in chain.from_iterable(map(_items, writes)):
         if replaced := set(record.get("replaces", ())):
             before = next((i for i, id_ in enumerate(merged) if id_ in replaced), len(merged))
             rest = [other for id_, other in merged.items() if id_ not in replaced]

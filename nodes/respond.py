@@ -8,11 +8,9 @@ from functools import partial
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
-from langgraph.runtime import Runtime
 from langgraph.types import StreamWriter
 
 from longtable.base.concurrency import Execution
-from longtable.base.context import Context
 from longtable.base.errors import (
     LongtableError,
     ModelContextOverflowError,
@@ -28,7 +26,7 @@ from longtable.memory.messages.reasoning import MARK, separate_reasoning, withou
 from longtable.memory.messages.rounds import all_calls
 from longtable.memory.view import CallPlan, View
 from longtable.nodes.arriving.rate_limit import RateLimit
-from longtable.nodes.call_plans import calibration_of
+from longtable.nodes.arriving.stamps import stamp
 from longtable.nodes.calling.caller import Answerer, Caller, without_tools
 from longtable.nodes.calling.context_providers import (
     ContextProviders,
@@ -39,25 +37,21 @@ from longtable.nodes.calling.marker_filter import NEED_CONTEXT, needed_context
 from longtable.nodes.calling.provider_errors import broke_off, learned_limit, provider_error
 from longtable.nodes.closing.failures import close_refused
 from longtable.nodes.estimate import CallPlans, team_figures, usage_figures
-from longtable.nodes.ingest import stamp
 from longtable.nodes.state import (
     Learned,
-    State,
+    Now,
     Turn,
     Update,
     Usage,
-    newest_language,
-    thread_of,
-    turn_of,
     with_fresh_id,
     with_last,
     without_key,
 )
-from longtable.nodes.team.team import Team, with_mode
+from longtable.nodes.team.team import Team
+from longtable.nodes.team.turn_order import with_mode
 from longtable.nodes.telemetry import log_cause, run_fields
-from longtable.nodes.tooling.recall import Indexes, Originals, originals_of, recall_event
+from longtable.nodes.tooling.recall import Indexes, Originals, recall_event
 from longtable.nodes.tooling.tool_jobs import spent_tools
-from longtable.store.records.thread_index import thread_id_of
 from longtable.tools.memory_tools import NOTE, answered, recall
 
 CAUSED_BY_INPUT = (ProviderRefusedError, ModelContextOverflowError)
@@ -185,35 +179,20 @@ class Respond:
     rate_limit: RateLimit | None = None
     team: Team | None = None
 
-    async def __call__(self, state: State, *, runtime: Runtime[Context], how: Execution) -> Update:
-        turn = turn_of(state)
-        thread_id = thread_id_of(runtime)
-        voice = turn_of(state).get("voice", "")
+    async def __call__(self, now: Now, how: Execution) -> Update:
+        turn = now.turn
+        voice = turn.get("voice", "")
         if voice and (self.team is None or voice not in self.team.personas):
             return {"turn": {**turn, "status": "voice_gone"}}
-        call_plan = await how.call(partial(self.plans.of, state, runtime))
-        asking = Asking(
-            call_plan, originals_of(call_plan, runtime, self.indexes), runtime.stream_writer
-        )
-        pinning = call_plan.call_config.pin_tools
-        line = self.lines.get(
-            (voice, (state.get("brief") or {}).get("choice", "")), self.lines[voice, ""]
-        )
-        spent = spent_tools(thread_of(state).messages, turn.get("number", 0))
-        models = [(each.with_pins if pinning else None) or each.model for each in line]
-        line = [
-            replace(each, model=without_tools(model, spent))
-            for each, model in zip(line, models, strict=True)
-        ]
-        caller = Caller(
-            line,
-            runtime.context or Context(),
-            runtime.stream_writer,
-            run_fields(turn, thread_id),
-            voice,
-        )
-        provided = await self.providers.collect(state, runtime, how)
-        view, usage = await how.call(partial(self._first_view, asking, provided, state, runtime))
+        call_plan = await how.call(partial(self.plans.of, now))
+        emit = now.runtime.stream_writer
+        originals = Originals(call_plan, now.runtime.store, now.thread_id, self.indexes)
+        asking = Asking(call_plan, originals, emit)
+        line = self._line(now, pinning=call_plan.call_config.pin_tools)
+        fields = run_fields(turn, now.thread_id)
+        caller = Caller(line, now.context, emit, fields, voice)
+        provided = await self.providers.collect(now, how)
+        view, usage = await how.call(partial(self._first_view, asking, provided, now))
         try:
             answer = None
             while answer is None:
@@ -227,49 +206,59 @@ class Respond:
                 and not turn.get("calls")
                 and not isinstance(provider_error(error), CAUSED_BY_INPUT)
             ):
-                whose = (caller.context.owner, thread_id or "", str(turn.get("run")))
-                await how.call(partial(self.rate_limit.give_back, *whose, runtime.store))
+                whose = (now.context.owner, now.thread_id or "", str(turn.get("run")))
+                await how.call(partial(self.rate_limit.give_back, *whose, now.runtime.store))
             try:
-                return {**usage, **_failed(error, state, caller, view)}
+                return {**usage, **self._failed(error, now, caller, view)}
             except LongtableError as known:
                 if not (self.team and voice and self.team.mode.together):
                     raise
-                language = caller.context.language or newest_language(thread_of(state).messages)
-                return {
-                    **usage,
-                    "turn": {**turn, "status": "voice_failed", "reason": known.user_text(language)},
-                }
-        return {**usage, **self._answered(answer, state, asking, caller, view)}
+                reason = known.user_text(now.language)
+                return {**usage, "turn": {**turn, "status": "voice_failed", "reason": reason}}
+        return {**usage, **self._answered(answer, now, asking, caller, view)}
+
+    def _line(self, now: Now, *, pinning: bool) -> list[Answerer]:
+        """Return who is asked, in order, each with the tools that may still be called."""
+        voice = now.turn.get("voice", "")
+        choice = now.config.get("choice", "")
+        line = self.lines.get((voice, choice), self.lines[voice, ""])
+        spent = spent_tools(now.thread.messages, now.turn.get("number", 0))
+        answerers: list[Answerer] = []
+        for each in line:
+            model = (each.with_pins if pinning else None) or each.model
+            answerers.append(replace(each, model=without_tools(model, spent)))
+        return answerers
 
     def _first_view(
         self,
         asking: Asking,
         provided: ProvidedContext,
-        state: State,
-        runtime: Runtime[Context],
+        now: Now,
     ) -> tuple[View, Update]:
-        """Return the first request, and the update of its usage where material came with it; send
+        """Return the first request, and the update of its usage if material came with it; send
         the events of both.
         """
+        emit = now.runtime.stream_writer
         asking.materials = provided.materials
         view = asking.view()
         passed = asking.passed
         figures = usage_figures(view, asking.call_plan.call_config)
-        if of_team := self.plans.of_team(state, runtime):
+        if of_team := self.plans.of_team(now):
             shown, passed = with_materials(of_team.view, asking.materials, of_team)
             figures = team_figures(shown, of_team.call_config)
         if provided.materials or provided.failures:
-            call = turn_of(state).get("calls", 0) + 1
-            runtime.stream_writer(context_passed_event(call, passed, provided.failures))
+            call = now.turn.get("calls", 0) + 1
+            emit(context_passed_event(call, passed, provided.failures))
         if not view.parts.passed:
             return view, {}
-        runtime.stream_writer({"type": "context_usage", **figures})
-        return view, {"usage": Usage(due=state.get("usage", {}).get("due", False), **figures)}
+        emit({"type": "context_usage", **figures})
+        due = now.state.get("usage", {}).get("due", False)
+        return view, {"usage": Usage(due=due, **figures)}
 
     def _answered(
-        self, answer: BaseMessage, state: State, asking: Asking, caller: Caller, view: View
+        self, answer: BaseMessage, now: Now, asking: Asking, caller: Caller, view: View
     ) -> Update:
-        turn = without_key(turn_of(state), "without")
+        turn = without_key(now.turn, "without")
         status = _status(answer)
         calls = turn.get("calls", 0) + asking.tries
         recalls = turn.get("recalls", 0) + asking.recalls
@@ -282,8 +271,9 @@ class Respond:
         reported = answer.usage_metadata if isinstance(answer, AIMessage) else None
         # What a fallback or a persona's own model reports says nothing of the model that limit and
         # tokens are counted for.
-        if not caller.answered and not _has_own_model(state):
-            update |= _learned(calibration_of(state).learn(view.parts.total, reported), state)
+        if not caller.answered and not _has_own_model(now):
+            known = self._calibration(now)
+            update |= _learned(known, known.learn(view.parts.total, reported))
         if not is_empty(answer):
             marks: dict[str, Any] = (
                 {MARK: reasoning} if (reasoning := separate_reasoning(answer)) else {}
@@ -305,15 +295,45 @@ class Respond:
                 time=self.clock().isoformat(timespec="seconds"),
                 marks=marks,
             )
-            accepted = _with_call_ids(with_fresh_id(stamped, thread_of(state).messages))
-            update["messages"] = [
-                (
-                    with_mode(self.team, accepted, thread_of(state).messages, turn)
-                    if self.team
-                    else accepted
-                )
-            ]
+            accepted = _with_call_ids(with_fresh_id(stamped, now.thread.messages))
+            if self.team:
+                accepted = with_mode(self.team, accepted, now.thread.messages, turn)
+            update["messages"] = [accepted]
         return {**update, "turn": with_last(turn, update.get("messages", ()))}
+
+    def _calibration(self, now: Now) -> Calibration:
+        return self.plans.readings.calibration(now.state.get("learned"))
+
+    def _failed(self, error: Exception, now: Now, caller: Caller, view: View) -> Update:
+        """Return the update that asks again after an overflow, or that closes a refused turn. Other
+        failures are raised.
+        """
+        known = provider_error(error, answering=caller.answering)
+        if known is None:
+            raise error
+        log_cause(known.code, error)
+        if isinstance(known, ProviderRefusedError) and known.content:
+            return close_refused(now, known)
+        if not isinstance(known, ModelContextOverflowError):
+            raise known from error
+        turn = now.turn
+        if turn.get("overflows", 0) >= MAX_OVERFLOW_RETRIES:
+            parts = sorted(
+                ((tokens, name) for name, tokens in asdict(view.parts).items()), reverse=True
+            )
+            sizes = ", ".join(f"{name} {tokens:,}" for tokens, name in parts)
+            raise ModelContextOverflowError(f"{known} (tokens sent: {sizes})") from error
+        before = self._calibration(now)
+        limit = learned_limit(error)
+        learns = limit is not None and not caller.answered and not _has_own_model(now)
+        calibration = replace(before, limit=limit) if learns else before
+        again: Turn = {
+            "overflows": turn.get("overflows", 0) + 1,
+            "ceiling": view.parts.total // 2,
+            "status": "overflow",
+        }
+        unblocked: Turn = {"breaker": None, "skipped": None}
+        return {"turn": {**turn, **again, **unblocked}, **_learned(before, calibration)}
 
 
 def _material_marks(parts: Sequence[MaterialPart]) -> dict[str, Any]:
@@ -329,9 +349,10 @@ def _material_marks(parts: Sequence[MaterialPart]) -> dict[str, Any]:
     return {"passed": passed, **wanted} if passed else wanted
 
 
-def _has_own_model(state: State) -> bool:
-    voices = (state.get("brief") or {}).get("voices") or {}
-    return turn_of(state).get("voice") in voices and voices[turn_of(state)["voice"]]["own_model"]
+def _has_own_model(now: Now) -> bool:
+    """Return whether the voice that is asked has a model of its own."""
+    voice = now.config.get("voices", {}).get(now.turn.get("voice", ""))
+    return voice is not None and voice["own_model"]
 
 
 def _status(answer: BaseMessage) -> TurnStatus:
@@ -349,45 +370,9 @@ def _status(answer: BaseMessage) -> TurnStatus:
     return "cut_off" if cut else "running"
 
 
-def _failed(error: Exception, state: State, caller: Caller, view: View) -> Update:
-    known = provider_error(error, answering=caller.answering)
-    if known is None:
-        raise error
-    log_cause(known.code, error)
-    if isinstance(known, ProviderRefusedError) and known.content:
-        return close_refused(state, known)
-    if not isinstance(known, ModelContextOverflowError):
-        raise known from error
-    turn = turn_of(state)
-    if turn.get("overflows", 0) >= MAX_OVERFLOW_RETRIES:
-        parts = sorted(
-            ((tokens, name) for name, tokens in asdict(view.parts).items()), reverse=True
-        )
-        sizes = ", ".join(f"{name} {tokens:,}" for tokens, name in parts)
-        raise ModelContextOverflowError(f"{known} (tokens sent: {sizes})") from error
-    calibration = calibration_of(state)
-    if (
-        (limit := learned_limit(error)) is not None
-        and not caller.answered
-        and not _has_own_model(state)
-    ):
-        calibration = replace(calibration, limit=limit)
-    again: Turn = {
-        "overflows": turn.get("overflows", 0) + 1,
-        "ceiling": view.parts.total // 2,
-        "status": "overflow",
-    }
-    unblocked: Turn = {"breaker": None, "skipped": None}
-    return {"turn": {**turn, **again, **unblocked}, **_learned(calibration, state)}
-
-
-def _learned(calibration: Calibration, state: State) -> Update:
-    """Return the update of what the provider taught, none where it taught nothing new."""
-    return (
-        {}
-        if calibration == calibration_of(state)
-        else {"learned": cast("Learned", calibration.as_json())}
-    )
+def _learned(before: Calibration, after: Calibration) -> Update:
+    """Return the update of what the provider taught, empty if it taught nothing new."""
+    return {} if after == before else {"learned": cast("Learned", after.as_json())}
 
 
 def _with_call_ids(answer: BaseMessage) -> BaseMessage:
@@ -396,21 +381,16 @@ def _with_call_ids(answer: BaseMessage) -> BaseMessage:
     """
     if not isinstance(answer, AIMessage):
         return answer
-    calls = [
-        (name, call)
-        for name in ("tool_calls", "invalid_tool_calls")
-        for call in getattr(answer, name)
-    ]
-    ids = [call["id"] for _, call in calls]
-    if all(ids) and len(set(ids)) == len(ids):
-        return answer
-    for place, (_, call) in enumerate(calls):
-        if not call["id"] or call["id"] in ids[:place]:
-            ids[place] = f"call_{uuid.uuid4().hex[:12]}"
-    numbered = [(name, {**call, "id": id_}) for (name, call), id_ in zip(calls, ids, strict=True)]
-    return answer.model_copy(
-        update={
-            field: [call for name, call in numbered if name == field]
-            for field in ("tool_calls", "invalid_tool_calls")
-        }
-    )
+    seen: set[str] = set()
+    update: dict[str, Any] = {}
+    for name in ("tool_calls", "invalid_tool_calls"):
+        numbered: list[dict[str, Any]] = []
+        for call in getattr(answer, name):
+            id_ = call["id"]
+            if not id_ or id_ in seen:
+                id_ = f"call_{uuid.uuid4().hex[:12]}"
+            seen.add(id_)
+            numbered.append({**call, "id": id_})
+        if numbered != getattr(answer, name):
+            update[name] = numbered
+    return answer.model_copy(update=update) if update else answer

@@ -5,10 +5,9 @@ from typing import Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 
-from longtable.base.events import TurnStatus
 from longtable.memory.messages.rounds import all_calls
 from longtable.nodes.closing.failures import ASK_AGAIN, FAILED
-from longtable.nodes.state import ANSWERED, NOBODY, UNDER_WAY, State, is_ahead, thread_of, turn_of
+from longtable.nodes.state import ANSWERED, NOBODY, UNDER_WAY, Now, State, Turn, is_ahead, turn_of
 
 Counted = Literal["compact", "respond", "settle"]
 
@@ -17,21 +16,26 @@ def after_ingest(state: State) -> Counted | Literal["__end__"]:
     """A refused input goes straight to settle, which raises its error; where all was answered
     before, nothing is to do.
     """
-    if _status(state) == ANSWERED:
+    turn = turn_of(state)
+    if turn.get("status") == ANSWERED:
         return "__end__"
-    return "settle" if _status(state) in {"refused", NOBODY} else after_estimate(state)
+    return "settle" if turn.get("status") in {"refused", NOBODY} else _counted(state, turn)
 
 
-def counts_after_ingest(_: State, after: State) -> bool:
+def counts_after_ingest(_: Now, after: Now) -> bool:
     """Return whether ingest counts in its own superstep: each one is a checkpoint, 1.2 ms."""
-    return _status(after) not in {"refused", ANSWERED, NOBODY}
+    return after.turn.get("status") not in {"refused", ANSWERED, NOBODY}
 
 
 def after_estimate(state: State) -> Counted:
     """Compact when due; close the turn when its model calls are used up or when a compaction was
     all that was asked for.
     """
-    if _status(state) in {"compacting", "call_budget"}:
+    return _counted(state, turn_of(state))
+
+
+def _counted(state: State, turn: Turn) -> Counted:
+    if turn.get("status") in {"compacting", "call_budget"}:
         return "settle"
     return "compact" if (usage := state.get("usage")) and usage.get("due") else "respond"
 
@@ -40,46 +44,49 @@ def after_respond(state: State) -> Literal["estimate", "run_tools", "approve", "
     """Run the calls of the answer; count again after an overflow, or without messages refused
     before; else the turn is over.
     """
-    if _waits_for_approval(state):  # a voice of a team that was asked with others
+    turn = turn_of(state)
+    if _waits_for_approval(turn):  # a voice of a team that was asked with others
         return "approve"
-    if _status(state) in {"overflow", ASK_AGAIN}:
+    if turn.get("status") in {"overflow", ASK_AGAIN}:
         return "estimate"
-    if _status(state) in {FAILED, "voice_failed", "voice_gone"}:
+    if turn.get("status") in {FAILED, "voice_failed", "voice_gone"}:
         return "settle"
-    return "run_tools" if unanswered(thread_of(state).messages) else "settle"
+    return "run_tools" if unanswered(state.get("messages") or []) else "settle"
 
 
 def after_run_tools(state: State) -> Literal["approve", "run_tools"] | Counted:
     """Ask a person where calls wait for approval; go on with calls that have no answer yet; else
     ask the model again.
     """
-    if _waits_for_approval(state):
+    turn = turn_of(state)
+    if _waits_for_approval(turn):
         return "approve"
-    return "run_tools" if unanswered(thread_of(state).messages) else after_estimate(state)
+    return "run_tools" if unanswered(state.get("messages") or []) else _counted(state, turn)
 
 
-def counts_after_run_tools(before: State, after: State) -> bool:
+def counts_after_run_tools(before: Now, after: Now) -> bool:
     """Return whether the tools' answers are counted in their own superstep.
 
     Not in a turn that a new message takes the place of: what came for it meanwhile belongs to the
     new one.
     """
-    passed_over = "passed_over" in (turn_of(before).get("approval") or {})
-    return not (passed_over or _waits_for_approval(after) or unanswered(thread_of(after).messages))
+    passed_over = "passed_over" in (before.turn.get("approval") or {})
+    return not (passed_over or _waits_for_approval(after.turn) or unanswered(after.thread.messages))
 
 
 def after_settle(state: State) -> Counted | Literal["prepare", "__end__"]:
     """Ask the team's next voice; after the last make room for the next turn where there is
     something to compact or to retire.
     """
-    if _status(state) in UNDER_WAY:
-        return "respond" if is_ahead(state) else after_estimate(state)
-    return "prepare" if turn_of(state).get("prepare") else "__end__"
+    turn = turn_of(state)
+    if turn.get("status") in UNDER_WAY:
+        return "respond" if is_ahead(state, turn) else _counted(state, turn)
+    return "prepare" if turn.get("prepare") else "__end__"
 
 
-def counts_after_settle(_: State, after: State) -> bool:
+def counts_after_settle(_: Now, after: Now) -> bool:
     """Return whether another voice of the team is asked now."""
-    return _status(after) in UNDER_WAY and not is_ahead(after)
+    return after.turn.get("status") in UNDER_WAY and not is_ahead(after.state, after.turn)
 
 
 def unanswered(messages: Sequence[BaseMessage]) -> list[ToolCall]:
@@ -95,9 +102,5 @@ def unanswered(messages: Sequence[BaseMessage]) -> list[ToolCall]:
     return []
 
 
-def _waits_for_approval(state: State) -> bool:
-    return "decided" not in (turn_of(state).get("approval") or {"decided": []})
-
-
-def _status(state: State) -> TurnStatus | Literal[""]:
-    return turn_of(state).get("status", "")
+def _waits_for_approval(turn: Turn) -> bool:
+    return "decided" not in (turn.get("approval") or {"decided": []})

@@ -11,10 +11,8 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage
-from langgraph.runtime import Runtime
 
 from longtable.base.concurrency import BoundedCache
-from longtable.base.context import Context
 from longtable.base.errors import (
     ContextTooLargeError,
     EmptyMessageError,
@@ -39,27 +37,27 @@ from longtable.memory.messages.marks import marked, turn_number
 from longtable.memory.pins.pins import pins_in_passing
 from longtable.memory.voices import NARRATOR
 from longtable.nodes.arriving.inbox import receive
+from longtable.nodes.arriving.incoming import is_sync
+from longtable.nodes.arriving.stamps import stamp
 from longtable.nodes.closing.failures import FAILED, failure_of
+from longtable.nodes.closing.notices import CUT_SHORT, NOTICES
 from longtable.nodes.closing.number_flags import KEPT_MESSAGES, NumberCache, Whole, unsupported_in
 from longtable.nodes.estimate import CallPlans
-from longtable.nodes.ingest import is_sync, stamp
 from longtable.nodes.prepare import worth_preparing
 from longtable.nodes.state import (
     FOOTER,
     NOBODY,
-    State,
+    Now,
     Turn,
     Update,
     is_ahead,
-    newest_language,
     pin_changes,
     refresh_update,
-    thread_of,
-    turn_of,
     with_last,
 )
-from longtable.nodes.team.team import Team, asked_next, mode_mark, next_voice, scene_of
-from longtable.store.records.thread_index import close_turn, thread_id_of
+from longtable.nodes.team.team import Team
+from longtable.nodes.team.turn_order import asked_next, mode_mark, next_voice, scene_of
+from longtable.store.records.thread_index import close_turn
 from longtable.tools.database import QueryResult
 
 if TYPE_CHECKING:
@@ -83,57 +81,8 @@ _REFUSALS: dict[str, Callable[..., LongtableError]] = {
     UsedIdError.code: UsedIdError,
 }
 
-NOTICES: dict[str, dict[str, str]] = {
-    "call_budget": {
-        "en": (
-            "I stopped after {calls} model calls without reaching an answer. You can ask me to go"
-            " on, or ask in smaller steps."
-        ),
-        "zh": "我在 {calls} 次模型调用后仍未得出答案，已停止。您可以让我继续，或把问题拆小。",
-    },
-    "empty_answer": {
-        "en": (
-            "The model returned an empty answer twice. Please ask again or put the question"
-            " differently."
-        ),
-        "zh": "模型两次返回了空答案。请重试，或换一种问法。",
-    },
-    "recall_exhausted": {
-        "en": (
-            "The model searched the earlier conversation for {searched} and found no answer. Please"
-            " say it again, or ask otherwise."
-        ),
-        "zh": "模型在之前的会话中查找了{searched}，仍未得出答案。请重新说明，或换一种问法。",
-    },
-    "content_filter": {
-        "en": (
-            "The model's provider withheld the answer (content filter). Please put the question"
-            " differently."
-        ),
-        "zh": "模型服务的内容过滤器拦截了答案。请换一种问法。",
-    },
-    "voice_failed": {"en": "{name} could not answer: {reason}", "zh": "{name} 未能回答：{reason}"},
-    "voice_gone": {
-        "en": "{name} has left the team and did not answer.",
-        "zh": "{name} 已不在团队中，没有回答。",
-    },
-    "nobody": {
-        "en": "Nobody in the team was to answer this message.",
-        "zh": "团队中没有人需要回答这条消息。",
-    },
-}
-"""What a person reads where there is no answer, by the status of the turn."""
-CUT_SHORT = {
-    "en": (
-        "The team has made its {calls} model calls of this turn, and {name} was not asked any more."
-        " You can ask the team to go on."
-    ),
-    "zh": "团队本轮的 {calls} 次模型调用已用完，没有再询问 {name}。您可以让团队继续。",
-}
-"""What a person reads where a team has no model call left for the voice that is next."""
 
-
-Footer = Callable[[str, Sequence[BaseMessage]], str]
+FooterText = Callable[[str, Sequence[BaseMessage]], str]
 """Returns what people read below an answer, from the thread's id and the messages of the turn; ""
 for nothing.
 """
@@ -148,42 +97,40 @@ class Settle:
     results: "ResultStore | None" = None
     said: NumberCache = field(default_factory=lambda: BoundedCache(KEPT_MESSAGES), repr=False)
     team: Team | None = None
-    footer: Footer | None = None
+    footer: FooterText | None = None
 
-    def __call__(self, state: State, *, runtime: Runtime[Context]) -> Update:
-        turn = turn_of(state)
+    def __call__(self, now: Now) -> Update:
+        turn = now.turn
         status = turn.get("status", "")
         if status == "refused":
             refusal = turn["refusal"]
             raise _REFUSALS[refusal["code"]](**refusal["numbers"])
-        _, turn = receive(turn, runtime, look=False)
+        _, turn = receive(turn, now.runtime, look=False)
         if status == FAILED:
-            _close(runtime, thread_of(state).length)
+            _close(now, now.thread.length)
             raise failure_of(turn)
-        closing = self._closing(state) if status == NOBODY else []
-        messages = closing or ([self._notice(status, state, runtime)] if status in NOTICES else [])
-        doubts = self._doubts(state, runtime) if not messages else Turn()
+        closing = self._closing(now) if status == NOBODY else []
+        messages = closing or ([self._notice(status, now)] if status in NOTICES else [])
+        doubts = self._doubts(now) if not messages else Turn()
         cut_short: list[AIMessage] = []
         if self.team and turn.get("voice") and status != "compacting":
-            scene = scene_of(self.team, [*thread_of(state).messages, *messages], turn)
+            scene = scene_of(self.team, [*now.thread.messages, *messages], turn)
             following = next_voice(self.team, scene)
             next_turn = with_last(asked_next(turn, following or ""), messages)
-            left = turn.get("calls_left") or is_ahead({**state, "turn": next_turn})
-            if following in (state.get("brief") or {}).get("voices", {}):
+            left = turn.get("calls_left") or is_ahead(now.state, next_turn)
+            if following in now.config.get("voices", {}):
                 # One that joined since is asked from the next turn on.
                 if left:
                     return {"messages": messages, "turn": next_turn}
-                cut_short = [self._cut_short(str(following), state, runtime)]
-            messages += [*self._closing(state, messages), *cut_short]
-        footed = (
-            [] if messages or status == "compacting" else self._footed(state, thread_id_of(runtime))
-        )
-        passing = self._passing(state, runtime) if status != "compacting" else Update()
-        prepare = status != "compacting" and worth_preparing(state, runtime, self.plans)
+                cut_short = [self._cut_short(str(following), now)]
+            messages += [*self._closing(now, messages), *cut_short]
+        footed = [] if messages or status == "compacting" else self._footed(now)
+        passing = self._passing(now) if status != "compacting" else Update()
+        prepare = status != "compacting" and worth_preparing(now, self.plans)
         if not prepare:
-            self.plans.drop(runtime)
-        again = refresh_update(state, turn.get("number", 0))
-        _close(runtime, thread_of(state).length + len(messages))
+            self.plans.drop(now.thread_id)
+        again = refresh_update(now.state, turn.get("number", 0))
+        _close(now, now.thread.length + len(messages))
         last_status: TurnStatus = (
             turn["status"] if status in {*NOTICES, "cut_off"} and not closing else "answered"
         )
@@ -199,25 +146,20 @@ class Settle:
         update = Update(messages=[*messages, *footed]) if messages or footed else Update()
         return {**again, **passing, **update, "turn": with_last(closed, messages)}
 
-    def _footed(self, state: State, thread_id: str | None) -> list[BaseMessage]:
+    def _footed(self, now: Now) -> list[BaseMessage]:
         """Return the answer with what the operator puts below it for people, if anything; no view
         has it.
         """
-        number = turn_of(state).get("number", 0)
-        texts = [
-            *takewhile(
-                lambda message: turn_number(message) == number, reversed(thread_of(state).messages)
-            )
-        ][::-1]
+        if not self.footer or not now.thread_id:
+            return []
+        texts = _of_turn(now)
         if (
-            not self.footer
-            or not thread_id
-            or not texts
+            not texts
             or not isinstance(texts[-1], AIMessage)
             or not isinstance(texts[-1].content, str)
         ):
             return []
-        footer = self.footer(thread_id, texts)
+        footer = self.footer(now.thread_id, texts)
         return (
             [
                 marked(
@@ -229,33 +171,26 @@ class Settle:
             else []
         )
 
-    def _closing(self, state: State, answers: Sequence[AIMessage] = ()) -> list[AIMessage]:
+    def _closing(self, now: Now, answers: Sequence[AIMessage] = ()) -> list[AIMessage]:
         """Return what the team's mode tells everybody at the end of the turn, if anything."""
         if self.team is None:
             return []
-        turn = turn_of(state)
-        scene = scene_of(self.team, [*thread_of(state).messages, *answers], turn)
+        scene = scene_of(self.team, [*now.thread.messages, *answers], now.turn)
         text = self.team.mode.close(scene)
         # A game may end before anybody has answered.
         marks = mode_mark(self.team, scene)
-        return [self._stamped(text, {**turn, "voice": NARRATOR}, marks)] if text else []
+        return [self._stamped(text, {**now.turn, "voice": NARRATOR}, marks)] if text else []
 
-    def _cut_short(self, voice: str, state: State, runtime: Runtime[Context]) -> AIMessage:
-        """Return what a person is told where the team has no model call left for this voice."""
+    def _cut_short(self, voice: str, now: Now) -> AIMessage:
+        """Return what a person is told if the team has no model call left for this voice."""
         assert self.team is not None, "only a team shares its model calls"
-        turn = turn_of(state)
-        context = runtime.context or Context()
-        language = context.language or newest_language(thread_of(state).messages)
-        text = CUT_SHORT[language].format(
-            calls=self.team.max_calls, name=self.team.names.get(voice, voice)
-        )
-        return self._stamped(text, {**turn, "voice": NARRATOR}, {"notice": "call_budget"})
+        name = self.team.names.get(voice, voice)
+        text = CUT_SHORT[now.language].format(calls=self.team.max_calls, name=name)
+        return self._stamped(text, {**now.turn, "voice": NARRATOR}, {"notice": "call_budget"})
 
-    def _notice(self, status: str, state: State, runtime: Runtime[Context]) -> AIMessage:
+    def _notice(self, status: str, now: Now) -> AIMessage:
         """Return what stands for an answer."""
-        turn = turn_of(state)
-        context = runtime.context or Context()
-        language = context.language or newest_language(thread_of(state).messages)
+        turn = now.turn
         searched = ", ".join(f"“{keyword}”" for keyword in turn.get("searched", ()))
         name = (
             self.team.names.get(turn.get("voice", ""), turn.get("voice", ""))
@@ -268,7 +203,8 @@ class Settle:
             "name": name,
             "reason": turn.get("reason", ""),
         }
-        return self._stamped(NOTICES[status][language].format(**words), turn, {"notice": status})
+        text = NOTICES[status][now.language].format(**words)
+        return self._stamped(text, turn, {"notice": status})
 
     def _stamped(self, text: str, turn: Turn, marks: Mapping[str, Any]) -> AIMessage:
         name = self.team.names.get(turn.get("voice", "")) if self.team else None
@@ -277,41 +213,32 @@ class Settle:
             notice, turn=turn, time=self.clock().isoformat(timespec="seconds"), marks=marks
         )
 
-    def _passing(self, state: State, runtime: Runtime[Context]) -> Update:
+    def _passing(self, now: Now) -> Update:
         """Return the pins of what the user said in passing in this turn, where code looks for
         them.
         """
-        thread = thread_of(state)
-        number = turn_of(state).get("number", 0)
-        if not self.plans.of(state, runtime).call_config.pins_by_code:
+        if not self.plans.of(now).call_config.pins_by_code:
             return {}
-        newest = [
-            *takewhile(lambda message: turn_number(message) == number, reversed(thread.messages))
-        ]
-        pins = pins_in_passing(newest[::-1], thread.pins)
-        known = {pin.id for pin in thread.pins}
+        known_pins = now.thread.pins
+        pins = pins_in_passing(_of_turn(now), known_pins)
+        known = {pin.id for pin in known_pins}
         edits, event = pin_changes([pin for pin in pins if pin.id not in known], [])
         if not edits:
             return {}
-        runtime.stream_writer(event)
+        now.runtime.stream_writer(event)
         return {"edits": edits}
 
-    def _doubts(self, state: State, runtime: Runtime[Context]) -> Turn:
+    def _doubts(self, now: Now) -> Turn:
         """Return the figures of the answer that nothing vouches for, and tell of them; the answer
         has streamed already.
         """
-        turn = turn_of(state)
-        if (
-            turn.get("status") == "compacting"
-            or (runtime.context or Context()).check_numbers == "off"
-        ):
+        turn = now.turn
+        if turn.get("status") == "compacting" or now.context.check_numbers == "off":
             return {}
         number = turn.get("number", 0)
         failure = ""
         try:
-            figures = unsupported_in(
-                thread_of(state), number, self._whole(thread_id_of(runtime)), self.said
-            )
+            figures = unsupported_in(now.thread, number, self._whole(now.thread_id), self.said)
         except Exception as error:  # a check that fails is told, and fails no turn
             figures = []
             failure = f"{type(error).__name__}: {redacted(' '.join(str(error).split()))[:200]}"
@@ -319,7 +246,7 @@ class Settle:
             return {}
         event = UnsupportedNumbers(type="unsupported_numbers", turn=number, figures=figures)
         whose = {"voice": turn["voice"]} if turn.get("voice") else {}
-        runtime.stream_writer({**event, **whose, **({"failure": failure} if failure else {})})
+        now.runtime.stream_writer({**event, **whose, **({"failure": failure} if failure else {})})
         return {"unsupported_numbers": figures} if figures else {}
 
     def _whole(self, thread_id: str | None) -> Whole:
@@ -334,8 +261,19 @@ class Settle:
         return whole
 
 
-def _close(runtime: Runtime[Context], length: int) -> None:
-    if runtime.store is not None and (thread_id := thread_id_of(runtime)):
+def _of_turn(now: Now) -> list[BaseMessage]:
+    """Return the messages of the turn."""
+    number = now.turn.get("number", 0)
+    newest = takewhile(
+        lambda message: turn_number(message) == number, reversed(now.thread.messages)
+    )
+    return list(newest)[::-1]
+
+
+def _close(now: Now, length: int) -> None:
+    runtime = now.runtime
+    thread_id = now.thread_id
+    if runtime.store is not None and thread_id:
         info = runtime.execution_info
         checkpoint = info.checkpoint_id if info is not None and is_sync() else ""
         with suppress(Exception):  # the answer has streamed: the next turn writes the count again

@@ -2,13 +2,16 @@
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NotRequired, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage
 from langgraph.channels.delta import DeltaChannel
+from langgraph.runtime import Runtime
 from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
+from longtable.base.context import Context
 from longtable.base.events import PinsChanged, TurnStatus, UsageFigures
 from longtable.memory.messages.marks import mark_of
 from longtable.memory.messages.rounds import is_users
@@ -18,6 +21,7 @@ from longtable.memory.summary.summary_text import language_of
 from longtable.memory.thread import Edit, Thread
 from longtable.nodes.reducers import append_records, keep_latest, merge_messages
 from longtable.nodes.tally import Tally, tally_after
+from longtable.store.records.thread_index import thread_id_of
 
 ANSWERED: Literal["answered"] = "answered"
 NOBODY: Literal["nobody"] = "nobody"
@@ -316,27 +320,22 @@ class Input(TypedDict):
     tally: NotRequired[Tally]
 
 
-class Output(TypedDict):
-    """What a person reads, for a server that shows a graph's output: the transcript, without what
-    memory keeps beside it.
-    """
-
-    messages: Annotated[list[AnyMessage], DeltaChannel(merge_messages)]
-
-
 def values_of(snapshot: StateSnapshot) -> State:
     """Return the values of a stored state, which LangGraph types as any."""
     return cast("State", snapshot.values)
 
 
 def thread_of(values: State) -> Thread:
-    """Return a thread as memory sees it, empty where there is nothing yet."""
+    """Return a thread as memory sees it, empty if there is nothing yet."""
+    return _thread(values, turn_of(values))
+
+
+def _thread(values: State, turn: Turn) -> Thread:
+    messages: Sequence[BaseMessage] = values.get("messages") or []
+    if "footers" in turn:
+        messages = [without_footer(message) for message in messages]
     return Thread(
-        messages=(
-            [*map(without_footer, values["messages"])]
-            if "footers" in turn_of(values)
-            else values.get("messages") or []
-        ),
+        messages=messages,
         compactions=values.get("compactions") or [],
         edits=values.get("edits") or [],
         archived=(values.get("archive") or ArchiveCount(count=0)).get("count", 0),
@@ -371,13 +370,14 @@ def compacting_update(values: State) -> "Update":
     return {"turn": {**turn_of(values), "status": "compacting"}}
 
 
-def is_ahead(state: State) -> bool:
+def is_ahead(state: State, turn: Turn) -> bool:
     """Return whether the voice that is asked has its messages of this turn already."""
-    turn = turn_of(state)
     ahead = state.get("ahead") or {}
-    return turn.get("voice") in ahead and ahead[turn["voice"]]["turn"].get("number") == turn.get(
-        "number"
-    )
+    voice = turn.get("voice")
+    if voice not in ahead:
+        return False
+    made_in: Turn = ahead[voice]["turn"]
+    return made_in.get("number") == turn.get("number")
 
 
 def applied(state: State, update: Mapping[str, Any]) -> State:
@@ -393,6 +393,52 @@ def applied(state: State, update: Mapping[str, Any]) -> State:
         for name in reducers.keys() & update.keys()
     }
     return cast("State", {**before, **update, **reduced})
+
+
+@dataclass(frozen=True)
+class Now:
+    """What a node works on: a thread as a superstep finds it, with the settings of the run.
+
+    The step builds it once and hands it to the node; helpers take the part of it that they need.
+    """
+
+    state: State
+    thread: Thread
+    turn: Turn
+    config: StoredConfig
+    """The channel `brief`."""
+    context: Context
+    """The run's settings, within the operator's."""
+    runtime: Runtime[Context]
+    thread_id: str | None
+    """None outside a thread."""
+
+    @classmethod
+    def of(cls, state: State, runtime: Runtime[Context]) -> "Now":
+        """Read a state, within a run."""
+        turn = turn_of(state)
+        return cls(
+            state=state,
+            thread=_thread(state, turn),
+            turn=turn,
+            config=state.get("brief") or {},
+            context=runtime.context or Context(),
+            runtime=runtime,
+            thread_id=thread_id_of(runtime),
+        )
+
+    def after(self, update: Update) -> "Now":
+        """Return what follows once an update is applied."""
+        return Now.of(applied(self.state, update), self.runtime)
+
+    def with_turn(self, turn: Turn) -> "Now":
+        """Return the same with another record of the turn."""
+        return Now.of({**self.state, "turn": turn}, self.runtime)
+
+    @property
+    def language(self) -> str:
+        """Return the language to answer in: the run's, else that of the newest user message."""
+        return self.context.language or newest_language(self.thread.messages)
 
 
 def with_tally(state: State, update: Update) -> Update:

@@ -5,11 +5,10 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
@@ -42,15 +41,67 @@ later.
 POSTGRES = "postgresql://"
 
 
-@dataclass(eq=False, frozen=True)
-class Persistence:
-    """What `graph.compile(checkpointer=..., store=...)` takes."""
-
+class _Parts(NamedTuple):
     checkpointer: BaseCheckpointSaver[Any]
     store: BaseStore
 
 
-class open_persistence(Persistence):  # used like the function it reads as
+class Persistence:
+    """What `graph.compile(checkpointer=..., store=...)` takes, opened by `open_persistence` or by
+    you.
+    """
+
+    url: str = ""
+    path: Path | None = None
+    """The file of a SQLite store."""
+    key: str | None = None
+
+    def __init__(self, checkpointer: BaseCheckpointSaver[Any], store: BaseStore) -> None:
+        self._parts = _Parts(checkpointer, store)
+
+    @property
+    def checkpointer(self) -> BaseCheckpointSaver[Any]:
+        """Return the checkpointer; `open_persistence` opens both by the first use. Raises
+        `PersistenceError` after `close`.
+        """
+        return self._open().checkpointer
+
+    @property
+    def store(self) -> BaseStore:
+        """Return the store; see `checkpointer`."""
+        return self._open().store
+
+    def _open(self) -> _Parts:
+        return self._parts
+
+    def close(self) -> None:
+        """Close what `open_persistence` opened, not what you did. A thread's summary that is still
+        being written is waited for, 2 seconds at most.
+        """
+        self.__exit__(None, None, None)
+
+    aclose = a_from(close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        return None
+
+    async def __aenter__(self) -> Self:
+        try:
+            return await in_thread(self.__enter__)
+        except asyncio.CancelledError:  # it may be open by now
+            await in_thread(self.__exit__, None, None, None)
+            raise
+
+    async def __aexit__(self, *error: Any) -> None:
+        await in_thread(self.__exit__, *error)
+
+
+def open_persistence(
+    url: str, *, lease_seconds: float = LEASE_SECONDS, key: str | None = None
+) -> Persistence:
     """Open "sqlite:///file.db" (relative), "sqlite:////abs/file.db", "postgresql://..." or
     "memory://".
 
@@ -69,48 +120,29 @@ class open_persistence(Persistence):  # used like the function it reads as
     its beginning or not at all: else `StoreKeyError`. One that a later version wrote raises
     `NewerStoreError`.
     """
+    if not lease_seconds > 0:
+        raise ConfigError(f"lease_seconds must be above 0, found {lease_seconds!r}")
+    return _UrlPersistence(url, lease_seconds=lease_seconds, key=check_key(key))
 
-    def __init__(
-        self, url: str, *, lease_seconds: float = LEASE_SECONDS, key: str | None = None
-    ) -> None:
+
+class _UrlPersistence(Persistence):
+    """Opens a URL by the first use."""
+
+    def __init__(self, url: str, *, lease_seconds: float, key: str | None) -> None:
         self.url = url
         self.path = _path(url)
-        if not lease_seconds > 0:
-            raise ConfigError(f"lease_seconds must be above 0, found {lease_seconds!r}")
         self.lease_seconds = lease_seconds
-        self.key = check_key(key)
-        self._opening: AbstractContextManager[Persistence] | None = None
-        self._opened: Persistence | None = None
+        self.key = key
+        self._opening: AbstractContextManager[_Parts] | None = None
+        self._opened: _Parts | None = None
 
     def __repr__(self) -> str:
-        return f"<open_persistence {redacted(self.url)}>"
+        return f"<Persistence {redacted(self.url)}>"
 
-    @property
-    def checkpointer(self) -> BaseCheckpointSaver[Any]:
-        """Return the checkpointer; the store is opened by the first use. Raises `PersistenceError`
-        after `close`.
-        """
-        return self._open().checkpointer
-
-    @property
-    def store(self) -> BaseStore:
-        """Return the store; it is opened by the first use. Raises `PersistenceError` after
-        `close`.
-        """
-        return self._open().store
-
-    def _open(self) -> Persistence:
+    def _open(self) -> _Parts:
         if self._opening is None and self._opened is not None:
             raise PersistenceError(CLOSED)
-        return cast("Persistence", self.__enter__()._opened)
-
-    def close(self) -> None:
-        """Close what was opened. A thread's summary that is still being written is waited for, 2
-        seconds at most.
-        """
-        self.__exit__(None, None, None)
-
-    aclose = a_from(close)
+        return cast("_Parts", self.__enter__()._opened)
 
     def __enter__(self) -> Self:
         if self._opening is not None:
@@ -137,16 +169,6 @@ class open_persistence(Persistence):  # used like the function it reads as
         finally:
             end_idle_threads()
 
-    async def __aenter__(self) -> Self:
-        try:
-            return await in_thread(self.__enter__)
-        except asyncio.CancelledError:  # it may be open by now
-            await in_thread(self.__exit__, None, None, None)
-            raise
-
-    async def __aexit__(self, *error: Any) -> None:
-        await in_thread(self.__exit__, *error)
-
 
 def _path(url: str) -> Path | None:
     if url == "memory://":
@@ -167,16 +189,16 @@ def _path(url: str) -> Path | None:
 
 
 @contextmanager
-def _memory() -> Iterator[Persistence]:
+def _memory() -> Iterator[_Parts]:
     saver = GuardedSaver(InMemorySaver())
     try:
-        yield Persistence(saver, InMemoryStore())
+        yield _Parts(saver, InMemoryStore())
     finally:
         wait_or_drop(saver.locks)
 
 
 @contextmanager
-def _sqlite(path: Path, lease: SqliteLease, key: str | None) -> Iterator[Persistence]:
+def _sqlite(path: Path, lease: SqliteLease, key: str | None) -> Iterator[_Parts]:
     file = set_up(path, lease, key)
     checkpoints = sqlite3.connect(file.uri, uri=True, check_same_thread=False, factory=file.factory)
     items = sqlite3.connect(
@@ -193,7 +215,7 @@ def _sqlite(path: Path, lease: SqliteLease, key: str | None) -> Iterator[Persist
         saver = LoadingSaver(checkpoints, serde=file.serde or MessageSerializer())
         store = LockedStore(items, deserializer=item_value)
         locks += [store.lock, saver.lock]
-        yield Persistence(GuardedSaver(saver, locks=threads), _encrypted(store, file.serde))
+        yield _Parts(GuardedSaver(saver, locks=threads), _encrypted(store, file.serde))
     finally:
         wait_or_drop(threads)
         lease.close()
@@ -207,7 +229,7 @@ def _sqlite(path: Path, lease: SqliteLease, key: str | None) -> Iterator[Persist
 
 
 @contextmanager
-def _postgres(url: str, key: str | None) -> Iterator[Persistence]:
+def _postgres(url: str, key: str | None) -> Iterator[_Parts]:
     module = _postgres_module()
     lease = module.AdvisoryLease(module.check_url(url))
     threads = ThreadLocks(lease)
@@ -216,9 +238,7 @@ def _postgres(url: str, key: str | None) -> Iterator[Persistence]:
             with storage_errors():
                 saver, store = stack.enter_context(module.open_threads(url, lease, key))
             try:
-                yield Persistence(
-                    GuardedSaver(saver, locks=threads), _encrypted(store, saver.serde)
-                )
+                yield _Parts(GuardedSaver(saver, locks=threads), _encrypted(store, saver.serde))
             finally:
                 wait_or_drop(threads)
     finally:

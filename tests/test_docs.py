@@ -66,9 +66,10 @@ def test_the_docs_document_every_argument_of_build_graph() -> None:
         .partition("\n\n")[0]
     )
     heads = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
-    assert {name for head in heads for name in re.findall(r"`(\w+)`", head)} == set(
-        inspect.signature(build_graph).parameters
-    )
+    documented = {name for head in heads for name in re.findall(r"`(\w+)`", head)}
+    taken = inspect.signature(build_graph).parameters.values()
+    assert documented == {each.name for each in taken if each.kind is each.KEYWORD_ONLY}
+    assert len(documented) <= 14
 
 
 @pytest.mark.parametrize("page", ALL, ids=lambda page: page.name)

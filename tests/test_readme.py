@@ -345,7 +345,7 @@ RESULT = """
 from datetime import UTC, datetime
 from pathlib import Path
 from longtable.graph import ResultStore
-results = ResultStore(Path("kept"), clock=lambda: datetime.now(UTC))
+results = ResultStore(Path("kept"))
 results.put("t", columns=["day", "n"], types=["DATE", "BIGINT"], rows=[("2024-01-02", 1), ("2024-02-03", 2)], sql="SELECT 1")
 """
 CHART = """

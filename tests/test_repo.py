@@ -25,6 +25,7 @@ ROOMS = (
     "app",
     "analyst",
     "checks",
+    "modes",
 )
 BASE = {"base"}
 MEMORY = BASE | {"memory"}
@@ -40,6 +41,7 @@ ARROWS = {
     "app": set(ROOMS),
     "analyst": MEMORY | {PARSING, "analyst"},
     "checks": MEMORY | {"tools", "checks"},
+    "modes": {"graph", "base.errors", "modes"},
 }
 """The rooms, and the modules of other rooms, that each room may import. Guests are found by name:
 only app/ imports them.
@@ -79,6 +81,19 @@ def test_imports_go_downwards_only(path: Path) -> None:
     for name in ours:
         inside = name.removeprefix("longtable.")
         assert {inside, inside.split(".")[0]} & ARROWS[room], f"{path} must not import {name}"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "modes").glob("*.py")), ids=lambda path: path.name)
+def test_games_use_nothing_but_public_names(path: Path) -> None:
+    ours = {name for name in imports(path) if name.startswith("longtable.")}
+    own = {name for name in ours if name.startswith("longtable.modes")}
+    assert ours - own <= {"longtable.graph", "longtable.base.errors"}
+
+
+@pytest.mark.parametrize("name", ["Quiz", "Werewolf"])
+def test_a_name_that_moved_says_where_it_is(name: str) -> None:
+    with pytest.raises(errors.ConfigError, match=f"from longtable.modes import {name}"):
+        getattr(graph, name)
 
 
 def modules() -> dict[str, Path]:

@@ -80,6 +80,14 @@ def json_value(value: object) -> Json:
     return clean(str(value))
 
 
+def json_rows(rows: Iterable[Sequence[object]]) -> list[list[Json]]:
+    """Return the JSON form of whole rows."""
+    plain: list[list[Json]] = []
+    for row in rows:
+        plain.append([json_value(cell) for cell in row])
+    return plain
+
+
 def preview_cell(value: object, chars: int = CELL_CHARS) -> Json:
     """Return the JSON form of one cell, clipped; a nested value that is too long becomes clipped
     text.

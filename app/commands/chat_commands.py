@@ -15,7 +15,7 @@ from longtable.app.settings.run_settings import check_text
 from longtable.base.errors import MessageTooLongError, UnknownPinError
 from longtable.base.events import QueryFinished
 from longtable.memory.messages.marks import EXCLUDED, kind_of
-from longtable.nodes.compact import NOTHING_LEFT
+from longtable.nodes.compacting.compaction_events import NOTHING_LEFT
 from longtable.tools.cells import json_value
 
 if TYPE_CHECKING:

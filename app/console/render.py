@@ -36,7 +36,7 @@ from longtable.base.events import (
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-    from longtable.graph.threads import ThreadInfo
+    from longtable.graph.thread_list import ThreadInfo
     from longtable.memory.pins.pins import Pin
     from longtable.memory.topics.topics import Topic
     from longtable.tools.catalog import Catalog

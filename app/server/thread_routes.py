@@ -42,15 +42,14 @@ from longtable.graph.reports import (
     usage_of_threads,
     within,
 )
-from longtable.graph.threads import (
+from longtable.graph.thread_list import (
     MOST_THREADS,
     ThreadInfo,
-    change_thread,
-    delete_thread,
     list_threads,
     projects_of,
     search_threads,
 )
+from longtable.graph.threads import change_thread, delete_thread
 from longtable.graph.transcripts import find_thread, spent_in
 from longtable.memory.counting.prices import price_rows
 from longtable.memory.counting.usage import By, added

@@ -34,7 +34,8 @@ from longtable.memory.policy import (
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from longtable.nodes.team.team import Mode, Team
+    from longtable.nodes.team.mode_hook import Mode
+    from longtable.nodes.team.team import Team
 
 SAME = "same"
 CODE = "code"
@@ -413,8 +414,11 @@ def team_of(table: TeamTable, open_model: "Callable[[str], BaseChatModel] | None
 
     Raises `ConfigError`.
     """
-    from longtable.nodes.team.modes import Quiz, Werewolf, Workflow
-    from longtable.nodes.team.team import FreeChat, Persona, Team
+    from longtable.modes import Quiz, Werewolf
+    from longtable.nodes.team.free_chat import FreeChat
+    from longtable.nodes.team.personas import Persona
+    from longtable.nodes.team.team import Team
+    from longtable.nodes.team.workflow import Workflow
 
     def of(*names: str) -> Values:
         return {name: getattr(table, name) for name in names if name in table.model_fields_set}

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
@@ -178,10 +179,12 @@ def _rows(answer: dict[str, Any]) -> Rows | None:
         return None
     if not all(isinstance(row, list) and len(row) == len(columns) for row in rows):
         return None
-    cells = [[_cell(value) for value in row] for row in rows]
-    return Rows(
-        [_cell(name) for name in columns], cells, count if isinstance(count, int) else len(rows)
-    )
+    cells = list(map(_plain_cells, rows))
+    return Rows(_plain_cells(columns), cells, count if isinstance(count, int) else len(rows))
+
+
+def _plain_cells(values: Sequence[object]) -> list[str]:
+    return [_cell(value) for value in values]
 
 
 def _cell(value: object) -> str:
@@ -339,8 +342,13 @@ def harmless(text: str) -> bool:
     )
 
 
+def _row(cells: Sequence[str], tag: str) -> str:
+    """Return the row of a table in HTML."""
+    return f"<tr>{''.join(f'<{tag}>{_text(cell)}</{tag}>' for cell in cells)}</tr>"
+
+
 def _inner(tokens: Sequence[Token]) -> list[Token]:
-    return [child for token in tokens for child in token.children or []]
+    return list(chain.from_iterable(token.children or [] for token in tokens))
 
 
 # -- HTML ------------------------------------------------------------------------------------------
@@ -389,15 +397,12 @@ def _html(part: Part, language: str) -> str:
                 f' class="language-{part.language}">{_text(part.text)}</code></pre></details>'
             )
         case Rows():
-            head = "".join(f"<th>{_text(name)}</th>" for name in part.columns)
-            rows = "".join(
-                f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>"
-                for row in part.rows
-            )
+            head = _row(part.columns, "th")
+            rows = "".join(_row(row, "td") for row in part.rows)
             caption = _text(word("rows", language, shown=len(part.rows), count=part.count))
             return (
                 "<div"
-                f' class="rows"><table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+                f' class="rows"><table><caption>{caption}</caption><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
             )
         case Drawing():
             label = _text(word("chart", language, handle=part.handle))

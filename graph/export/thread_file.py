@@ -173,16 +173,7 @@ def _read(lines: Iterable[str]) -> ThreadRecord:
             _keep(fields, lines_of, count + 1)
         digest.update(f"{line}\n".encode("utf-8", "surrogatepass"))
         count += 1
-    if end is None:
-        raise ThreadFormatError(
-            f"the file ends after line {count} without the end of the thread: it was cut off,"
-            " export it again"
-        )
-    if end.get("lines") != count or end.get("sha256") != digest.hexdigest():
-        raise ThreadFormatError(
-            "the file is not as it was exported, lines of it were changed or are missing: export"
-            " the thread again"
-        )
+    _check_end(end, count, digest.hexdigest())
     state = lines_of["state"][-1] if lines_of["state"] else {}
     return ThreadRecord(
         thread_id=header["thread_id"],
@@ -195,6 +186,20 @@ def _read(lines: Iterable[str]) -> ThreadRecord:
         turn=cast("Turn", _dict(state.get("turn", {}), "turn")),
         channels={name: _dict(state[name], name) for name in CHANNELS if name in state},
     )
+
+
+def _check_end(end: Json | None, count: int, digest: str) -> None:
+    """Raise `ThreadFormatError` unless the last line fits so many lines with this digest."""
+    if end is None:
+        raise ThreadFormatError(
+            f"the file ends after line {count} without the end of the thread: it was cut off,"
+            " export it again"
+        )
+    if end.get("lines") != count or end.get("sha256") != digest:
+        raise ThreadFormatError(
+            "the file is not as it was exported, lines of it were changed or are missing: export"
+            " the thread again"
+        )
 
 
 def _fields(line: str, number: int) -> Json:

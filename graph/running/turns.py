@@ -10,63 +10,56 @@ the thread, and they run it next.
 """
 
 import asyncio
-import time
-import uuid
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, cast
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
-from langgraph.store.base import BaseStore
-from langgraph.types import Command, StateSnapshot
+from langchain_core.messages import BaseMessage, HumanMessage
+from langgraph.types import Command
 
 from longtable.base.concurrency import complete
-from longtable.base.errors import ConfigError, NotPrivateError, ThreadBusyError, UsedIdError
+from longtable.base.errors import ConfigError, ThreadBusyError, UsedIdError
 from longtable.base.events import (
     AnswerEvent,
-    AnswerStatus,
     Event,
-    ModelRetry,
-    Notice,
     ThreadWaiting,
 )
-from longtable.graph.running.thread_runner import GraphInput, RunReader, ThreadRunner
+from longtable.graph.running.overtaken import (
+    Rest,
+    messages_of_turn,
+    rest_of,
+    restart_event,
+    status_of,
+)
+from longtable.graph.running.steering import (
+    Events,
+    alone,
+    is_alone,
+    steering_events,
+    unread_messages,
+)
+from longtable.graph.running.stream_events import RunReader
+from longtable.graph.running.thread_runner import GraphInput, ThreadRunner
 from longtable.graph.thread_state import (
-    Values,
     answer_command,
     is_failed,
     is_pending,
     leftover_update,
 )
-from longtable.memory.messages.marks import marks_of, turn_number, unmarked
-from longtable.nodes.arriving.inbox import Inbox, InboxMessage, steered_event
+from longtable.memory.messages.marks import turn_number
+from longtable.nodes.arriving.incoming import answer_to
 from longtable.nodes.arriving.input_checks import Question, check_input
-from longtable.nodes.call_plans import call_plan_of
 from longtable.nodes.closing.failures import ending_with_failed
-from longtable.nodes.ingest import answer_to
 from longtable.nodes.state import Input, compacting_update, thread_of, turn_of, values_of
 from longtable.nodes.telemetry import log_cause
 from longtable.store.leases import GRACE_SECONDS
-from longtable.store.locks import pause, pauses
 from longtable.store.storage_errors import storage_errors
 
-Events = AsyncGenerator[Event, None]
 TRIES = 30
 """How often a turn is run that others overtake each time."""
 _detached: set[asyncio.Task[None]] = set()
 """Turns that go on without their readers."""
-
-
-@dataclass(frozen=True)
-class Rest:
-    """What is left of a turn that another run overtook."""
-
-    input: GraphInput = None
-    """None: the turn goes on where it stands."""
-    answer: AnswerEvent | None = None
-    """The answer that the turn has by now; nothing is left to run."""
 
 
 def iterate(events: Events) -> Iterator[Event]:
@@ -108,12 +101,12 @@ async def _turn_events(
             and runner.when_busy == "steer"
             and not await runner.work(partial(_is_known, runner, question))
         ):
-            run = _steering_events(runner, message, wait=True)
+            run = steering_events(runner, message, _one_turn, wait=True)
         else:
-            if not (runner.waits and await _is_alone(runner, stack)):
+            if not (runner.waits and await is_alone(runner, stack)):
                 if runner.waits:
                     yield ThreadWaiting(type="thread_waiting", thread_id=runner.thread_id)
-                await stack.enter_async_context(_alone(runner, wait=runner.waits))
+                await stack.enter_async_context(alone(runner, wait=runner.waits))
             rest = await runner.work(
                 partial(
                     _continuation,
@@ -139,11 +132,8 @@ async def _turn_events(
 
 def steer(runner: ThreadRunner, text: str, *, wait: bool) -> Events:
     """Hand a text to the running turn; see `Conversation.steer`."""
-    return _steering_events(runner, _message(runner, Question(text)), wait=wait)
-
-
-def _alone(runner: ThreadRunner, *, wait: bool) -> AbstractAsyncContextManager[None]:
-    return runner.locks.alone(runner.thread_id, runner.how, wait=wait)
+    message = _message(runner, Question(text))
+    return steering_events(runner, message, _one_turn, wait=wait)
 
 
 def _message(runner: ThreadRunner, question: Question) -> HumanMessage:
@@ -196,7 +186,7 @@ def _continuation(
             return AnswerEvent(
                 type="answer",
                 text=str(earlier.text),
-                status=_status_of(earlier),
+                status=status_of(earlier),
                 turn=turn_number(earlier),
             )
         newest = any(each.id == message.id for each in messages)
@@ -257,7 +247,7 @@ async def resumed(
         async with aclosing(_until_done(runner, rest_after, readers)) as events:
             async for event in events:
                 yield event
-        messages = await runner.work(partial(_unread_messages, runner, readers))
+        messages = await runner.work(partial(unread_messages, runner, readers))
         if not messages:
             if (
                 readers
@@ -274,11 +264,16 @@ async def resumed(
         graph_input = Input(messages=[*messages])
 
 
+def _one_turn(runner: ThreadRunner, message: HumanMessage) -> Events:
+    """Run a message as a turn."""
+    return resumed(runner, Input(messages=[message]), [message])
+
+
 async def compaction(runner: ThreadRunner) -> Events:
     """Compact once the thread is free."""
     async with AsyncExitStack() as stack:
         stack.enter_context(storage_errors())
-        await stack.enter_async_context(_alone(runner, wait=runner.waits))
+        await stack.enter_async_context(alone(runner, wait=runner.waits))
         events = await stack.enter_async_context(
             aclosing(_until_done(runner, lambda _: Rest(_compaction(runner)), []))
         )
@@ -315,7 +310,7 @@ async def _until_done(
                     yield rest.answer
                 return
             if overtaken is not None:
-                yield _restart_event(attempt, in_place=rest.input is None)
+                yield restart_event(attempt, in_place=rest.input is None)
             goes_on = not isinstance(rest.input, Mapping)
             made = partial(_reader_within_turn, runner) if goes_on else RunReader
             readers.append(await runner.work(made))
@@ -352,151 +347,4 @@ def _next_run(
     return rest
 
 
-def rest_of(messages: Sequence[BaseMessage], state: StateSnapshot, error: ThreadBusyError) -> Rest:
-    """Return what is left of a turn that another run overtook. Pure.
-
-    If other turns came after its messages, these move to the end of the transcript, and what it had
-    written leaves it. Raises `error` if they are part of a compaction by now.
-    """
-    thread = thread_of(values_of(state))
-    newest = turn_of(values_of(state))
-    places = {message.id: place for place, message in enumerate(thread.messages)}
-    if not messages:  # they were still on their way in when the turn was resumed
-        if not is_pending(state):
-            raise error
-        return Rest()
-    if (first := places.get(messages[-1].id)) is None:
-        if error.stored:
-            raise error
-        return Rest(Input(messages=[*messages]))
-    number = turn_number(thread.messages[first])
-    is_newest = number == newest.get("number")
-    if is_newest and is_pending(state):
-        return Rest()
-    of_turn = [message for message in thread.messages if turn_number(message) == number]
-    last = of_turn[-1]
-    if isinstance(last, AIMessage) and not last.tool_calls:
-        status: AnswerStatus = newest.get("status", "") if is_newest else _status_of(last)
-        answer = AnswerEvent(type="answer", text=str(last.text), status=status, turn=number)
-        return Rest(answer=answer)
-    compacted = thread.chain[-1]["count"] if thread.chain else 0
-    if thread.archived + places[of_turn[0].id] < compacted:
-        raise error
-    removals = [RemoveMessage(id=str(message.id)) for message in of_turn]
-    again = [unmarked(message) for message in of_turn if message.type == "human"]
-    return Rest(Input(messages=[*removals, *again]))
-
-
-def _status_of(answer: BaseMessage) -> Notice | Literal["answered"]:
-    """Return how an earlier turn ended, as its answer says."""
-    notice: Notice | None = marks_of(answer).get("notice")
-    return notice or "answered"
-
-
-def _restart_event(attempt: int, *, in_place: bool) -> ModelRetry:
-    """Return the event after which text that streamed before it is no part of the answer."""
-    code = ThreadBusyError.code
-    event = ModelRetry(type="model_retry", model="", attempt=attempt, wait_s=0.0, code=code)
-    return {**event, "in_place": True} if in_place else event
-
-
-def messages_of_turn(state: StateSnapshot) -> list[BaseMessage]:
-    """Return the user messages of a thread's newest turn, none while they are on their way in."""
-    if any(task.name in {"__start__", "ingest"} for task in state.tasks):
-        return []
-    number = turn_of(values_of(state)).get("number")
-    messages = thread_of(values_of(state)).messages
-    return [each for each in messages if each.type == "human" and turn_number(each) == number]
-
-
 # -- messages to a running turn -------------------------------------------------------------------
-
-
-async def _steering_events(runner: ThreadRunner, message: HumanMessage, *, wait: bool) -> Events:
-    """Hand a message to the running turn, or run it as a turn where there is none.
-
-    `wait`: until it was taken in.
-    """
-    inbox = Inbox(_inbox_store(runner), runner.thread_id)
-    thread_id = runner.thread_id
-    free = not runner.locks.is_mine(thread_id, blocks=not runner.how.on_loop)
-    async with AsyncExitStack() as stack:
-        stack.enter_context(storage_errors())
-        if not (free and await _is_alone(runner, stack)):
-            number = _number_to_join(runner, message, values_of(await runner.work(runner.state)))
-            key = f"{time.time_ns():020}-{uuid.uuid4().hex[:12]}"
-            posted = InboxMessage(key, message, detached=not (wait and free))
-            await runner.work(lambda: inbox.post(posted))
-            joined = posted.detached
-            for seconds in () if joined else pauses():
-                joined = not await runner.work(lambda: inbox.holds(posted))
-                if joined or await _is_alone(runner, stack):
-                    break
-                await pause(seconds, runner.how)
-            if not posted.detached:
-                number = _turn_with(message, values_of(await runner.work(runner.state)))
-            if joined or number:
-                if not joined:
-                    await runner.work(lambda: inbox.delete([key]))
-                yield steered_event(message, number)
-                yield AnswerEvent(type="answer", text="", status="steered", turn=number)
-                return
-        events = await stack.enter_async_context(
-            aclosing(resumed(runner, Input(messages=[message]), [message]))
-        )
-        async for event in events:
-            yield event
-    await runner.locks.wait_for_job(runner.thread_id, runner.how, most=GRACE_SECONDS)
-    for event in runner.locks.events_of(runner.thread_id):
-        yield event
-
-
-async def _is_alone(runner: ThreadRunner, stack: AsyncExitStack) -> bool:
-    """Take the thread until the stack is left, if nobody has it; return whether it was free."""
-    try:
-        await stack.enter_async_context(_alone(runner, wait=False))
-    except ThreadBusyError:
-        return False
-    return True
-
-
-def _turn_with(message: HumanMessage, values: Values) -> int:
-    """Return the number of the turn that the message has joined, 0 where it has not."""
-    messages = reversed(values.get("messages") or [])
-    return next((turn_number(each) for each in messages if each.id == message.id), 0)
-
-
-def _number_to_join(runner: ThreadRunner, message: HumanMessage, values: Values) -> int:
-    """Refuse a message that could not be sent word for word; return the turn it will join.
-
-    It would be sent under the settings of the running turn: under its limit where that is the
-    smaller. A sender who withholds every cell does not join a turn that does not.
-    """
-    running = turn_of(values)
-    context = runner.context
-    if context.privacy == "types" and running.get("number") and not running.get("private"):
-        raise NotPrivateError
-    if values.get("brief"):
-        for limited in (context, context.replace(model_limit=None)):
-            check_input([message], limited, call_plan_of(values, limited))
-    return running.get("number", 0)
-
-
-def _unread_messages(runner: ThreadRunner, readers: Sequence[RunReader]) -> list[BaseMessage]:
-    """Return the messages nobody waits for that the turn which just ended did not take in."""
-    store = runner.graph.store
-    if store is None or not readers or not readers[-1].settled:
-        return []
-    inbox = Inbox(store, runner.thread_id)
-    if inbox.new_token(readers[-1].turn) is None:
-        return []
-    return [each.message for each in inbox.messages() if each.detached]
-
-
-def _inbox_store(runner: ThreadRunner) -> BaseStore:
-    if runner.graph.store is None:
-        raise ConfigError(
-            "messages to a running turn wait in a store: compile the graph with it,"
-            " graph.compile(..., store=...)"
-        )
-    return runner.graph.store

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
+from operator import attrgetter
 from typing import Literal
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
@@ -71,14 +73,15 @@ class ToolOffer:
     @property
     def by_name(self) -> dict[str, BaseTool]:
         """Return every tool that may be called."""
-        of_personas = [tool for tools in self.by_persona.values() for tool in tools]
+        of_personas = chain.from_iterable(self.by_persona.values())
         return {tool.name: tool for tool in [*self.all, *self.pinning, *of_personas]}
 
     @property
     def names_of(self) -> dict[str, set[str]]:
         """Return the names of the tools that each persona may call."""
+        pins = {tool.name for tool in self.pinning}
         return {
-            persona: {tool.name for tool in [*tools, *self.pinning]}
+            persona: pins.union(map(attrgetter("name"), tools))
             for persona, tools in self.by_persona.items()
         }
 
@@ -97,7 +100,7 @@ def tool_offer(
     """
     personas = team.personas.values() if team else ()
     names = [tool.name for tool in tools]
-    named = {name for persona in personas for name in persona.tools or ()}
+    named = {*chain.from_iterable(persona.tools or () for persona in personas)}
     if database and CHECK_SQL in named - {*names}:
         tools = [*tools, check_tool(database)]
     if len({*names}) != len(names):
@@ -139,14 +142,13 @@ def answerer_lines(
             retries,
         )
 
-    return {
-        (persona, name): [
-            answerer(each, persona)
-            for each in ((team.personas[persona].model if team else None) or model, *fallbacks)
-        ]
-        for persona in (team.personas if team else [""])
-        for name, model in models.items()
-    }
+    lines: dict[tuple[str, str], list[Answerer]] = {}
+    for persona in team.personas if team else [""]:
+        own = team.personas[persona].model if team else None
+        for name, model in models.items():
+            line = (own or model, *fallbacks)
+            lines[persona, name] = [answerer(each, persona) for each in line]
+    return lines
 
 
 def with_tools(

@@ -1,8 +1,10 @@
 """Wire the conversation: nodes and edges, nothing else."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, cast
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Never
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
@@ -12,13 +14,23 @@ from langgraph.graph.state import CompiledStateGraph
 from longtable.base.context import Context, RequestLimits
 from longtable.base.errors import ConfigError, check_type
 from longtable.graph.wiring.answerers import (
+    ToolOffer,
     answerer_lines,
     model_name,
     prepared,
     summary_writer,
     tool_offer,
 )
-from longtable.graph.wiring.call_setup import call_configs
+from longtable.graph.wiring.build_options import (
+    Hook,
+    Hooks,
+    Limits,
+    MemoryTools,
+    Summarizer,
+    check_no_old_arguments,
+    hooks_by_kind,
+)
+from longtable.graph.wiring.call_setup import ConfigSource
 from longtable.graph.wiring.editing import Editable
 from longtable.graph.wiring.step import Counting, Node, Step
 from longtable.memory.compaction.compaction import Strategy
@@ -26,8 +38,7 @@ from longtable.memory.compaction.rolling import Rolling
 from longtable.memory.policy import WINDOW, CompactionPolicy
 from longtable.memory.topics.strategy import Topics
 from longtable.nodes.approve import Approve, Gate
-from longtable.nodes.arriving.rate_limit import RateLimit
-from longtable.nodes.calling.context_providers import ContextProvider, ContextProviders
+from longtable.nodes.calling.context_providers import ContextProviders
 from longtable.nodes.compact import Compact, Compactor, Writer
 from longtable.nodes.estimate import CallPlans, Estimate
 from longtable.nodes.ingest import Ingest
@@ -44,17 +55,15 @@ from longtable.nodes.route import (
     counts_after_settle,
 )
 from longtable.nodes.run_tools import RunTools
-from longtable.nodes.settle import Footer, Settle
+from longtable.nodes.settle import Settle
 from longtable.nodes.state import (
     Input,
-    Output,
     State,
 )
 from longtable.nodes.team.at_once import AtOnce
 from longtable.nodes.team.team import Team
 from longtable.nodes.tooling.audit import Audit
 from longtable.nodes.tooling.recall import Indexes
-from longtable.store.records.archive_files import archive_from
 from longtable.tools.charts.chart_tool import chart_tool
 from longtable.tools.database import Database
 from longtable.tools.fetch import fetch_tool
@@ -63,20 +72,23 @@ from longtable.tools.sql.verdict import CostThresholds
 from longtable.tools.toolset import database_tools
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from longtable.store.records.archive_files import ArchiveFiles
     from longtable.tools.results.result_store import ResultStore
 
 ConversationGraph = StateGraph[State, Context, Input, State]
 OPTIONAL_KINDS: Mapping[str, type] = {
     "database": Database,
     "policy": CompactionPolicy,
-    "rate_limit": RateLimit,
-    "cost": CostThresholds,
     "team": Team,
 }
 """Types of the arguments of `build_graph` that may be None."""
+
+
+@dataclass(frozen=True)
+class _Wiring:
+    """A step, and the count of the next call at its end."""
+
+    node: Node
+    counting: Counting | None = None
 
 
 def _now() -> datetime:
@@ -87,128 +99,205 @@ def build_graph(
     *,
     model: BaseChatModel,
     database: Database | None = None,
-    summarizer: BaseChatModel | Literal[False] | None = None,
     tools: Sequence[BaseTool] = (),
-    policy: CompactionPolicy | None = None,
-    strategies: Sequence[Strategy] = (),
-    recall: bool = True,
-    pin_tools: bool | None = None,
-    results: "ResultStore | None" = None,
-    archive_on_compact: "ArchiveFiles | Path | str | None" = None,
-    fallbacks: Sequence[BaseChatModel] = (),
-    models: Mapping[str, BaseChatModel] | None = None,
-    context_providers: Sequence[ContextProvider] = (),
-    rate_limit: RateLimit | None = None,
-    summary_seconds: float = 120.0,
-    cost: CostThresholds | None = None,
-    operator: Context | None = None,
-    memory_prompt: str | None = None,
-    request_limits: RequestLimits | None = None,
-    footer: Footer | None = None,
-    clock: Callable[[], datetime] = _now,
-    output_schema: type[State] | type[Output] = State,
     team: Team | None = None,
+    summarizer: Summarizer | BaseChatModel | Literal[False] | None = None,
+    policy: CompactionPolicy | None = None,
+    memory_tools: MemoryTools | None = None,
+    results: "ResultStore | None" = None,
+    models: Mapping[str, BaseChatModel] | None = None,
+    fallbacks: Sequence[BaseChatModel] = (),
+    hooks: Sequence[Hook] = (),
+    limits: Limits | None = None,
+    operator: Context | None = None,
+    clock: Callable[[], datetime] = _now,
+    **old: Never,
 ) -> ConversationGraph:
     """Return the uncompiled graph; `graph.compile(checkpointer=..., store=...)` is the caller's.
 
-    `database` brings its tools, `recall` one that searches what was compacted (or, for a model that
-    calls no tools, a marker that asks for it); `tools` are further ones (a name given twice raises
-    `ConfigError`). `pin_tools`: whether the model may pin what the user lays down, by `remember`
-    and `forget` (from a limit of 8,000 tokens); None: unless it says of itself that it writes no
-    summaries, or `tools` have these names. `summarizer` writes the summaries, in at most
-    `summary_seconds` a call: None means the conversation's `model`, unless that says of itself that
-    it writes none (`writes_summaries = False`); False means that code writes them. `results` keeps
-    every whole result under a handle that the model is told, for `fetch_result`, `show_chart` and
-    `Conversation.result`. `cost` says which queries are costly, for `Context.approve_sql`.
-    `operator`: settings that no run's context loosens (`Context.within`), for servers whose clients
-    send the context. A `Conversation` with a client's context shows the same views as the runs
-    where it gets `context.within(operator)`. `archive_on_compact`: a folder, or `ArchiveFiles`, to
-    which what is compacted is written before each compaction. `memory_prompt` replaces the
-    instructions of the summariser. `request_limits` bound what one request may hold. `fallbacks`
-    answer in their order where the model before them fails before its answer begins. `models`:
-    those that a run may choose by name in place of `model` (`Context.model`); with
-    `summarizer=None` each writes its own summaries. `context_providers` give material that goes
-    with the calls of one turn and is not kept. `rate_limit` bounds the turns of an owner.
-    `strategies` are ways of writing memory besides "rolling", "topics" and "window", for `policy`
-    to name. A model that cannot bind tools answers without them. `footer` gives what people read
-    below an answer, from the thread's id and the turn's messages; no model is sent it.
-    `output_schema=Output` makes a run return the transcript alone. The model's limit is looked up
-    when a run starts: `Context.model_limit` may still set it. `team`: personas that answer, and
-    their mode; None for one voice. A team of which a persona names check_sql is offered it.
+    Args:
+        model: Answers. Its limit is looked up when a run starts; `Context.model_limit` may set it.
+            A model that cannot bind tools answers without them.
+        database: Brings its tools.
+        tools: Further tools. A name given twice raises `ConfigError`.
+        team: Personas that answer, and their mode; None for one voice. A team of which a persona
+            names check_sql is offered it.
+        summarizer: Who writes the summaries: None for `model`, False for code, another model, or a
+            `Summarizer` that also says in how many seconds and by which prompt.
+        policy: When and how the conversation is compacted.
+        memory_tools: Whether the model may recall originals, and pin.
+        results: Keeps every whole result under a handle that the model is told, for
+            `fetch_result`, `show_chart` and `Conversation.result`.
+        models: Those that a run may choose by name in place of `model` (`Context.model`). With
+            `summarizer=None` each writes its own summaries.
+        fallbacks: Answer in their order if the model before them fails before its answer begins.
+        hooks: Each a `ContextProvider` (material for the calls of one turn, which is not kept), a
+            strategy (a way of writing memory for `policy` to name), `ArchiveFiles` (written before
+            each compaction), or a `Footer` below the answers.
+        limits: Turns of an owner, the size of a request, and which queries are costly.
+        operator: Settings that no run's context loosens (`Context.within`), for servers whose
+            clients send the context. A `Conversation` with a client's context shows the same views
+            as the runs if it gets `context.within(operator)`.
+        clock: Returns the current time.
+        old: Arguments of earlier versions; each raises `ConfigError` with its new place.
     """
-    _check_types(
-        model, tools, database=database, policy=policy, rate_limit=rate_limit, cost=cost, team=team
-    )
-    _check_values(context_providers, summary_seconds)
-    offer = tool_offer(
-        model,
-        [
-            *(database_tools(database) if database else []),
-            *([recall_tool()] if recall else []),
-            *([fetch_tool(), chart_tool()] if results is not None else []),
-            *tools,
-        ],
-        database=database,
-        recall=recall,
-        pins=pin_tools,
-        team=team,
-    )
+    check_no_old_arguments([*old])
+    _check_types(model, tools, database=database, policy=policy, team=team)
+    writer = summarizer if isinstance(summarizer, Summarizer) else Summarizer(model=summarizer)
+    memory_tools = memory_tools or MemoryTools()
+    limits = limits or Limits()
     policy = policy or CompactionPolicy()
     offered_models = {**(models or {}), "": model}
-    writers = {name: summary_writer(each, summarizer) for name, each in offered_models.items()}
-    config = call_configs(offered_models, writers, database, offer, policy, team)
-    indexes = Indexes()
-    plans = CallPlans(team)
-    compactor = Compactor(
-        {
-            name: Writer(prepared(each), model_name(each)) if each else Writer(None)
-            for name, each in writers.items()
-        },
-        _known_strategies(strategies, policy, team),
-        clock,
-        plans,
-        summary_seconds,
-        archive_from(archive_on_compact),
-        memory_prompt,
+    parts = _Parts(
+        models=offered_models,
+        fallbacks=fallbacks,
+        database=database,
+        team=team,
+        policy=policy,
+        summarizer=writer,
+        writers={name: summary_writer(each, writer.model) for name, each in offered_models.items()},
+        offer=_offer(model, tools, database, results, memory_tools, team),
+        results=results,
+        hooks=hooks_by_kind(hooks),
+        limits=limits,
+        clock=clock,
     )
-    estimate = Estimate(clock, plans)
-    respond = Respond(
-        answerer_lines(offered_models, fallbacks, offer, team),
-        clock,
-        indexes,
-        plans,
-        ContextProviders(tuple(context_providers)),
-        rate_limit,
-        team,
+    return _wired(operator or Context(), _nodes(parts))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Parts:
+    """What the nodes are made of."""
+
+    models: Mapping[str, BaseChatModel]
+    """By the name a run may choose, "" for the graph's own."""
+    fallbacks: Sequence[BaseChatModel]
+    database: Database | None
+    team: Team | None
+    policy: CompactionPolicy
+    summarizer: Summarizer
+    writers: Mapping[str, BaseChatModel | None]
+    """Who writes the summaries of each model's conversations; None: code."""
+    offer: ToolOffer
+    results: "ResultStore | None"
+    hooks: Hooks
+    limits: Limits
+    clock: Callable[[], datetime]
+    indexes: Indexes = field(default_factory=Indexes)
+
+    @cached_property
+    def plans(self) -> CallPlans:
+        """Return the plans that all nodes share."""
+        return CallPlans(self.team)
+
+
+def _offer(
+    model: BaseChatModel,
+    tools: Sequence[BaseTool],
+    database: Database | None,
+    results: "ResultStore | None",
+    memory_tools: MemoryTools,
+    team: Team | None,
+) -> ToolOffer:
+    """Return the tools of the graph, and who is offered which."""
+    known: list[BaseTool] = []
+    if database:
+        known += database_tools(database)
+    if memory_tools.recall:
+        known.append(recall_tool())
+    if results is not None:
+        known += [fetch_tool(), chart_tool()]
+    return tool_offer(
+        model,
+        [*known, *tools],
+        database=database,
+        recall=memory_tools.recall,
+        pins=memory_tools.pins,
+        team=team,
     )
-    run_tools = RunTools(
-        offer.by_name,
-        clock,
-        indexes,
-        Audit(clock, database.check if database else None),
-        plans,
-        results,
-        Gate(database, cost or CostThresholds()) if database else None,
-        offer.names_of,
-        team,
-    )
-    counting = {
-        "ingest": Counting(estimate.count, counts_after_ingest),
-        "run_tools": Counting(estimate, counts_after_run_tools),
-        "settle": Counting(estimate, counts_after_settle),
+
+
+def _nodes(parts: _Parts) -> dict[str, _Wiring]:
+    """Return the steps by name, and where the next call is counted at their end."""
+    team = parts.team
+    compactor = _compactor(parts)
+    estimate = Estimate(parts.clock, parts.plans)
+    respond = _respond(parts)
+    run_tools = _run_tools(parts)
+    answering = AtOnce(team, respond, run_tools, estimate.count) if team else respond
+    footer = parts.hooks.footer.text if parts.hooks.footer else None
+    settle = Settle(parts.clock, parts.plans, parts.results, team=team, footer=footer)
+    return {
+        "ingest": _Wiring(_ingest(parts), Counting(estimate.count, counts_after_ingest)),
+        "estimate": _Wiring(estimate),
+        "compact": _Wiring(Compact(compactor)),
+        "respond": _Wiring(answering),
+        "run_tools": _Wiring(run_tools, Counting(estimate, counts_after_run_tools)),
+        "approve": _Wiring(Approve()),
+        "settle": _Wiring(settle, Counting(estimate, counts_after_settle)),
+        "prepare": _Wiring(Prepare(compactor)),
     }
-    return _wired(
-        output_schema,
-        operator or Context(),
-        counting,
-        ingest=Ingest(config, clock, rate_limit, request_limits or RequestLimits(), team),
-        estimate=estimate,
-        compact=Compact(compactor),
-        respond=AtOnce(team, respond, run_tools, estimate.count) if team else respond,
-        run_tools=run_tools,
-        approve=Approve(),
-        settle=Settle(clock, plans, results, team=team, footer=footer),
-        prepare=Prepare(compactor),
+
+
+def _ingest(parts: _Parts) -> Ingest:
+    source = ConfigSource(
+        models=parts.models,
+        summarizers=parts.writers,
+        database=parts.database,
+        offer=parts.offer,
+        policy=parts.policy,
+        team=parts.team,
+    )
+    return Ingest(
+        source.config,
+        parts.clock,
+        parts.limits.rate,
+        parts.limits.request or RequestLimits(),
+        parts.team,
+        parts.plans.readings,
+    )
+
+
+def _compactor(parts: _Parts) -> Compactor:
+    writers: dict[str, Writer] = {}
+    for name, model in parts.writers.items():
+        writers[name] = Writer(prepared(model), model_name(model)) if model else Writer(None)
+    return Compactor(
+        writers,
+        _known_strategies(parts.hooks.strategies, parts.policy, parts.team),
+        parts.clock,
+        parts.plans,
+        parts.summarizer.seconds,
+        parts.hooks.archive,
+        parts.summarizer.prompt,
+    )
+
+
+def _respond(parts: _Parts) -> Respond:
+    return Respond(
+        answerer_lines(parts.models, parts.fallbacks, parts.offer, parts.team),
+        parts.clock,
+        parts.indexes,
+        parts.plans,
+        ContextProviders(tuple(parts.hooks.providers)),
+        parts.limits.rate,
+        parts.team,
+    )
+
+
+def _run_tools(parts: _Parts) -> RunTools:
+    database = parts.database
+    costs = parts.limits.cost or CostThresholds()
+    return RunTools(
+        parts.offer.by_name,
+        parts.clock,
+        parts.indexes,
+        Audit(parts.clock, database.check if database else None),
+        parts.plans,
+        parts.results,
+        Gate(database, costs) if database else None,
+        parts.offer.names_of,
+        parts.team,
     )
 
 
@@ -218,16 +307,6 @@ def _check_types(model: object, tools: Sequence[object], **others: object) -> No
         check_type("each of tools", tool, BaseTool)
     for name, value in others.items():
         check_type(name, value, OPTIONAL_KINDS[name], optional=True)
-
-
-def _check_values(context_providers: Sequence[ContextProvider], summary_seconds: object) -> None:
-    names = sorted(provider.name for provider in context_providers)
-    if len({*names}) != len(names):
-        raise ConfigError(f"two context providers share a name: {', '.join(names)}")
-    if not isinstance(summary_seconds, int | float) or not 0 < summary_seconds <= 86_400:
-        raise ConfigError(
-            f"summary_seconds must be over 0 and at most 86,400 seconds, found {summary_seconds!r}"
-        )
 
 
 def _known_strategies(
@@ -241,22 +320,15 @@ def _known_strategies(
         if each.strategy not in {*known, WINDOW}:
             raise ConfigError(
                 f"the policy asks for strategy {each.strategy!r}, known are"
-                f" {', '.join(sorted({*known, WINDOW}))}: add it to strategies"
+                f" {', '.join(sorted({*known, WINDOW}))}: add it to hooks"
             )
     return known
 
 
-def _wired(
-    output_schema: type[State] | type[Output],
-    operator: Context,
-    counting: Mapping[str, "Counting"],
-    **nodes: Node,
-) -> ConversationGraph:
-    graph: ConversationGraph = _Builder(
-        State, context_schema=Context, input_schema=Input, output_schema=cast("Any", output_schema)
-    )
-    for name, node in nodes.items():
-        graph.add_node(name, Step(name, node, operator, counting.get(name)))
+def _wired(operator: Context, nodes: Mapping[str, _Wiring]) -> ConversationGraph:
+    graph: ConversationGraph = _Builder(State, context_schema=Context, input_schema=Input)
+    for name, wiring in nodes.items():
+        graph.add_node(name, Step(name, wiring.node, operator, wiring.counting))
     graph.add_edge(START, "ingest")
     graph.add_conditional_edges("ingest", after_ingest)
     graph.add_conditional_edges("estimate", after_estimate)

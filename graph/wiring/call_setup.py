@@ -6,8 +6,7 @@ with a note of what changed.
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
@@ -21,15 +20,14 @@ from longtable.memory.counting.tokens import counter
 from longtable.memory.messages.rounds import described_in
 from longtable.memory.policy import CompactionPolicy
 from longtable.nodes.state import (
+    Now,
     Schema,
     SchemaChange,
-    State,
     StoredConfig,
     StoredVoice,
-    thread_of,
-    turn_of,
 )
-from longtable.nodes.team.team import Persona, Team
+from longtable.nodes.team.personas import Persona
+from longtable.nodes.team.team import Team
 from longtable.tools.catalog import Catalog
 from longtable.tools.cells import clean, clip
 from longtable.tools.database import Database
@@ -81,48 +79,93 @@ EARLIER = (
     " longer hold."
 )
 
-Configure = Callable[[Context, State], "tuple[StoredConfig, SchemaChange | None]"]
-"""Returns the call config of a thread, by the run's settings and the thread's values, and what
-changed of the schema.
-"""
 
+@dataclass(frozen=True, kw_only=True)
+class ConfigSource:
+    """Makes a thread's call config; counts tool definitions once a process.
 
-def call_configs(
-    models: Mapping[str, BaseChatModel],
-    summarizers: Mapping[str, BaseChatModel | None],
-    database: Database | None,
-    offer: ToolOffer,
-    policy: CompactionPolicy,
-    team: Team | None,
-) -> Configure:
-    """Return the function that makes a thread's call config; it counts tool definitions once a
-    process.
-
-    `models`, `summarizers`: by the name a run may choose, "" for the graph's own. The tools for
-    pins go with the calls from `LEAST_PIN_LIMIT` on.
+    The tools for pins go with the calls from `LEAST_PIN_LIMIT` on.
     """
-    database_name, dialect = (database.name, database.dialect) if database else ("", "")
 
-    @cache
-    def counted(choice: str, pinning: bool, persona: str = "") -> tuple[str, int]:
-        model = team.personas[persona].model if team and persona else None
-        encoding = model_encoding(model or models[choice]) or encoding_name(
-            model_name(model or models[choice])
+    models: Mapping[str, BaseChatModel]
+    """By the name a run may choose, "" for the graph's own."""
+    summarizers: Mapping[str, BaseChatModel | None]
+    database: Database | None
+    offer: ToolOffer
+    policy: CompactionPolicy
+    team: Team | None
+    counts: dict[tuple[str, bool, str], tuple[str, int]] = field(default_factory=dict)
+    """Encoding and tool tokens by model, whether pins are offered, and persona."""
+
+    def config(self, now: Now) -> tuple[StoredConfig, SchemaChange | None]:
+        """Return the config of a thread, and what changed of the schema. Raises
+        `UnknownModelError`.
+        """
+        context = now.context
+        choice = context.model or ""
+        if choice not in self.models:
+            raise UnknownModelError(name=choice, known=", ".join(filter(None, self.models)))
+        model = self.models[choice]
+        limit = model_limit(model_name(model), setting=context.model_limit, profile=model.profile)
+        about = self._of_model(choice, limit)
+        about["system"] = self._system_prompt(context)
+        if choice:
+            about["choice"] = choice
+        if self.team:
+            about["voices"] = {
+                id_: self._voice(persona, self.team, context)
+                for id_, persona in self.team.personas.items()
+            }
+        if self.database is None:
+            return about, None
+        schema, change = schema_config(
+            self.database,
+            now.config.get("schema"),
+            budget=int(limit * SCHEMA_SHARE),
+            count=counter(about["encoding"]).text,
+            messages=now.thread.messages,
+            turn=now.turn.get("number", 0) + 1,
         )
-        offered = [*offer.of(persona), *(offer.pinning if pinning else ())]
-        return encoding, counter(encoding).tools([convert_to_openai_tool(tool) for tool in offered])
+        return ({**about, "schema": schema} if schema else about), change
 
-    def voice(persona: Persona, names: Team, context: Context, *, pinning: bool) -> StoredVoice:
-        model = persona.model or models[context.model or ""]
+    def _of_model(self, choice: str, limit: int) -> StoredConfig:
+        summarizer = self.summarizers[choice]
+        pinning = bool(self.offer.pinning) and limit >= LEAST_PIN_LIMIT
+        encoding, tool_tokens = self._counted(choice, pinning)
+        of_mode = self.team.mode.policy if self.team else None
+        about: StoredConfig = {
+            "tool_tokens": tool_tokens,
+            "model": model_name(self.models[choice]),
+            "dialect": self.database.dialect if self.database else "",
+            "limit": limit,
+            "window": _window(summarizer, limit) if summarizer else None,
+            "encoding": encoding,
+            "policy": (of_mode or self.policy).as_json(),
+        }
+        if pinning:
+            about["pin_tools"] = True
+        return about
+
+    def _system_prompt(self, context: Context) -> str:
+        return system_prompt(
+            name=self.database.name if self.database else "",
+            dialect=self.database.dialect if self.database else "",
+            marker=self.offer.marker,
+            private=context.privacy == "types",
+        )
+
+    def _voice(self, persona: Persona, team: Team, context: Context) -> StoredVoice:
+        model = persona.model or self.models[context.model or ""]
         limit = _limit_of(model, context, own=persona.model is not None)
-        pinning = pinning and persona.tools is None and limit >= LEAST_PIN_LIMIT
-        encoding, tool_tokens = counted(context.model or "", pinning, persona.id)
+        takes_pins = bool(self.offer.pinning) and persona.tools is None
+        pinning = takes_pins and limit >= LEAST_PIN_LIMIT
+        encoding, tool_tokens = self._counted(context.model or "", pinning, persona.id)
+        kinds = {(tool.metadata or {}).get("kind") for tool in self.offer.of(persona.id)}
         return StoredVoice(
             name=persona.display,
-            words=[word for word, id_ in names.words.items() if id_ == persona.id],
-            system=names.prompt_of(persona),
-            has_data=database is not None
-            and any((tool.metadata or {}).get("kind") == "query" for tool in offer.of(persona.id)),
+            words=[word for word, id_ in team.words.items() if id_ == persona.id],
+            system=team.prompt_of(persona),
+            has_data=self.database is not None and "query" in kinds,
             tool_tokens=tool_tokens,
             model=model_name(model),
             own_model=persona.model is not None,
@@ -130,55 +173,20 @@ def call_configs(
             encoding=encoding,
             pin_tools=pinning,
             rounds=persona.rounds,
-            apart=names.mode.apart(persona.id),
+            apart=team.mode.apart(persona.id),
         )
 
-    def config(context: Context, values: State) -> tuple[StoredConfig, SchemaChange | None]:
-        choice = context.model or ""
-        if choice not in models:
-            raise UnknownModelError(name=choice, known=", ".join(filter(None, models)))
-        model = models[choice]
-        summarizer = summarizers[choice]
-        name = model_name(models[choice])
-        limit = model_limit(name, setting=context.model_limit, profile=model.profile)
-        pinning = bool(offer.pinning) and limit >= LEAST_PIN_LIMIT
-        encoding, tool_tokens = counted(choice, pinning)
-        about: StoredConfig = {
-            "system": system_prompt(
-                name=database_name,
-                dialect=dialect,
-                marker=offer.marker,
-                private=context.privacy == "types",
-            ),
-            "tool_tokens": tool_tokens,
-            "model": name,
-            "dialect": dialect,
-            "limit": limit,
-            "window": _window(summarizer, limit) if summarizer else None,
-            "encoding": encoding,
-            "policy": ((team.mode.policy if team else None) or policy).as_json(),
-            **({"choice": choice} if choice else {}),
-        }
-        if pinning:
-            about["pin_tools"] = True
-        if team:
-            about["voices"] = {
-                id_: voice(each, team, context, pinning=bool(offer.pinning))
-                for id_, each in team.personas.items()
-            }
-        if database is None:
-            return about, None
-        schema, change = schema_config(
-            database,
-            (values.get("brief") or {}).get("schema"),
-            budget=int(limit * SCHEMA_SHARE),
-            count=counter(encoding).text,
-            messages=thread_of(values).messages,
-            turn=turn_of(values).get("number", 0) + 1,
-        )
-        return ({**about, "schema": schema} if schema else about), change
-
-    return config
+    def _counted(self, choice: str, pinning: bool, persona: str = "") -> tuple[str, int]:
+        """Return the encoding and the tokens of the tools of one voice's calls."""
+        key = (choice, pinning, persona)
+        if key not in self.counts:
+            own = self.team.personas[persona].model if self.team and persona else None
+            model = own or self.models[choice]
+            encoding = model_encoding(model) or encoding_name(model_name(model))
+            offered = [*self.offer.of(persona), *(self.offer.pinning if pinning else ())]
+            definitions = [convert_to_openai_tool(tool) for tool in offered]
+            self.counts[key] = (encoding, counter(encoding).tools(definitions))
+        return self.counts[key]
 
 
 def system_prompt(*, name: str, dialect: str, marker: bool = False, private: bool = False) -> str:

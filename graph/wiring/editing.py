@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -47,6 +48,15 @@ class Editable(CompiledStateGraph[State, Context, Input, State]):
         }
         return {**schema, "properties": properties, "$defs": definitions}
 
+    def get_output_jsonschema(self, config: RunnableConfig | None = None) -> dict[str, Any]:
+        """Return the schema of what a run returns: the channels of `output_channels`."""
+        schema = super().get_output_jsonschema(config)
+        shown = {*self.output_channels}
+        properties = {
+            name: each for name, each in schema.get("properties", {}).items() if name in shown
+        }
+        return {**schema, "properties": properties}
+
     def stream(self, *args: Any, **kwargs: Any) -> Any:
         sent, named = run_arguments(args, kwargs, stateless=self.checkpointer is None)
         if self._takes_out(sent, named):
@@ -78,7 +88,7 @@ class Editable(CompiledStateGraph[State, Context, Input, State]):
         return stored and own and any(message.type == "remove" for message in as_sent(sent))
 
     def bulk_update_state(self, config: RunnableConfig, supersteps: Supersteps) -> RunnableConfig:
-        edits = any(writes_messages(update) for step in supersteps for update in step)
+        edits = any(map(writes_messages, chain.from_iterable(supersteps)))
         return super().bulk_update_state(
             config,
             self._edited(config, supersteps, self.get_state(config)) if edits else supersteps,
@@ -87,7 +97,7 @@ class Editable(CompiledStateGraph[State, Context, Input, State]):
     async def abulk_update_state(
         self, config: RunnableConfig, supersteps: Supersteps
     ) -> RunnableConfig:
-        if any(writes_messages(update) for step in supersteps for update in step):
+        if any(map(writes_messages, chain.from_iterable(supersteps))):
             supersteps = await in_thread(
                 self._edited, config, supersteps, await self.aget_state(config)
             )

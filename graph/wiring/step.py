@@ -17,15 +17,14 @@ from longtable.base.concurrency import ASYNC, SYNC, Execution, complete
 from longtable.base.context import Context, requester
 from longtable.base.errors import ConfigError
 from longtable.memory.summary.summary_text import language_of
+from longtable.nodes.arriving.incoming import EACH_STORED, SENT, STATELESS
 from longtable.nodes.closing.failures import reporting
 from longtable.nodes.closing.spending import ENDINGS, keep_spending
-from longtable.nodes.ingest import EACH_STORED, SENT, STATELESS
 from longtable.nodes.prepare import Prepare
 from longtable.nodes.reducers import read_messages
-from longtable.nodes.state import State, Update, applied, turn_of, with_tally
-from longtable.nodes.team.team import speaking
+from longtable.nodes.state import Now, State, Update, with_tally
+from longtable.nodes.team.turn_order import speaking
 from longtable.nodes.telemetry import run_fields, span
-from longtable.store.records.thread_index import thread_id_of
 
 Supersteps = Sequence[Sequence[StateUpdate]]
 
@@ -80,15 +79,15 @@ class Counting:
     after it.
     """
 
-    count: Callable[..., Update]
-    is_due: Callable[[State, State], bool]
+    count: Callable[[Now], Update]
+    is_due: Callable[[Now, Now], bool]
 
-    def done(self, state: State, update: Update, runtime: Runtime[Context]) -> Update:
+    def done(self, before: Now, update: Update) -> Update:
         """Return the update of the node and of the count."""
-        after = applied(state, update)
-        if not self.is_due(state, after):
+        after = before.after(update)
+        if not self.is_due(before, after):
             return update
-        counted = self.count(after, runtime=speaking(runtime, after))
+        counted = self.count(speaking(after))
         messages = [*update.get("messages", ()), *counted.get("messages", ())]
         return {**update, **counted, **({"messages": messages} if messages else {})}
 
@@ -131,24 +130,16 @@ class Step(Runnable[State, Update]):
     async def _run(
         self, state: State, how: Execution, runtime: Runtime[Context] | None = None
     ) -> Update:
-        runtime = _within(self.operator, runtime or get_runtime(Context))
-        runtime = speaking(runtime, state)
-        with (
-            reporting(state, runtime),
-            span("node", str(self.name), run_fields(turn_of(state), thread_id_of(runtime))),
-        ):
-            update = cast(
-                "Update",
-                (
-                    await self.node(state, runtime=runtime, how=how)
-                    if self.waits
-                    else self.node(state, runtime=runtime)
-                ),
-            )
+        begun = Now.of(state, _within(self.operator, runtime or get_runtime(Context)))
+        now = speaking(begun)
+        fields = run_fields(now.turn, now.thread_id)
+        with reporting(now), span("node", str(self.name), fields):
+            made = await self.node(now, how) if self.waits else self.node(now)
+            update = cast("Update", made)
             if self.name in ENDINGS:
-                keep_spending(applied(state, update), runtime)
+                keep_spending(now, update)
             if self.counting:
-                counted = partial(self.counting.done, state, update, runtime)
+                counted = partial(self.counting.done, now, update)
                 update = await how.call(counted) if self.waits else counted()
             return with_tally(state, update)
 

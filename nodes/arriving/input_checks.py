@@ -234,13 +234,12 @@ def _bytes(messages: Sequence[BaseMessage]) -> int:
     """Return the size of messages as JSON: content that is no text (images) and calls with all else
     that would be kept.
     """
-    fields = (
-        [value for name in _SENT if (value := getattr(message, name, None))] for message in messages
-    )
-    return sum(
-        len(json.dumps(each, ensure_ascii=False, default=str).encode("utf-8", "replace"))
-        for each in fields
-    )
+    total = 0
+    for message in messages:
+        fields = [value for name in _SENT if (value := getattr(message, name, None))]
+        text = json.dumps(fields, ensure_ascii=False, default=str)
+        total += len(text.encode("utf-8", "replace"))
+    return total
 
 
 def _most_bytes(context: Context, limits: RequestLimits) -> int:

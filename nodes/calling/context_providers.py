@@ -14,16 +14,13 @@ from functools import partial
 from typing import Any
 
 from langchain_core.messages import BaseMessage
-from langgraph.runtime import Runtime
 
 from longtable.base.concurrency import BoundedCache, Execution
-from longtable.base.context import Context
 from longtable.base.errors import ConfigError, Reason
 from longtable.base.events import ContextPassed, PassedMaterial
 from longtable.memory.materials import Material, MaterialPart
 from longtable.memory.messages.rounds import is_users
-from longtable.nodes.state import State, thread_of, turn_of
-from longtable.store.records.thread_index import thread_id_of
+from longtable.nodes.state import Now
 
 CACHED_TURNS = 64
 """Turns whose material a process keeps, so that a turn of several calls asks each provider once."""
@@ -87,23 +84,21 @@ class ContextProviders:
         default_factory=lambda: BoundedCache(CACHED_TURNS), compare=False
     )
 
-    async def collect(
-        self, state: State, runtime: Runtime[Context], how: Execution
-    ) -> ProvidedContext:
+    async def collect(self, now: Now, how: Execution) -> ProvidedContext:
         """Return the material of this turn; waits at most as long as the slowest provider may
         take.
         """
         if not self.providers:
             return ProvidedContext()
-        thread_id = thread_id_of(runtime)
-        turn = turn_of(state)
+        thread_id = now.thread_id
+        turn = now.turn
         number = turn.get("number", 0)
         # A turn is known by the run that opened it.
         key = f"{thread_id}/{turn['run']}/{number}" if thread_id and turn.get("run") else ""
         if key and (cached := self.turns.get(key)):
             return cached
-        thread = thread_of(state)
-        owner = (runtime.context or Context()).owner
+        thread = now.thread
+        owner = now.context.owner
         messages = [message for message in thread.messages if message.id not in thread.excluded]
         question = next(
             (str(message.text) for message in reversed(messages) if is_users(message)), ""

@@ -332,12 +332,40 @@ def provider_error(error: Exception, *, answering: bool = False) -> ProviderErro
             None,
         )
     details = error_details(error)
-    status = details.status
     if is_overflow(error):
         return ModelContextOverflowError(
             f"the provider says the context is too long: {_words(error)}"
         )
     content = _refuses_content(error)
+    refused = _http_error(error, details, content=content)
+    if refused is not None:
+        return refused
+    if words := _error_in_answer(error):
+        return ProviderRefusedError(
+            f"the provider answered with an error: {words}", content=content
+        )
+    if _unreadable(error):
+        what = "a part of the answer" if answering else "the server's answer"
+        hint = "" if answering else ": is /v1 missing at the end of the base URL?"
+        return ProviderProtocolError(
+            f"{what} is not of the OpenAI protocol ({type(error).__name__}){hint}"
+        )
+    if (
+        any(_NETWORK.search(cls.__name__) for cls in type(error).__mro__)
+        or isinstance(error, OSError)
+        or _connecting(error)
+    ):
+        return ProviderUnavailableError(
+            f"the provider cannot be reached or broke off ({type(error).__name__})"
+        )
+    return None
+
+
+def _http_error(error: Exception, details: ErrorDetails, *, content: bool) -> ProviderError | None:
+    """Return the error that an HTTP status stands for, None if there is none. `content`: the
+    provider refuses what the messages hold.
+    """
+    status = details.status
     if status in (401, 403) and not content:
         return ProviderAuthError(
             f"the provider refused the key (HTTP {status}): check the key's environment variable"
@@ -364,24 +392,6 @@ def provider_error(error: Exception, *, answering: bool = False) -> ProviderErro
         return ProviderRefusedError(
             f"the provider refused the request (HTTP {status}): {_words(error)}{hint}",
             content=content,
-        )
-    if words := _error_in_answer(error):
-        return ProviderRefusedError(
-            f"the provider answered with an error: {words}", content=content
-        )
-    if _unreadable(error):
-        what = "a part of the answer" if answering else "the server's answer"
-        hint = "" if answering else ": is /v1 missing at the end of the base URL?"
-        return ProviderProtocolError(
-            f"{what} is not of the OpenAI protocol ({type(error).__name__}){hint}"
-        )
-    if (
-        any(_NETWORK.search(cls.__name__) for cls in type(error).__mro__)
-        or isinstance(error, OSError)
-        or _connecting(error)
-    ):
-        return ProviderUnavailableError(
-            f"the provider cannot be reached or broke off ({type(error).__name__})"
         )
     return None
 

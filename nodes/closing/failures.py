@@ -12,7 +12,6 @@ from typing import Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.errors import GraphBubbleUp
-from langgraph.runtime import Runtime
 
 from longtable.base.context import Context
 from longtable.base.errors import LongtableError, ProviderRefusedError, RunFailedError, client_error
@@ -23,12 +22,9 @@ from longtable.memory.summary.summary_text import language_of
 from longtable.memory.thread import REFUSED, Edit, Thread
 from longtable.nodes.state import (
     Failure,
-    State,
+    Now,
     Turn,
     Update,
-    newest_language,
-    thread_of,
-    turn_of,
     without_key,
 )
 from longtable.nodes.telemetry import log_failure
@@ -38,8 +34,8 @@ _REPORTED = "_reported"
 
 
 @contextmanager
-def reporting(state: State, runtime: Runtime[Context]) -> Iterator[None]:
-    """Send the event `failed` where a node fails. On a server, raise an error that holds only what
+def reporting(now: Now) -> Iterator[None]:
+    """Send the event `failed` if a node fails. On a server, raise an error that holds only what
     a client may read.
     """
     try:
@@ -50,13 +46,12 @@ def reporting(state: State, runtime: Runtime[Context]) -> Iterator[None]:
     except Exception as error:
         if _is_retried(error):
             raise
-        turn = turn_of(state)
+        turn = now.turn
         refused = turn["refusal"]["language"] if turn.get("status") == "refused" else ""
-        event = failed_event(
-            error, runtime.context.language or refused or newest_language(thread_of(state).messages)
-        )
-        runtime.stream_writer(event)
-        if runtime.server_info is None:
+        language = now.context.language or refused or now.language
+        event = failed_event(error, language)
+        now.runtime.stream_writer(event)
+        if now.runtime.server_info is None:
             error.__dict__[_REPORTED] = True
             raise
         log_failure(event["code"], error)
@@ -126,14 +121,14 @@ _NEXT = {
 }
 
 
-def close_refused(state: State, error: ProviderRefusedError) -> Update:
+def close_refused(now: Now, error: ProviderRefusedError) -> Update:
     """Return the update after a refusal: ask once more without unanswered messages, or close the
     turn as failed.
     """
-    thread = thread_of(state)
-    turn = without_key(turn_of(state), "without")
+    thread = now.thread
+    turn = without_key(now.turn, "without")
     number = turn.get("number", 0)
-    tried = turn_of(state).get("without")
+    tried = now.turn.get("without")
     earlier = _unanswered_before(thread, number)
     suspects = [message for message in earlier if message.id not in thread.excluded]
     if suspects and tried is None:
@@ -158,12 +153,10 @@ def failure_of(turn: Turn) -> ProviderRefusedError:
     return ProviderRefusedError(failure["message"], content=True, left_out=failure["left_out"])
 
 
-def retry_update(state: State) -> Update:
+def retry_update(thread: Thread, turn: Turn) -> Update:
     """Return the update that runs a failed turn again: its messages come back, and the model is
     asked where it was refused.
     """
-    thread = thread_of(state)
-    turn = turn_of(state)
     back = inclusions(
         message.id
         for message in request_in(thread, turn.get("number", 0))

@@ -18,7 +18,7 @@ from longtable.memory.counting.figures import Figure, Source, bare_numbers, figu
 from longtable.memory.messages.marks import turn_number
 from longtable.memory.thread import Thread
 from longtable.nodes.tooling.tool_jobs import NO_TRY
-from longtable.tools.cells import json_value
+from longtable.tools.cells import json_rows
 from longtable.tools.database import QueryResult
 
 MOST_CELLS = 300_000
@@ -99,23 +99,20 @@ def unsupported_in(thread: Thread, turn: int, whole: Whole, cache: NumberCache) 
     ):
         return []
     # The summary is of columns that are not shown, "empty" says why there are no rows.
-    stated_numbers = [
-        n
-        for result in results
-        for n in bare_numbers(f"{result.get('summary')} {result.get('empty')}")
-    ]
-    stated_numbers += [
-        n
-        for message, content in tools
-        if content not in results
-        for n in bare_numbers(str(message.text))
-    ]
-    texts = [(isinstance(message, ToolMessage), str(message.text)) for message in earlier]
-    texts += [(False, f"{dict(compaction)}") for compaction in thread.compactions[-1:]]
-    tool_numbers, user_numbers = (
-        [n for is_tool, text in texts if is_tool == tool for n in _numbers_of(text, tool, cache)]
-        for tool in (True, False)
-    )
+    stated_numbers: list[float] = []
+    for result in results:
+        stated_numbers += bare_numbers(f"{result.get('summary')} {result.get('empty')}")
+    for message, content in tools:
+        if content not in results:
+            stated_numbers += bare_numbers(str(message.text))
+    tool_numbers: list[float] = []
+    user_numbers: list[float] = []
+    for each in earlier:
+        is_tool = isinstance(each, ToolMessage)
+        numbers = _numbers_of(str(each.text), is_tool, cache)
+        (tool_numbers if is_tool else user_numbers).extend(numbers)
+    for compaction in thread.compactions[-1:]:
+        user_numbers += _numbers_of(f"{dict(compaction)}", False, cache)
     question = "\n".join(str(message.text) for message in messages if message.type == "human")
     unsupported: Unsupported = import_module(NUMBER_CHECK).unsupported
     left = unsupported(answer, sources, question, [*stated_numbers, *user_numbers], tool_numbers)
@@ -140,9 +137,7 @@ def _source(content: dict[str, Any], whole: Whole) -> Source | None:
     # Too large a result is not even loaded: millions of rows take seconds.
     handle = content.get("handle") if count * len(content["columns"]) <= MOST_CELLS else None
     result = whole(handle) if isinstance(handle, str) else None
-    cells = (
-        [[json_value(cell) for cell in row] for row in result.shown(result.rows)] if result else []
-    )
+    cells = json_rows(result.shown(result.rows)) if result else []
     return Source(result.columns, cells, result.row_count, result.sql) if result else None
 
 

@@ -7,42 +7,40 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
-from langgraph.runtime import Runtime
-
-from longtable.base.context import Context
 from longtable.base.stored import thread_namespace
 from longtable.memory.counting.usage import Spent, spent_of, spent_on
 from longtable.memory.messages.marks import turn_number
-from longtable.nodes.state import State, thread_of, turn_of
-from longtable.store.records.thread_index import entry_of, owner_of, thread_id_of
+from longtable.nodes.state import Now, Update
+from longtable.store.records.thread_index import entry_of, owner_of
 
 ENDINGS = ("settle", "prepare")
 """Nodes after which a turn may be over."""
 
 
-def keep_spending(state: State, runtime: Runtime[Context]) -> None:
-    """Write what the newest turn took into the store, on a server."""
-    thread_id = thread_id_of(runtime)
+def keep_spending(before: Now, update: Update) -> None:
+    """Write what the newest turn took into the store, on a server; `update` is the node's."""
+    thread_id = before.thread_id
+    runtime = before.runtime
     if runtime.server_info is None or runtime.store is None or thread_id is None:
         return
-    turn = turn_of(state)
+    now = before.after(update)
+    turn = now.turn
     number = turn.get("number", 0)
     with suppress(Exception):  # the answer has streamed
         project = str(entry_of(runtime.store, thread_id).get("project") or "")
-        rows = [replace(row, project=project) for row in _spent_in_turn(state, number, thread_id)]
+        rows = [replace(row, project=project) for row in _spent_in_turn(now, number, thread_id)]
         value = {"owner": owner_of(turn), "thread": thread_id, "rows": list(map(asdict, rows))}
         if rows:
             runtime.store.put(thread_namespace("spent", thread_id), str(number), value, index=False)
 
 
-def _spent_in_turn(state: State, number: int, thread_id: str) -> list[Spent]:
-    brief: dict[str, Any] = {**(state.get("brief") or {})}
-    thread = thread_of(state)
+def _spent_in_turn(now: Now, number: int, thread_id: str) -> list[Spent]:
+    thread = now.thread
     calls = spent_of(
         [message for message in thread.messages if turn_number(message) == number],
         thread=thread_id,
-        model=str(brief.get("model") or ""),
-        encoding=str(brief.get("encoding") or "o200k_base"),
+        model=now.config.get("model") or "",
+        encoding=now.config.get("encoding") or "o200k_base",
     )
     summaries = [record for record in thread.compactions if record.get("turn") == number]
     return calls + spent_on(summaries, thread=thread_id)

@@ -12,17 +12,15 @@ takes one write a superstep.
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import Semaphore
 from typing import Any, cast
 
 from langgraph.errors import GraphBubbleUp
 from langgraph.func import task
-from langgraph.runtime import Runtime
 
 from longtable.base.concurrency import Execution, complete
-from longtable.base.context import Context
 from longtable.base.events import VoiceStarted
 from longtable.nodes.closing.failures import ASK_AGAIN, FAILED
 from longtable.nodes.respond import Respond
@@ -35,24 +33,16 @@ from longtable.nodes.route import (
 from longtable.nodes.run_tools import RunTools
 from longtable.nodes.state import (
     VOICE_TASK,
+    Now,
     State,
     Turn,
     Update,
-    applied,
     is_ahead,
-    thread_of,
-    turn_of,
     with_last,
     without_key,
 )
-from longtable.nodes.team.team import (
-    OF_VOICE,
-    Team,
-    asked_next,
-    at_once,
-    scene_of,
-    taken_over,
-)
+from longtable.nodes.team.team import Team
+from longtable.nodes.team.turn_order import OF_VOICE, asked_next, at_once, scene_of, taken_over
 
 
 @dataclass(frozen=True)
@@ -64,14 +54,12 @@ class AtOnce:
     run_tools: RunTools
     count: Callable[..., Update]
 
-    async def __call__(self, state: State, *, runtime: Runtime[Context], how: Execution) -> Update:
-        turn = turn_of(state)
-        first_voice = turn_of(state).get("voice", "")
-        if is_ahead(state):
-            return self._taken(state)
-        voices = (
-            [first_voice] if turn.get("calls") or "alone" in turn else self._together(state, turn)
-        )
+    async def __call__(self, now: Now, how: Execution) -> Update:
+        turn = now.turn
+        first_voice = turn.get("voice", "")
+        if is_ahead(now.state, turn):
+            return self._taken(now)
+        voices = [first_voice] if turn.get("calls") or "alone" in turn else self._together(now)
         for persona in (
             self.team.personas[voice]
             for voice in voices
@@ -80,11 +68,11 @@ class AtOnce:
             started = VoiceStarted(
                 type="voice_started", voice=persona.id, name=persona.display, color=persona.color
             )
-            runtime.stream_writer({**started, "at_once": True} if len(voices) > 1 else started)
+            now.runtime.stream_writer({**started, "at_once": True} if len(voices) > 1 else started)
         if len(voices) == 1:
-            return await self.respond(state, runtime=runtime, how=how)
+            return await self.respond(now, how)
         # Kept for the turn: each is asked once.
-        await self.respond.providers.collect(state, runtime, how)
+        await self.respond.providers.collect(now, how)
         # One call is each one's own, so that a later voice takes nobody's only one.
         left = turn.get("calls_left", self.team.max_calls) - len(voices)
         permits = Semaphore(left)
@@ -95,15 +83,9 @@ class AtOnce:
                 if voice == first_voice
                 else {**asked_next(turn, voice), "skipped": turn.get("skipped")}
             )
-            begun = cast("State", {**state, "turn": {**own, "calls_left": left + 1}})
-            work = partial(
-                self._voice,
-                begun,
-                "respond" if voice == first_voice else "estimate",
-                runtime,
-                how,
-                permits,
-            )
+            begun = now.with_turn(cast("Turn", {**own, "calls_left": left + 1}))
+            step = "respond" if voice == first_voice else "estimate"
+            work = partial(self._voice, begun, step, how, permits)
             runs.append(
                 cast("Any", task)(
                     work if how.on_loop else partial(_completed, work), name=VOICE_TASK
@@ -115,86 +97,64 @@ class AtOnce:
         if errors := [each for each in results if isinstance(each, BaseException)]:
             # Now that what the others made is stored.
             raise errors[0]
-        turn = {
-            **turn,
-            "calls_left": max(
-                0, left + len(voices) - sum(each["turn"].get("calls", 0) for each in results)
-            ),
-        }
-        return self._taken(
-            {
-                **state,
-                "turn": turn,
-                "ahead": {**(state.get("ahead") or {}), **dict(zip(voices, results, strict=True))},
-            }
-        )
+        calls = sum(each["turn"].get("calls", 0) for each in results)
+        turn = {**turn, "calls_left": max(0, left + len(voices) - calls)}
+        made = dict(zip(voices, results, strict=True))
+        ahead = {**(now.state.get("ahead") or {}), **made}
+        return self._taken(now.after({"turn": turn, "ahead": ahead}))
 
-    def _together(self, state: State, turn: Turn) -> list[str]:
+    def _together(self, now: Now) -> list[str]:
         """Return who is asked at once, the voice whose turn it is first."""
-        there = (state.get("brief") or {}).get("voices", {})
-        voices = [
-            voice
-            for voice in at_once(self.team, scene_of(self.team, thread_of(state).messages, turn))
-            if voice in there
-        ]
-        new = [
-            voice for voice in voices if not is_ahead({**state, "turn": {**turn, "voice": voice}})
-        ]
+        turn = now.turn
+        there = now.config.get("voices", {})
+        scene = scene_of(self.team, now.thread.messages, turn)
+        voices = [voice for voice in at_once(self.team, scene) if voice in there]
+        new = [voice for voice in voices if not is_ahead(now.state, {**turn, "voice": voice})]
         return (
             new[: max(1, turn.get("calls_left", 1))]
             if new[:1] == [turn.get("voice")]
             else [turn.get("voice", "")]
         )
 
-    async def _voice(
-        self, state: State, step: str, runtime: Runtime[Context], how: Execution, permits: Semaphore
-    ) -> Update:
+    async def _voice(self, begun: Now, step: str, how: Execution, permits: Semaphore) -> Update:
         """Return what one voice makes of the turn, up to its answer or to what is done for one
         voice at a time.
 
         That is a compaction, an approval, and a request that the provider refused.
         """
-        now = state
-        voice = turn_of(state)["voice"]
-        write = runtime.stream_writer
+        voice = begun.turn["voice"]
+        write = begun.runtime.stream_writer
         # What is asked of a person is asked when it is the voice's turn.
-        runtime = runtime.override(
+        runtime = begun.runtime.override(
             stream_writer=lambda event: (
                 event["type"] == "approval_requested" or write({"voice": voice, **event})
             )
         )
+        now = replace(begun, runtime=runtime)
         while step not in ("settle", "approve", "compact"):
-            if (
-                step == "respond"
-                and turn_of(now).get("calls")
-                and not permits.acquire(blocking=False)
-            ):
-                now = _with_turn(now, {"status": "call_budget"})
+            if step == "respond" and now.turn.get("calls") and not permits.acquire(blocking=False):
+                now = now.with_turn({**now.turn, "status": "call_budget"})
                 break
             node = self.respond if step == "respond" else self.run_tools
             before = now
             try:
-                counted = (
-                    how.call(partial(self.count, now, runtime=runtime))
-                    if step == "estimate"
-                    else None
-                )
-                update = await (counted or node(now, runtime=runtime, how=how))
+                counted = how.call(partial(self.count, now)) if step == "estimate" else None
+                update = await (counted or node(now, how))
             except GraphBubbleUp:
                 # A tool asks a person: it is run again when it is this voice's turn.
                 break
-            refused = turn_of(update).get("status") in ("overflow", ASK_AGAIN, FAILED)
-            now = before if refused else applied(before, update)
+            refused = update.get("turn", {}).get("status") in ("overflow", ASK_AGAIN, FAILED)
+            now = before if refused else before.after(update)
             step = "compact" if refused else _next_step(step, before, now)
         if step == "compact":
-            now = _with_turn(now, {"status": ASK_AGAIN, "alone": True})
-        return _made(state, now)
+            now = now.with_turn({**now.turn, "status": ASK_AGAIN, "alone": True})
+        return _made(begun.state, now.state)
 
-    def _taken(self, state: State) -> Update:
+    def _taken(self, now: Now) -> Update:
         """Return what the voice whose turn it is has made."""
-        turn = turn_of(state)
-        ahead = state.get("ahead") or {}
-        messages = thread_of(state).messages
+        turn = now.turn
+        ahead = now.state.get("ahead") or {}
+        messages = now.thread.messages
         result = ahead[turn["voice"]]
         own = {name: value for name, value in result["turn"].items() if name in OF_VOICE}
         turn = cast("Turn", {**without_key(turn, *OF_VOICE), **own})
@@ -219,14 +179,11 @@ def _results(runs: Sequence[Future[Update]]) -> list[Update | BaseException]:
     return [run.exception() or run.result() for run in runs]
 
 
-def _next_step(step: str, before: State, after: State) -> str:
+def _next_step(step: str, before: Now, after: Now) -> str:
     if step == "run_tools":
-        return "estimate" if counts_after_run_tools(before, after) else after_run_tools(after)
-    return after_estimate(after) if step == "estimate" else after_respond(after)
-
-
-def _with_turn(state: State, more: Turn) -> State:
-    return {**state, "turn": {**turn_of(state), **more}}
+        counts = counts_after_run_tools(before, after)
+        return "estimate" if counts else after_run_tools(after.state)
+    return after_estimate(after.state) if step == "estimate" else after_respond(after.state)
 
 
 def _made(before: State, now: State) -> Update:

@@ -36,7 +36,7 @@ from longtable.memory.messages.marks import mark_of
 from longtable.memory.messages.rounds import all_calls
 from longtable.memory.voices import VOICE
 from longtable.nodes.arriving.input_checks import storable
-from longtable.nodes.state import State, thread_of, turn_of
+from longtable.nodes.state import Now
 from longtable.nodes.tooling.tool_jobs import (
     Job,
     QueryRejectedError,
@@ -44,7 +44,6 @@ from longtable.nodes.tooling.tool_jobs import (
     answer_json,
 )
 from longtable.store.records.retired import DAMAGED
-from longtable.store.records.thread_index import thread_id_of
 from longtable.tools.check_tool import CHECK
 from longtable.tools.database import QueryResult
 from longtable.tools.tool_answers import KIND
@@ -100,7 +99,7 @@ class AuditEntry:
     def as_json(self) -> dict[str, Any]:
         """Return plain JSON, fit for any store."""
         plain = {**asdict(self), "tables": list(self.tables), "columns": list(self.columns)}
-        return {name: _fit(value) for name, value in plain.items()}
+        return {name: _without_nul(value) for name, value in storable(plain).items()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "AuditEntry":
@@ -126,19 +125,18 @@ class Audit:
         self,
         jobs: Sequence[Job],
         tools: Mapping[str, BaseTool],
-        state: State,
-        runtime: Runtime[Context],
+        now: Now,
     ) -> "Log":
         """Return the log of one step's calls: use it as `async with log.around(how)`."""
         message = next(
-            (each for each in reversed(thread_of(state).messages) if isinstance(each, AIMessage)),
+            (each for each in reversed(now.thread.messages) if isinstance(each, AIMessage)),
             None,
         )
-        thread_id = thread_id_of(runtime)
+        thread_id = now.thread_id
         entries: dict[int, AuditEntry] = {}
-        if runtime.store is not None and thread_id and message is not None:
-            now = self.clock().isoformat(timespec="milliseconds")
-            turn = turn_of(state).get("number", 0)
+        if now.runtime.store is not None and thread_id and message is not None:
+            logged_at = self.clock().isoformat(timespec="milliseconds")
+            turn = now.turn.get("number", 0)
             # Its place in the message: a later step of the same answer may see fewer of its calls.
             places = {
                 call["id"]: place for place, call in reversed([*enumerate(all_calls(message))])
@@ -150,7 +148,7 @@ class Audit:
                     voice = str(mark_of(message, VOICE) or "")
                     entries[id(job.call)] = AuditEntry(
                         key,
-                        now,
+                        logged_at,
                         turn,
                         job.call["name"],
                         "running",
@@ -158,7 +156,7 @@ class Audit:
                         edited=edited,
                         voice=voice,
                     )
-        return Log(entries, thread_namespace("audit", thread_id or ""), self.check, runtime)
+        return Log(entries, thread_namespace("audit", thread_id or ""), self.check, now.runtime)
 
 
 @dataclass
@@ -339,8 +337,8 @@ def _reading(entry: AuditEntry, tables: tuple[str, ...], columns: tuple[str, ...
     )
 
 
-def _fit(value: Any) -> Any:
+def _without_nul(value: Any) -> Any:
     """Return a value as each store takes it: PostgreSQL's JSON has no NUL."""
     if isinstance(value, str):
-        return str(storable(value)).replace("\x00", "\ufffd")
-    return [_fit(item) for item in value] if isinstance(value, list) else value
+        return value.replace("\x00", "\ufffd")
+    return [_without_nul(item) for item in value] if isinstance(value, list) else value

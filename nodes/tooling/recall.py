@@ -9,11 +9,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
 from longtable.base.concurrency import BoundedCache
-from longtable.base.context import Context
 from longtable.base.events import Recall
 from longtable.base.stored import Kind, thread_namespace
 from longtable.memory.messages.marks import marks_of, speaker_of
@@ -23,7 +21,6 @@ from longtable.memory.topics.topics import find_section, visible_topics
 from longtable.memory.view import CallPlan
 from longtable.store.records.retired import numbers_in_archive, readable
 from longtable.store.records.retired_store import StoreArchive, embeds
-from longtable.store.records.thread_index import thread_id_of
 from longtable.store.records.word_index import SEGMENT, WordCache, WordIndex
 from longtable.tools.memory_tools import LEAST_BUDGET, NOTE, Hit
 
@@ -242,11 +239,6 @@ class Originals:
         return [by_id[id_] for id_ in near]
 
 
-def originals_of(call_plan: CallPlan, runtime: Runtime[Context], indexes: Indexes) -> Originals:
-    """Return what a run may recall."""
-    return Originals(call_plan, runtime.store, thread_id_of(runtime), indexes)
-
-
 def recall_event(
     query: str, answer: Mapping[str, Any], *, via: Literal["marker", "tool"]
 ) -> Recall:
@@ -257,10 +249,12 @@ def recall_event(
 
 def _fused(rankings: Sequence[Sequence[Original]]) -> list[Original]:
     """Merge rankings by reciprocal rank fusion; of equals the newer first."""
-    by_number = {original.number: original for ranking in rankings for original in ranking}
+    by_number: dict[int, Original] = {}
     scores: defaultdict[int, float] = defaultdict(float)
-    for rank, original in (each for ranking in rankings for each in enumerate(ranking)):
-        scores[original.number] += 1 / (RANK + rank)
+    for ranking in rankings:
+        for rank, original in enumerate(ranking):
+            by_number[original.number] = original
+            scores[original.number] += 1 / (RANK + rank)
     return [
         by_number[number]
         for number in sorted(scores, key=lambda number: (-scores[number], -number))

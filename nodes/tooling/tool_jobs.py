@@ -18,7 +18,7 @@ from longtable.memory.counting.tokens import compact_json
 from longtable.memory.messages.marks import turn_number
 from longtable.memory.messages.rounds import all_calls
 from longtable.nodes.route import unanswered
-from longtable.nodes.state import Approval, Decision, State, thread_of, turn_of
+from longtable.nodes.state import Approval, Decision, Now
 from longtable.tools.database import QueryResult
 from longtable.tools.fetch import ThreadResults
 from longtable.tools.previews import with_note
@@ -280,7 +280,7 @@ Objection = Callable[[ToolCall], str]
 
 
 def work_of(
-    state: State,
+    now: Now,
     queries: AbstractSet[str],
     *,
     repairs: int,
@@ -289,8 +289,8 @@ def work_of(
     """Return the work that the newest answer asks for. `queries`: names of the tools that run
     queries.
     """
-    messages = thread_of(state).messages
-    turn = turn_of(state)
+    messages = now.thread.messages
+    turn = now.turn
     approval = turn.get("approval") or Approval(asked=[])
     decisions = {
         one["id"]: decision

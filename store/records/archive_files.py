@@ -69,6 +69,8 @@ class ArchiveFiles:
     """
 
     def __init__(self, folder: Path | str, *, key: str | None = None) -> None:
+        if not isinstance(folder, Path | str) or not str(folder):
+            raise ConfigError(f"ArchiveFiles takes a folder, found {folder!r}")
         self.folder = Path(folder).expanduser().absolute()
         self._passphrase = check_key(key)
 
@@ -258,11 +260,7 @@ def archive_from(setting: "ArchiveFiles | Path | str | None") -> ArchiveFiles | 
     """Return the archive files that a setting names. Raises `ConfigError`."""
     if setting is None or isinstance(setting, ArchiveFiles):
         return setting
-    if isinstance(setting, Path | str) and str(setting):
-        return ArchiveFiles(setting)
-    raise ConfigError(
-        f"archive_on_compact is a folder or ArchiveFiles(folder, key=...), found {setting!r}"
-    )
+    return ArchiveFiles(setting)
 
 
 def _folder(part: str) -> str:

@@ -11,7 +11,14 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-from longtable.graph import CompactionPolicy, Context, ContextProvider, Conversation, build_graph
+from longtable.graph import (
+    CompactionPolicy,
+    Context,
+    ContextProvider,
+    Conversation,
+    MemoryTools,
+    build_graph,
+)
 from longtable.nodes.calling.context_providers import ContextRequest
 from tests.support.models import ScriptedModel, call
 from tests.support.threads import CONTEXT, of_type, summariser, talk, talker, thread, values_of
@@ -213,7 +220,7 @@ def test_copies_that_recall_made_are_blanked_and_the_others_of_the_same_answer_s
 
     conversation = thread(
         model := ScriptedModel(say=say),
-        recall=True,
+        memory_tools=MemoryTools(recall=True),
         policy=CompactionPolicy(strategy="window", keep_messages=6),
     )
     conversation.context = WIDE
@@ -261,9 +268,7 @@ def test_a_context_provider_is_not_handed_what_was_excluded() -> None:
         return ""
 
     provider = ContextProvider(name="echo", provide=provide)
-    graph = build_graph(model=talker(), context_providers=[provider]).compile(
-        checkpointer=InMemorySaver()
-    )
+    graph = build_graph(model=talker(), hooks=[provider]).compile(checkpointer=InMemorySaver())
     conversation = Conversation(graph, "t", context=Context(model_limit=8_000))
     conversation.graph.invoke(
         {"messages": [HumanMessage("my badge is 4711")]},

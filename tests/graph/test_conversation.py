@@ -25,7 +25,7 @@ from longtable.base.errors import (
     UnknownMessageError,
     UnknownPinError,
 )
-from longtable.graph import CompactionPolicy, Conversation, build_graph
+from longtable.graph import CompactionPolicy, Conversation, MemoryTools, build_graph
 from longtable.memory import policy as presets
 from longtable.memory.compaction.compaction import Attempts, Draft, Job
 from longtable.memory.counting.tokens import counter
@@ -246,9 +246,9 @@ def pinning(
         return AIMessage(step) if isinstance(step, str) else step(messages)
 
     model = ScriptedModel(say=say)
-    graph = build_graph(model=model, pin_tools=True, summarizer=summariser(), **more).compile(
-        InMemorySaver(), store=InMemoryStore()
-    )
+    graph = build_graph(
+        model=model, memory_tools=MemoryTools(pins=True), summarizer=summariser(), **more
+    ).compile(InMemorySaver(), store=InMemoryStore())
     return Conversation(graph, "t", context=Context(model_limit=limit))
 
 
@@ -344,7 +344,10 @@ def test_a_newer_sentence_of_the_user_is_enough_to_end_a_pin_and_it_is_told_and_
 
 
 def test_the_two_tools_count_in_usage_and_are_left_out_below_a_limit_of_8000() -> None:
-    usage = {limit: pinning("hi", limit=limit, recall=False) for limit in (8_000, 7_999)}
+    usage = {
+        limit: pinning("hi", limit=limit, memory_tools=MemoryTools(recall=False))
+        for limit in (8_000, 7_999)
+    }
     for conversation in usage.values():
         conversation.ask("From now on use km.")
     definitions = [convert_to_openai_tool(tool) for tool in pin_tools()]
@@ -522,7 +525,7 @@ def test_a_strategy_of_ones_own_passes_the_same_gate() -> None:
                 method="fallback",
             )
 
-    conversation = thread(strategies=[Headlines()], policy=CompactionPolicy(strategy="headlines"))
+    conversation = thread(hooks=[Headlines()], policy=CompactionPolicy(strategy="headlines"))
     folds = of_type(talk(conversation, 14), "context_compressed")
     assert folds[0]["strategy"] == "headlines"
     assert [reason["code"] for reason in folds[0]["reasons"]] == ["empty"]

@@ -38,6 +38,7 @@ from longtable.graph import (
     ConfigError,
     Context,
     Database,
+    Limits,
     Persona,
     RequestLimits,
     ResultStore,
@@ -665,7 +666,9 @@ def test_the_parents_context_gives_the_fields_it_has() -> None:
 
 @pytest.mark.parametrize("saver", [None, InMemorySaver()])
 def test_a_node_takes_more_messages_of_its_parent_than_a_client_may_send(saver: Any) -> None:
-    graph = build_graph(model=ScriptedModel(say=numbered), request_limits=RequestLimits(messages=3))
+    graph = build_graph(
+        model=ScriptedModel(say=numbered), limits=Limits(request=RequestLimits(messages=3))
+    )
     many: list[AnyMessage] = [HumanMessage(str(n), id=str(n)) for n in range(5)]
     assert (
         texts(

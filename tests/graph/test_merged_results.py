@@ -12,7 +12,14 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from longtable.base.errors import UndoTooFarError
-from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, next_view
+from longtable.graph import (
+    CompactionPolicy,
+    Context,
+    Conversation,
+    MemoryTools,
+    build_graph,
+    next_view,
+)
 from longtable.memory.call_config import CallConfig
 from longtable.memory.compaction.merging import KEEP, MERGE_AT, merge_of, merged_count, unmerged
 from longtable.memory.records import Compaction, is_results
@@ -76,7 +83,9 @@ def played() -> Played:
         return AIMessage("Here it is.")
 
     model = ScriptedModel(say=say)
-    graph = build_graph(model=model, tools=[look_up], policy=POLICY, recall=False)
+    graph = build_graph(
+        model=model, tools=[look_up], policy=POLICY, memory_tools=MemoryTools(recall=False)
+    )
     compiled = graph.compile(checkpointer=persistence.checkpointer, store=persistence.store)
     conversation = Conversation(compiled, "t", context=Context(model_limit=16_000))
     views: list[Sequence[BaseMessage]] = []

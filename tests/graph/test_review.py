@@ -86,7 +86,7 @@ def test_a_strategy_of_ones_own_that_raises_never_fails_a_turn() -> None:
             raise KeyError("oops")
             yield
 
-    events = talk(thread(strategies=[Broken()], policy=CompactionPolicy(strategy="broken")), 14)
+    events = talk(thread(hooks=[Broken()], policy=CompactionPolicy(strategy="broken")), 14)
     assert {event["status"] for event in of_type(events, "answer")} == {"answered"}
     assert (
         of_type(events, "context_compaction_skipped")[0]["reasons"][0]["code"] == "strategy_failed"

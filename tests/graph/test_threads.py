@@ -28,23 +28,21 @@ from longtable.graph import (
     ConfigError,
     Context,
     Conversation,
+    MemoryTools,
     Persistence,
     build_graph,
     list_threads,
     open_persistence,
 )
+from longtable.graph.pruning import aprune_threads, prune_threads, stale_threads
+from longtable.graph.thread_list import ThreadInfo, search_threads
 from longtable.graph.thread_state import NODES, reader
 from longtable.graph.threads import (
-    ThreadInfo,
     adelete_thread,
-    aprune_threads,
     arename_thread,
     asearch_threads,
     delete_thread,
-    prune_threads,
     rename_thread,
-    search_threads,
-    stale_threads,
 )
 from longtable.memory.messages.marks import EXCLUDED, kind_of
 from longtable.tools.excerpts import short_excerpt
@@ -83,7 +81,10 @@ def on(
     kept: Persistence, thread_id: str = "t", owner: str | None = None, model: Any = None
 ) -> Conversation:
     graph = build_graph(
-        model=model or talker(), summarizer=summariser(), recall=False, policy=SHORT
+        model=model or talker(),
+        summarizer=summariser(),
+        memory_tools=MemoryTools(recall=False),
+        policy=SHORT,
     )
     return Conversation(
         graph.compile(checkpointer=kept.checkpointer, store=kept.store),
@@ -141,7 +142,9 @@ def test_a_title_can_be_changed_and_stays(kept: Persistence) -> None:
 
 
 def test_a_thread_without_an_index_says_so_when_it_is_renamed() -> None:
-    graph = build_graph(model=script("x"), recall=False).compile(checkpointer=InMemorySaver())
+    graph = build_graph(model=script("x"), memory_tools=MemoryTools(recall=False)).compile(
+        checkpointer=InMemorySaver()
+    )
     conversation = Conversation(graph, "t", context=CONTEXT)
     conversation.ask("hello")
     with pytest.raises(ConfigError, match="store"):

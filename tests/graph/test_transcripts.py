@@ -22,6 +22,7 @@ from longtable.graph import (
     ConfigError,
     Context,
     Conversation,
+    MemoryTools,
     build_graph,
     list_threads,
     node_thread_id,
@@ -35,7 +36,7 @@ LIMIT = 8_000
 
 
 def graph_on(saver: Any = None, store: Any = None) -> Graph:
-    return build_graph(model=script("fine"), recall=False).compile(
+    return build_graph(model=script("fine"), memory_tools=MemoryTools(recall=False)).compile(
         checkpointer=saver or InMemorySaver(), store=store
     )
 

@@ -14,7 +14,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from longtable.base.errors import LongtableError, ModelContextOverflowError
-from longtable.graph import CompactionPolicy, Conversation, build_graph, open_persistence
+from longtable.graph import (
+    CompactionPolicy,
+    Conversation,
+    Summarizer,
+    build_graph,
+    open_persistence,
+)
 from longtable.memory import policy as presets
 from longtable.memory.counting.tokens import counter
 from longtable.memory.summary.summary_text import cited_numbers
@@ -110,7 +116,9 @@ def test_whatever_the_summariser_does_every_turn_succeeds_and_the_event_says_wha
 ) -> None:
     say, method, codes = FAULTS[fault]
     seconds = 0.05 if fault == "takes too long" else 60.0
-    conversation = thread(model := talker(), summarizer=summariser(say), summary_seconds=seconds)
+    conversation = thread(
+        model := talker(), summarizer=Summarizer(model=summariser(say), seconds=seconds)
+    )
     events = run(conversation, 12, run_async=run_async)
     assert [event["status"] for event in of_type(events, "answer")] == ["answered"] * 13
     folds = of_type(events, "context_compressed")

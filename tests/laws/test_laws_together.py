@@ -132,7 +132,7 @@ class Talk:
             policy=CompactionPolicy(
                 strategy=self.strategy, min_messages=2, keep_rounds=2, retire_after=12
             ),
-            context_providers=[
+            hooks=[
                 ContextProvider(
                     name="page",
                     provide=lambda _: f"PASSED {'x y ' * self.material}" if self.material else "",

@@ -261,7 +261,7 @@ def test_11_compaction_never_runs_in_a_circle(reported: int | None) -> None:
     model = ScriptedModel(say=say)
     summarizer = summariser(lambda _: AIMessage(""))  # a fold that fails is where circles begin
     policy = CompactionPolicy(strategy="hopeless")
-    conversation = thread(model, summarizer=summarizer, policy=policy, strategies=[Hopeless()])
+    conversation = thread(model, summarizer=summarizer, policy=policy, hooks=[Hopeless()])
     turns = 20
     events = talk(conversation, turns)
     tried = len(of_type(events, "context_compressed")) + len(

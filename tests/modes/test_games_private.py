@@ -13,11 +13,10 @@ from longtable.graph import (
     Conversation,
     Database,
     Persona,
-    Quiz,
     Team,
-    Werewolf,
 )
 from longtable.memory.messages.marks import mark_of
+from longtable.modes import Quiz, Werewolf
 from longtable.tools.results.result_store import ResultStore
 from tests.modes.test_games import PLAYERS, voting
 from tests.nodes.team.test_team import Say, model_of, speaker, talk

@@ -18,7 +18,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from longtable.graph import Conversation, build_graph, open_persistence
+from longtable.graph import Conversation, MemoryTools, build_graph, open_persistence
 from longtable.store.locks import locks_of
 from longtable.store.persistence import Persistence
 from tests.support.asker import CONTEXT, QUESTION
@@ -74,9 +74,9 @@ def url(tmp_path: Path) -> str:
 
 def conversation(held: HeldServer, kept: Persistence | None = None, **more: Any) -> Conversation:
     saver, store = (kept.checkpointer, kept.store) if kept else (InMemorySaver(), None)
-    graph = build_graph(model=held.server.chat_model(), recall=False).compile(
-        checkpointer=saver, store=store
-    )
+    graph = build_graph(
+        model=held.server.chat_model(), memory_tools=MemoryTools(recall=False)
+    ).compile(checkpointer=saver, store=store)
     return Conversation(graph, "t", context=CONTEXT, **more)
 
 
@@ -293,9 +293,9 @@ def test_in_a_bare_graph_and_over_a_saver_of_an_event_loop_it_stays_in_the_run(
 
     async def run() -> int:
         async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "loop.db")) as saver:
-            graph = build_graph(model=held.server.chat_model(), recall=False).compile(
-                checkpointer=saver
-            )
+            graph = build_graph(
+                model=held.server.chat_model(), memory_tools=MemoryTools(recall=False)
+            ).compile(checkpointer=saver)
             on_loop = Conversation(graph, "t", context=CONTEXT)
             for n in range(12):
                 await on_loop.aask(QUESTION.format(n=n))

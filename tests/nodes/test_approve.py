@@ -32,7 +32,7 @@ from longtable.base.errors import (
     WorkerLostError,
     WrongDecisionError,
 )
-from longtable.graph import Context, Conversation, Database, build_graph, open_persistence
+from longtable.graph import Context, Conversation, Database, Limits, build_graph, open_persistence
 from longtable.nodes.approve import Gate
 from longtable.tools.database import Cancel, QueryLimits
 from longtable.tools.sql.verdict import CostThresholds
@@ -70,7 +70,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
 def talk(
     database: Database, model: ScriptedModel, *, context: Context = CONTEXT, **more: Any
 ) -> Conversation:
-    graph = build_graph(model=model, database=database, cost=LOW, **more).compile(
+    graph = build_graph(model=model, database=database, limits=Limits(cost=LOW), **more).compile(
         checkpointer=InMemorySaver()
     )
     return Conversation(graph, "t", context=context)
@@ -327,7 +327,9 @@ def test_a_message_that_is_refused_in_place_of_a_decision_leaves_the_thread_usab
 def test_a_run_killed_after_the_decision_keeps_it(tmp_path: Path, database: Database) -> None:
     url = f"sqlite:///{tmp_path / 'threads.db'}"
     with open_persistence(url) as kept:
-        graph = build_graph(model=script(calls(COSTLY, COSTLY)), database=database, cost=LOW)
+        graph = build_graph(
+            model=script(calls(COSTLY, COSTLY)), database=database, limits=Limits(cost=LOW)
+        )
         conversation = Conversation(
             graph.compile(checkpointer=kept.checkpointer, store=kept.store), "t", context=CONTEXT
         )
@@ -343,7 +345,7 @@ def test_a_run_killed_after_the_decision_keeps_it(tmp_path: Path, database: Data
             durability="sync",
         )
     with open_persistence(url) as kept:
-        graph = build_graph(model=script("done"), database=database, cost=LOW)
+        graph = build_graph(model=script("done"), database=database, limits=Limits(cost=LOW))
         conversation = Conversation(
             graph.compile(checkpointer=kept.checkpointer, store=kept.store), "t", context=CONTEXT
         )
@@ -359,7 +361,7 @@ def test_the_audit_tells_what_waits_and_what_was_decided(
         graph = build_graph(
             model=script(calls(COSTLY), "no", calls(COSTLY), "hello", calls(COSTLY), "yes"),
             database=database,
-            cost=LOW,
+            limits=Limits(cost=LOW),
         )
         conversation = Conversation(
             graph.compile(checkpointer=kept.checkpointer, store=kept.store), "t", context=CONTEXT
@@ -383,7 +385,7 @@ def test_the_question_outlives_the_process_and_its_decision_does_too(
     tmp_path: Path, database: Database
 ) -> None:
     def opened(kept: Any, model: ScriptedModel) -> Conversation:
-        graph = build_graph(model=model, database=database, cost=LOW).compile(
+        graph = build_graph(model=model, database=database, limits=Limits(cost=LOW)).compile(
             checkpointer=kept.checkpointer, store=kept.store
         )
         return Conversation(graph, "t", context=CONTEXT)

@@ -21,6 +21,7 @@ from longtable.graph import (
     Context,
     Conversation,
     Database,
+    MemoryTools,
     build_graph,
     next_view,
 )
@@ -296,7 +297,7 @@ def test_a_compaction_is_made_once_whatever_is_replayed() -> None:
 def test_a_compaction_no_one_can_make_is_not_tried_at_every_call() -> None:
     summarizer = summariser(lambda _: AIMessage(""))
     conversation = thread(
-        script("fine"), summarizer=summarizer, policy=HOPELESS, strategies=[Hopeless()]
+        script("fine"), summarizer=summarizer, policy=HOPELESS, hooks=[Hopeless()]
     )
     [skipped] = talk_until_skipped(conversation)
     assert len(skipped["reasons"]) == 3  # two tries of the summariser, one of the fallback
@@ -307,10 +308,13 @@ def test_a_compaction_no_one_can_make_is_not_tried_at_every_call() -> None:
 
 
 def test_the_breaker_survives_a_restart() -> None:
-    first = thread(script("fine"), policy=HOPELESS, strategies=[Hopeless()])
+    first = thread(script("fine"), policy=HOPELESS, hooks=[Hopeless()])
     talk_until_skipped(first)
     graph = build_graph(
-        model=script("fine"), policy=HOPELESS, strategies=[Hopeless()], recall=False
+        model=script("fine"),
+        policy=HOPELESS,
+        hooks=[Hopeless()],
+        memory_tools=MemoryTools(recall=False),
     )
     checkpointer: Any = first.graph.checkpointer
     second = Conversation(graph.compile(checkpointer=checkpointer), "t", context=CONTEXT)

@@ -15,7 +15,7 @@ from longtable.nodes.call_plans import call_plan_of
 from longtable.nodes.compact import plan_ahead
 from longtable.nodes.estimate import CallPlans, usage_figures
 from longtable.nodes.prepare import worth_preparing
-from longtable.nodes.state import State, StoredConfig
+from longtable.nodes.state import Now, State, StoredConfig
 
 INFO = ExecutionInfo(checkpoint_id="c", checkpoint_ns="", task_id="x", thread_id="t", run_id=None)
 RUN = Runtime(context=Context(), execution_info=INFO)
@@ -58,10 +58,11 @@ def test_a_compaction_ahead_is_never_missed_by_looking_at_the_count_alone(
 ) -> None:
     state = after_an_answer(sizes, limit, trigger_tokens=trigger, trigger_messages=many)
     due = plan_ahead(call_plan_of(state, Context()), None) is not None
-    assert worth_preparing(state, RUN, CallPlans()) == due
+    assert worth_preparing(Now.of(state, RUN), CallPlans()) == due
 
 
 def test_far_below_the_threshold_no_message_is_looked_at_again_after_the_answer() -> None:
     plans, state = CallPlans(), after_an_answer([50] * 20, 100_000)
-    assert not worth_preparing(state, RUN, plans)
-    assert "messages" not in vars(plans.of(state, RUN))
+    now = Now.of(state, RUN)
+    assert not worth_preparing(now, plans)
+    assert "messages" not in vars(plans.of(now))

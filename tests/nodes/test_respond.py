@@ -8,7 +8,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from longtable.base.errors import ModelContextOverflowError
-from longtable.graph import CompactionPolicy, Conversation, build_graph
+from longtable.graph import CompactionPolicy, Conversation, MemoryTools, build_graph
 from longtable.memory.counting.tokens import counter
 from tests.support.model_server import open_model_server, say
 from tests.support.models import ScriptedModel
@@ -98,7 +98,9 @@ def test_what_was_learned_survives_a_restart_and_not_another_model() -> None:
     invoked(conversation, 6)
     saver: Any = conversation.graph.checkpointer
     again = Conversation(
-        build_graph(model=reporting(1.5), recall=False).compile(checkpointer=saver),
+        build_graph(model=reporting(1.5), memory_tools=MemoryTools(recall=False)).compile(
+            checkpointer=saver
+        ),
         "t",
         context=CONTEXT,
     )
@@ -108,7 +110,9 @@ def test_what_was_learned_survives_a_restart_and_not_another_model() -> None:
         model_name: str = "other"
 
     other = Conversation(
-        build_graph(model=Other(say=reporting(0).say), recall=False).compile(checkpointer=saver),
+        build_graph(
+            model=Other(say=reporting(0).say), memory_tools=MemoryTools(recall=False)
+        ).compile(checkpointer=saver),
         "t",
         context=CONTEXT,
     )

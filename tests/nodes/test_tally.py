@@ -32,6 +32,7 @@ from longtable.graph import (
     CompactionPolicy,
     Context,
     Conversation,
+    MemoryTools,
     Persistence,
     build_graph,
     delete_thread,
@@ -72,7 +73,9 @@ def echo(messages: Sequence[BaseMessage]) -> AIMessage:
 
 
 def graph_on(kept: Persistence, **more: Any) -> Graph:
-    graph = build_graph(model=ScriptedModel(say=echo), recall=False, **more)
+    graph = build_graph(
+        model=ScriptedModel(say=echo), memory_tools=MemoryTools(recall=False), **more
+    )
     return graph.compile(checkpointer=kept.checkpointer, store=kept.store)
 
 

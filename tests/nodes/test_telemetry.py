@@ -18,7 +18,14 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.base.errors import ProviderUnavailableError
-from longtable.graph import CompactionPolicy, Context, Conversation, Database, build_graph
+from longtable.graph import (
+    CompactionPolicy,
+    Context,
+    Conversation,
+    Database,
+    MemoryTools,
+    build_graph,
+)
 from longtable.graph.thread_state import NODES
 from longtable.nodes.telemetry import JsonFormatter
 from tests.support.model_server import ModelServer, call, open_model_server, say, server_error
@@ -156,7 +163,10 @@ def test_the_summarisers_calls_are_spans_and_the_log_has_the_cause_where_one_fai
     policy = CompactionPolicy(keep_rounds=1, min_messages=2, ahead=False)
     model = ScriptedModel(say=lambda _: AIMessage("and so on " * 60))
     app = build_graph(
-        model=model, summarizer=server.chat_model("gpt-4o-mini"), policy=policy, recall=False
+        model=model,
+        summarizer=server.chat_model("gpt-4o-mini"),
+        policy=policy,
+        memory_tools=MemoryTools(recall=False),
     ).compile(InMemorySaver())
     conversation = Conversation(app, "t", context=CONTEXT)
     for _ in range(4):

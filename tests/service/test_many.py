@@ -9,7 +9,14 @@ from pathlib import Path
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
+from longtable.graph import (
+    CompactionPolicy,
+    Context,
+    Conversation,
+    MemoryTools,
+    build_graph,
+    open_persistence,
+)
 from longtable.store.postgres_store import CONNECTIONS
 from tests.support.models import ScriptedModel
 from tests.support.postgres import postgres_server
@@ -57,7 +64,9 @@ def test_eight_threads_with_a_conversation_each_lose_no_turn(tmp_path: Path) -> 
     small = Context(model_limit=3_000)
     with open_persistence(f"sqlite:///{tmp_path}/chat.db") as kept:
         graph = build_graph(
-            model=ScriptedModel(say=echo), policy=CompactionPolicy(retire_after=16), recall=False
+            model=ScriptedModel(say=echo),
+            policy=CompactionPolicy(retire_after=16),
+            memory_tools=MemoryTools(recall=False),
         )
         app = graph.compile(checkpointer=kept.checkpointer, store=kept.store)
 

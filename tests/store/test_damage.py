@@ -33,6 +33,7 @@ from longtable.graph import (
     CompactionPolicy,
     Context,
     Conversation,
+    MemoryTools,
     Persistence,
     build_graph,
     delete_thread,
@@ -70,7 +71,9 @@ def echo(messages: Sequence[BaseMessage]) -> AIMessage:
 
 def graph_on(kept: Persistence) -> Graph:
     graph = build_graph(
-        model=ScriptedModel(say=echo), recall=False, policy=CompactionPolicy(retire_after=8)
+        model=ScriptedModel(say=echo),
+        memory_tools=MemoryTools(recall=False),
+        policy=CompactionPolicy(retire_after=8),
     )
     return graph.compile(checkpointer=kept.checkpointer, store=kept.store)
 
@@ -316,9 +319,9 @@ def test_a_damaged_thread_in_postgresql_is_forked_too() -> None:
 
 def test_a_damaged_thread_in_memory_is_forked_too() -> None:
     saver, store = InMemorySaver(), InMemoryStore()
-    app = build_graph(model=ScriptedModel(say=echo), recall=False).compile(
-        checkpointer=GuardedSaver(saver), store=store
-    )
+    app = build_graph(
+        model=ScriptedModel(say=echo), memory_tools=MemoryTools(recall=False)
+    ).compile(checkpointer=GuardedSaver(saver), store=store)
     talk = Conversation(app, "t", context=CONTEXT)
     for turn in range(3):
         talk.ask(f"turn {turn}")
@@ -499,7 +502,10 @@ def test_a_damaged_archive_stops_neither_turns_nor_compactions(tmp_path: Path) -
 
     def talk(kept: Persistence, turns: int) -> Events:
         graph = build_graph(
-            model=ScriptedModel(say=echo), summarizer=summariser(), policy=policy, recall=False
+            model=ScriptedModel(say=echo),
+            summarizer=summariser(),
+            policy=policy,
+            memory_tools=MemoryTools(recall=False),
         )
         conversation = Conversation(
             graph.compile(checkpointer=kept.checkpointer, store=kept.store), "t", context=CONTEXT

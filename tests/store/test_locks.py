@@ -24,8 +24,9 @@ from longtable.base.concurrency import ASYNC
 from longtable.base.errors import ConfigError, LongtableError, PersistenceError, ThreadBusyError
 from longtable.base.stored import USAGE
 from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
+from longtable.graph.pruning import prune_threads
 from longtable.graph.thread_state import Graph
-from longtable.graph.threads import delete_thread, import_thread, prune_threads, rename_thread
+from longtable.graph.threads import delete_thread, import_thread, rename_thread
 from longtable.store.leases import Lease, SqliteLease, process_name
 from longtable.store.locks import ThreadLocks, locks_of
 from tests.support import forked

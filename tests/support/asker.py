@@ -14,7 +14,7 @@ from typing import Any
 
 from langgraph.checkpoint.memory import InMemorySaver
 
-from longtable.graph import Context, Conversation, build_graph, open_persistence
+from longtable.graph import Context, Conversation, MemoryTools, build_graph, open_persistence
 from tests.support.model_server import client_of
 
 CONTEXT = Context(model_limit=3_000)
@@ -35,7 +35,9 @@ def main(store: str, base_url: str, first: int, last: int | None) -> None:
     """Print "answered N" after each answer, "closed" when the store is closed."""
     with opened(store) as parts:
         conversation = Conversation(
-            build_graph(model=client_of(base_url), recall=False).compile(**parts),
+            build_graph(model=client_of(base_url), memory_tools=MemoryTools(recall=False)).compile(
+                **parts
+            ),
             "t",
             context=CONTEXT,
         )

@@ -197,7 +197,10 @@ class Opened:
             parts = dict(beside)
             if not self.key:
                 beside["archive"] = door.ArchiveFiles(self.folder / "archive")
-                parts["archive_on_compact"] = beside["archive"]
+                if hasattr(door, "Footer"):
+                    parts["hooks"] = [beside["archive"]]
+                else:  # 0.1.0 and the versions after it
+                    parts["archive_on_compact"] = beside["archive"]
         graph = door.build_graph(
             model=model or self.model,
             database=self.shop,

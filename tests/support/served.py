@@ -6,15 +6,13 @@ import asyncio
 import os
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import tool
 from langgraph.types import interrupt
 
-from longtable.graph import CompactionPolicy, build_graph
-from longtable.nodes.state import Output
+from longtable.graph import ArchiveFiles, CompactionPolicy, build_graph
 from longtable.tools.results.result_store import ResultStore
 from tests.support.errors import CLASSES, HOSTILE, made
 from tests.support.models import ScriptedModel, call
@@ -63,9 +61,9 @@ graph = build_graph(
     model=ScriptedModel(say=say),
     tools=[confirm, dawdle],
     policy=CompactionPolicy(keep_rounds=1, min_messages=4),
-    results=ResultStore(
-        Path(os.environ.get("LONGTABLE_RESULTS", "results")), clock=lambda: datetime.now(UTC)
-    ),
-    archive_on_compact=os.environ.get("LONGTABLE_ARCHIVE"),
-    output_schema=Output,
+    results=ResultStore(Path(os.environ.get("LONGTABLE_RESULTS", "results"))),
+    hooks=[ArchiveFiles(os.environ["LONGTABLE_ARCHIVE"])]
+    if os.environ.get("LONGTABLE_ARCHIVE")
+    else [],
 ).compile(name="scripted")
+graph.output_channels = ["messages"]

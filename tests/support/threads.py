@@ -11,7 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from longtable.base.concurrency import SYNC, complete
-from longtable.graph import Context, Conversation, build_graph
+from longtable.graph import Context, Conversation, MemoryTools, build_graph
 from longtable.memory.compaction.compaction import Attempts, Draft, Job
 from longtable.memory.compaction.rolling import Rolling
 from longtable.nodes.state import State
@@ -68,9 +68,9 @@ def thread(
     """Return a new conversation; `more` goes to `build_graph`. Without recall_history, whose
     definition takes room.
     """
-    graph = build_graph(model=model or talker(), **{"recall": False, **more}).compile(
-        checkpointer=saver or InMemorySaver(), store=store or InMemoryStore()
-    )
+    graph = build_graph(
+        model=model or talker(), **{"memory_tools": MemoryTools(recall=False), **more}
+    ).compile(checkpointer=saver or InMemorySaver(), store=store or InMemoryStore())
     return Conversation(graph, thread_id, context=CONTEXT)
 
 

@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -98,6 +98,11 @@ class ResultMeta:
     """The only voice of a team that may read it, "" for all."""
 
 
+def now_in_utc() -> datetime:
+    """Return the current time, in UTC."""
+    return datetime.now(UTC)
+
+
 def catalog_of(metas: Sequence[ResultMeta]) -> Catalog:
     """Return results as the tables that SQL over handles may read."""
     return Catalog(tuple(map(_table, metas)), frozenset({"memory"}))
@@ -131,7 +136,7 @@ class ResultStore:
         self,
         folder: Path,
         *,
-        clock: Callable[[], datetime],
+        clock: Callable[[], datetime] = now_in_utc,
         quota_bytes_per_thread: int = 200_000_000,
         quota_bytes_total: int = 2_000_000_000,
         isolation: Isolation = "process",

@@ -19,6 +19,7 @@ from longtable.graph import (
     CompactionPolicy,
     ConfigError,
     Conversation,
+    MemoryTools,
     Persistence,
     build_graph,
     list_threads,
@@ -36,7 +37,12 @@ SHORT = CompactionPolicy(retire_after=16)
 
 
 def on(kept: Persistence, thread_id: str = "t", owner: str | None = None) -> Conversation:
-    graph = build_graph(model=talker(), summarizer=summariser(), recall=False, policy=SHORT)
+    graph = build_graph(
+        model=talker(),
+        summarizer=summariser(),
+        memory_tools=MemoryTools(recall=False),
+        policy=SHORT,
+    )
     return Conversation(
         graph.compile(checkpointer=kept.checkpointer, store=kept.store),
         thread_id,
@@ -242,7 +248,9 @@ def test_two_messages_of_one_id_are_refused() -> None:
 def test_a_thread_that_was_run_without_a_store_is_exported_and_imported_too(tmp_path: Path) -> None:
     with open_persistence(f"sqlite:///{tmp_path / 'a.db'}") as kept:
         bare = Conversation(
-            build_graph(model=talker(), recall=False).compile(checkpointer=kept.checkpointer),
+            build_graph(model=talker(), memory_tools=MemoryTools(recall=False)).compile(
+                checkpointer=kept.checkpointer
+            ),
             "t",
             context=CONTEXT,
         )

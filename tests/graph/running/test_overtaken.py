@@ -19,7 +19,7 @@ from langchain_core.tools import tool
 
 from longtable.base.errors import ProviderUnavailableError, ThreadBusyError
 from longtable.graph import Conversation, Database, build_graph, open_persistence
-from longtable.graph.running.turns import rest_of
+from longtable.graph.running.overtaken import rest_of
 from longtable.graph.thread_state import Graph
 from longtable.nodes.state import Input
 from tests.store.test_locks import wait_until

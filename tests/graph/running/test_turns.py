@@ -36,7 +36,14 @@ from longtable.base.errors import (
     UsedIdError,
     WrongRoleError,
 )
-from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
+from longtable.graph import (
+    CompactionPolicy,
+    Context,
+    Conversation,
+    Footer,
+    build_graph,
+    open_persistence,
+)
 from longtable.graph.thread_state import Graph
 from longtable.memory.counting.tokens import counter
 from longtable.memory.messages.rounds import INTERRUPTED
@@ -707,7 +714,7 @@ def test_what_people_read_below_an_answer_is_in_the_state_and_in_nothing_that_a_
     answers: list[AIMessage | str] = [call("add", a=1, b=2), "It is 3.", "no tool"]
     plain, footed = script(*answers), script(*answers)
     talks = [conversation(plain), conversation(footed)]
-    talks[1].graph = build_graph(model=footed, tools=[add, fail], footer=footer).compile(
+    talks[1].graph = build_graph(model=footed, tools=[add, fail], hooks=[Footer(footer)]).compile(
         checkpointer=InMemorySaver()
     )
     usages = [[talk.ask(text).usage for text in ("1 + 2?", "and now?", "again?")] for talk in talks]

@@ -15,7 +15,14 @@ from langgraph.store.memory import InMemoryStore
 
 from longtable.base.errors import ArchiveGapError, UndoTooFarError
 from longtable.base.stored import USAGE
-from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, next_view
+from longtable.graph import (
+    CompactionPolicy,
+    Context,
+    Conversation,
+    MemoryTools,
+    build_graph,
+    next_view,
+)
 from longtable.graph.changes import topic_histories
 from longtable.graph.thread_state import StoredThreads
 from longtable.graph.threads import delete_thread, import_thread
@@ -54,7 +61,9 @@ def talk(
         return AIMessage(f"There were {len(model.sent)} of them. " + "and so on " * 80)
 
     model = ScriptedModel(say=say)
-    graph = build_graph(model=model, tools=[count], policy=policy, recall=False)
+    graph = build_graph(
+        model=model, tools=[count], policy=policy, memory_tools=MemoryTools(recall=False)
+    )
     conversation = Conversation(
         graph.compile(checkpointer=persistence.checkpointer, store=persistence.store),
         thread_id,

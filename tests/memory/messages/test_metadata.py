@@ -24,6 +24,7 @@ from longtable.graph import (
     CompactionPolicy,
     Context,
     Conversation,
+    Limits,
     RequestLimits,
     build_graph,
     metadata_of,
@@ -349,7 +350,8 @@ def test_a_request_over_a_limit_is_refused_with_its_error_and_nothing_is_written
     for language in ("en", "zh"):
         assert f"{limit:,}" in caught.value.user_text(language)
     wide = app(
-        ScriptedModel(say=lambda messages: AIMessage("yes")), request_limits=RequestLimits(**raised)
+        ScriptedModel(say=lambda messages: AIMessage("yes")),
+        limits=Limits(request=RequestLimits(**raised)),
     )
     wide.invoke({"messages": given}, CONFIG, context=CONTEXT.replace(model_limit=10**6))
     assert turn_number(wide.get_state(CONFIG).values["messages"][-1]) == 1
@@ -358,7 +360,7 @@ def test_a_request_over_a_limit_is_refused_with_its_error_and_nothing_is_written
 def test_an_earlier_talk_that_is_handed_in_has_a_limit_too() -> None:
     graph = app(
         ScriptedModel(say=lambda messages: AIMessage("yes")),
-        request_limits=RequestLimits(bytes=100_000),
+        limits=Limits(request=RequestLimits(bytes=100_000)),
     )
     earlier = [HumanMessage("a" * 8_000), AIMessage("b" * 8_000)]
     with pytest.raises(RequestTooLargeError, match="the limit is 3,200,000"):

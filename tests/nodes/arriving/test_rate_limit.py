@@ -24,6 +24,7 @@ from longtable.base.errors import (
 from longtable.graph import (
     Context,
     Conversation,
+    Limits,
     RateLimit,
     build_graph,
     delete_thread,
@@ -49,7 +50,7 @@ def talk(
     limit: RateLimit, thread: str, owner: str | None, *, store: Any = None, saver: Any = None
 ) -> Conversation:
     model = ScriptedModel(say=lambda messages: AIMessage("yes"))
-    app: Any = build_graph(model=model, rate_limit=limit).compile(
+    app: Any = build_graph(model=model, limits=Limits(rate=limit)).compile(
         checkpointer=saver or InMemorySaver(), store=store
     )
     return Conversation(app, thread, context=CONTEXT.replace(owner=owner))
@@ -91,11 +92,11 @@ def test_long_waits_are_told_in_minutes() -> None:
 ASK = """
 import sys
 from langchain_core.messages import AIMessage
-from longtable.graph import Context, Conversation, RateLimit, RateLimitedError, build_graph, open_persistence
+from longtable.graph import Context, Conversation, Limits, RateLimit, RateLimitedError, build_graph, open_persistence
 from tests.support.models import ScriptedModel
 
 url, name = sys.argv[1:]
-graph = build_graph(model=ScriptedModel(say=lambda _: AIMessage("yes")), rate_limit=RateLimit(turns=4, seconds=600))
+graph = build_graph(model=ScriptedModel(say=lambda _: AIMessage("yes")), limits=Limits(rate=RateLimit(turns=4, seconds=600)))
 with open_persistence(url) as kept:
     app = graph.compile(checkpointer=kept.checkpointer, store=kept.store)
     print("ready", flush=True)
@@ -182,7 +183,7 @@ def test_a_turn_whose_provider_is_down_is_not_counted_and_no_resume_gains_one(
         return AIMessage("yes")
 
     limit = RateLimit(turns=2, seconds=600)
-    graph = build_graph(model=ScriptedModel(say=say), rate_limit=limit)
+    graph = build_graph(model=ScriptedModel(say=say), limits=Limits(rate=limit))
     app: Any = graph.compile(
         checkpointer=InMemorySaver(), store=InMemoryStore() if stored else None
     )
@@ -209,7 +210,7 @@ def test_a_turn_that_the_provider_refuses_for_what_was_sent_stays_counted() -> N
         raise BadRequest
 
     limit = RateLimit(turns=1, seconds=600)
-    app: Any = build_graph(model=ScriptedModel(say=say), rate_limit=limit).compile(
+    app: Any = build_graph(model=ScriptedModel(say=say), limits=Limits(rate=limit)).compile(
         checkpointer=InMemorySaver()
     )
     ann = CONTEXT.replace(owner="ann")

@@ -27,6 +27,7 @@ from longtable.graph import (
     Context,
     Conversation,
     Price,
+    Summarizer,
     build_graph,
     metadata_of,
     open_persistence,
@@ -356,8 +357,8 @@ def test_a_turn_that_waits_is_finished_by_the_model_it_was_counted_for(
 def test_seconds_that_no_summary_can_be_given_are_refused_when_built(
     server: ModelServer, seconds: Any
 ) -> None:
-    with pytest.raises(ConfigError, match="summary_seconds must be over 0"):
-        build_graph(model=server.chat_model(), summary_seconds=seconds)
+    with pytest.raises(ConfigError, match=r"Summarizer\.seconds must be over 0"):
+        build_graph(model=server.chat_model(), summarizer=Summarizer(seconds=seconds))
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])

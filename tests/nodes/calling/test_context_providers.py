@@ -64,7 +64,7 @@ def test_material_goes_with_the_calls_of_one_turn_and_is_kept_nowhere(asynchrono
         ContextProvider(name="date", provide=date),
     ]
     model = ScriptedModel(say=answer)
-    app = build_graph(model=model, tools=[look], context_providers=providers).compile(
+    app = build_graph(model=model, tools=[look], hooks=[*providers]).compile(
         checkpointer=InMemorySaver()
     )
     talk = Conversation(app, "t", context=CONTEXT.replace(owner="ann"))
@@ -133,9 +133,7 @@ def test_a_provider_that_fails_or_is_slow_is_left_out_and_said_so(asynchronous: 
         ContextProvider(name=name, provide=provide, seconds=0.2) for name, provide in made.items()
     ]
     model = ScriptedModel(say=lambda messages: AIMessage("yes"))
-    app = build_graph(model=model, context_providers=providers).compile(
-        checkpointer=InMemorySaver()
-    )
+    app = build_graph(model=model, hooks=[*providers]).compile(checkpointer=InMemorySaver())
     started = time.monotonic()
     events = events_of(Conversation(app, "t", context=CONTEXT), "what?", asynchronous=asynchronous)
     assert time.monotonic() - started < 0.9
@@ -164,9 +162,7 @@ def test_a_provider_that_goes_on_when_it_is_cancelled_holds_up_no_turn() -> None
 
         model = ScriptedModel(say=lambda messages: AIMessage("yes"))
         providers = [ContextProvider(name="stubborn", provide=stubborn, seconds=0.05)]
-        app = build_graph(model=model, context_providers=providers).compile(
-            checkpointer=InMemorySaver()
-        )
+        app = build_graph(model=model, hooks=[*providers]).compile(checkpointer=InMemorySaver())
         answer = await asyncio.wait_for(Conversation(app, "t", context=CONTEXT).aask("what?"), 5)
         assert answer.text == "yes"
         assert not any("late" in str(message.text) for message in model.sent[0])
@@ -210,4 +206,4 @@ def test_a_wrong_provider_is_refused_when_it_is_made(name: str, more: dict[str, 
 def test_two_providers_of_one_name_are_refused() -> None:
     provider = ContextProvider(name="a", provide=lambda about: "")
     with pytest.raises(ConfigError, match="share a name"):
-        build_graph(model=ScriptedModel(say=answer), context_providers=[provider, provider])
+        build_graph(model=ScriptedModel(say=answer), hooks=[provider, provider])

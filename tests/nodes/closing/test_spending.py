@@ -16,6 +16,7 @@ from longtable.graph import (
     CompactionPolicy,
     Context,
     Conversation,
+    MemoryTools,
     Persistence,
     build_graph,
     import_thread,
@@ -49,7 +50,7 @@ def told(
 def on(
     kept: Persistence, thread_id: str, model: ScriptedModel, owner: str | None = None
 ) -> Conversation:
-    graph = build_graph(model=model, recall=False).compile(
+    graph = build_graph(model=model, memory_tools=MemoryTools(recall=False)).compile(
         checkpointer=kept.checkpointer, store=kept.store
     )
     return Conversation(graph, thread_id, context=Context(model_limit=8_000, owner=owner))
@@ -235,7 +236,9 @@ def test_the_summarisers_calls_are_added_once_also_when_compactions_have_merged(
     summarizer = Summariser(say=lambda _: AIMessage(""))
     policy = CompactionPolicy(keep_rounds=1, min_messages=2, ahead=False)
     model = script("and so on " * 60)
-    graph = build_graph(model=model, summarizer=summarizer, policy=policy, recall=False)
+    graph = build_graph(
+        model=model, summarizer=summarizer, policy=policy, memory_tools=MemoryTools(recall=False)
+    )
 
     def wanted(rows: list[Spent]) -> list[tuple[int, ...]]:
         small = added([row for row in rows if row.model == "small"], [])

@@ -34,6 +34,8 @@ from longtable.graph import (
     Conversation,
     Database,
     FreeChat,
+    Limits,
+    MemoryTools,
     Persona,
     Scene,
     Team,
@@ -398,7 +400,9 @@ def test_approvals_of_several_voices_are_asked_one_after_the_other_and_none_is_l
         return f"{name} speaks"
 
     with Database.open(str(make(tmp_path, "sqlite"))) as database:
-        conversation = talk(say, THREE, database=database, cost=CostThresholds(pairs=1_000_000))
+        conversation = talk(
+            say, THREE, database=database, limits=Limits(cost=CostThresholds(pairs=1_000_000))
+        )
         events: list[Any] = list(conversation.stream("How many pairs?"))
         assert len(of_type(events, "approval_requested")) == 1
         assert events[-1]["status"] == "approval_requested"
@@ -440,7 +444,9 @@ def test_voices_that_wait_say_who_they_are_and_each_answer_is_told_once_under_it
         return told
 
     with Database.open(str(make(tmp_path, "sqlite"))) as database:
-        conversation = talk(say, THREE, database=database, cost=CostThresholds(pairs=1_000_000))
+        conversation = talk(
+            say, THREE, database=database, limits=Limits(cost=CostThresholds(pairs=1_000_000))
+        )
         first = read(conversation.stream("How many pairs?"))
         [asked] = of_type(first, "approval_requested")
         assert asked["voice"] == "analyst"
@@ -529,7 +535,9 @@ def test_a_voice_whose_context_is_too_long_is_asked_again_with_less_when_it_is_i
             raise ModelContextOverflowError("the context is too long")
         return f"{name} says " + "word " * 60
 
-    conversation = talk(say, THREE, context=Context(model_limit=8_000), recall=False)
+    conversation = talk(
+        say, THREE, context=Context(model_limit=8_000), memory_tools=MemoryTools(recall=False)
+    )
     events: list[Any] = []
     for turn in range(10):
         events += conversation.stream(f"question {turn}")
@@ -583,7 +591,10 @@ def test_what_voices_made_ahead_stays_when_another_message_takes_the_place_of_an
 
     with Database.open(str(make(tmp_path, "sqlite"))) as database:
         conversation = talk(
-            say, Team(ANALYST, CHECKER), database=database, cost=CostThresholds(pairs=1_000_000)
+            say,
+            Team(ANALYST, CHECKER),
+            database=database,
+            limits=Limits(cost=CostThresholds(pairs=1_000_000)),
         )
         assert conversation.ask("wait").status == "approval_requested"
         answer = conversation.ask("Go on")

@@ -33,19 +33,21 @@ from longtable.graph import (
     Conversation,
     Database,
     FreeChat,
+    Limits,
+    MemoryTools,
     Mode,
     Persona,
     Scene,
     Team,
-    Werewolf,
     Workflow,
     build_graph,
     open_persistence,
 )
-from longtable.graph.running.thread_runner import answer_of
+from longtable.graph.running.answers import answer_of
 from longtable.memory.counting.tokens import counter
 from longtable.memory.messages.marks import mark_of
-from longtable.nodes.team.team import MODE
+from longtable.modes import Werewolf
+from longtable.nodes.team.mode_hook import MODE
 from longtable.tools.results.result_store import ResultStore
 from longtable.tools.sql.verdict import CostThresholds
 from tests.memory.messages.test_rounds import assert_paired
@@ -449,7 +451,9 @@ def test_each_voice_stays_under_its_threshold_in_pairs_and_nothing_is_lost_over_
     team = Team(
         ANALYST, CHECKER, Persona("tester", rounds=2), mode=Workflow("analyst", "checker", "tester")
     )
-    conversation = talk(say, team, context=Context(model_limit=4_000), recall=False)
+    conversation = talk(
+        say, team, context=Context(model_limit=4_000), memory_tools=MemoryTools(recall=False)
+    )
     for turn in range(25):
         events = list(conversation.stream(f"question {turn} " + "and so on " * 20))
         assert all(event["fraction"] <= 0.6 for event in of_type(events, "context_usage")[-1:])
@@ -494,7 +498,9 @@ def test_a_query_of_one_voice_waits_for_approval_and_the_next_voice_is_asked_aft
 
     with Database.open(str(make(tmp_path, "sqlite"))) as database:
         team = Team(ANALYST, CHECKER, REVIEWER, mode=Workflow())
-        conversation = talk(say, team, database=database, cost=CostThresholds(pairs=1_000_000))
+        conversation = talk(
+            say, team, database=database, limits=Limits(cost=CostThresholds(pairs=1_000_000))
+        )
         waiting = conversation.ask("How many pairs?")
         assert (waiting.status, [each["voice"] for each in waiting.voices]) == (
             "approval_requested",
@@ -538,7 +544,7 @@ def test_a_voice_whose_provider_says_the_context_is_too_long_is_asked_again_with
         say,
         Team(ANALYST, CHECKER, mode=Workflow("analyst", "checker")),
         context=Context(model_limit=8_000),
-        recall=False,
+        memory_tools=MemoryTools(recall=False),
     )
     for turn in range(14):
         assert [each["voice"] for each in conversation.ask(f"question {turn}").voices] == [
@@ -747,7 +753,7 @@ def test_material_is_counted_for_the_team_in_a_secret_mode() -> None:
     material = ContextProvider(name="news", provide=lambda _: "It rains in the village.")
     personas = [Persona(name) for name in ("ada", "ben", "cleo")]
     team = Team(*personas, mode=Werewolf(seed=1))
-    events = list(talk(who, team, context_providers=[material]).stream("Begin."))
+    events = list(talk(who, team, hooks=[material]).stream("Begin."))
     passed = [event for event in of_type(events, "context_usage") if "passed" in event["parts"]]
     assert len(passed) == 6
     assert all(event["of_team"] for event in passed)

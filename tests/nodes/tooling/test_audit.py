@@ -25,6 +25,7 @@ from longtable.graph import (
     Context,
     Conversation,
     Database,
+    Limits,
     build_graph,
     delete_thread,
     open_persistence,
@@ -308,7 +309,9 @@ def test_of_a_query_that_a_person_changed_the_audit_tells_theirs_however_it_ends
 ) -> None:
     model = script(call("run_sql", sql="SELECT count(*) FROM teas a, teas b"), "done")
     with Database.open(f"sqlite:///{shop}") as database:
-        graph = build_graph(model=model, database=database, cost=CostThresholds(pairs=10))
+        graph = build_graph(
+            model=model, database=database, limits=Limits(cost=CostThresholds(pairs=10))
+        )
         conversation = Conversation(
             graph.compile(checkpointer=InMemorySaver(), store=InMemoryStore()), "t", context=CONTEXT
         )
@@ -336,7 +339,10 @@ def test_what_waits_for_a_person_and_what_they_decide_is_written_down(shop: Path
     model = script(AIMessage("", tool_calls=asked), AIMessage("", tool_calls=beside), "done")
     with Database.open(f"sqlite:///{shop}") as database:
         graph = build_graph(
-            model=model, database=database, tools=[confirm], cost=CostThresholds(pairs=10)
+            model=model,
+            database=database,
+            tools=[confirm],
+            limits=Limits(cost=CostThresholds(pairs=10)),
         )
         conversation = Conversation(
             graph.compile(checkpointer=InMemorySaver(), store=InMemoryStore()), "t", context=CONTEXT

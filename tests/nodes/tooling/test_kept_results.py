@@ -26,7 +26,8 @@ from longtable.graph import (
     build_graph,
     open_persistence,
 )
-from longtable.graph.threads import delete_thread, prune_threads
+from longtable.graph.pruning import prune_threads
+from longtable.graph.threads import delete_thread
 from longtable.memory.compaction.ledger import ledger_lines
 from longtable.tools.engines.base import QueryLimits
 from longtable.tools.previews import summary

@@ -13,7 +13,14 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from longtable.base.stored import USAGE
-from longtable.graph import CompactionPolicy, Context, Conversation, build_graph, open_persistence
+from longtable.graph import (
+    CompactionPolicy,
+    Context,
+    Conversation,
+    MemoryTools,
+    build_graph,
+    open_persistence,
+)
 from longtable.graph.threads import delete_thread
 from longtable.memory.counting.tokens import counter
 from longtable.memory.messages.marks import RECALLED, kind_of
@@ -42,7 +49,7 @@ def recaller(**args: Any) -> ScriptedModel:
 
 
 def long_thread(model: ScriptedModel | None = None, **more: Any) -> Conversation:
-    conversation = thread(model or recaller(), recall=True, **more)
+    conversation = thread(model or recaller(), memory_tools=MemoryTools(recall=True), **more)
     conversation.ask("The project is called Kingfisher and its budget is 48,250 euros.")
     conversation.ask("代号翠鸟的预算是四万八千欧元。")
     talk(conversation, 24, start=2)
@@ -79,7 +86,7 @@ def test_with_a_window_what_has_left_it_is_recalled(query: str, words: str) -> N
 
 
 def test_a_range_of_numbers_brings_those_messages_and_no_others() -> None:
-    conversation = thread(recaller(), recall=True, policy=window(4))
+    conversation = thread(recaller(), memory_tools=MemoryTools(recall=True), policy=window(4))
     conversation.context = conversation.context.replace(model_limit=12_000)
     talk(conversation, 10, words=2)
     read = conversation.ask("recall m9-m13").text.removeprefix("read: ").split(" | ")
@@ -107,12 +114,14 @@ def test_a_result_that_was_shortened_in_this_turn_is_read_in_this_turn(
 
     assert (
         words
-        in thread(ScriptedModel(say=say), recall=True, tools=[report]).ask("report, please").text
+        in thread(ScriptedModel(say=say), memory_tools=MemoryTools(recall=True), tools=[report])
+        .ask("report, please")
+        .text
     )
 
 
 def test_what_is_recalled_names_its_speaker_and_is_found_by_that_name() -> None:
-    conversation = thread(recaller(), recall=True, policy=window(2))
+    conversation = thread(recaller(), memory_tools=MemoryTools(recall=True), policy=window(2))
     given: Any = {
         "messages": [
             HumanMessage("The budget is 48,250 euros.", name="Wang Fang"),
@@ -180,7 +189,9 @@ def test_what_is_recalled_fills_its_share_of_tokens_and_takes_no_more(
             )
         return AIMessage(answer)
 
-    conversation = thread(ScriptedModel(say=say), recall=True, policy=window(4))
+    conversation = thread(
+        ScriptedModel(say=say), memory_tools=MemoryTools(recall=True), policy=window(4)
+    )
     conversation.context = conversation.context.replace(model_limit=8_000)
     for n in range(12):
         conversation.ask(question.format(n=n))
@@ -211,7 +222,13 @@ def test_a_thread_never_sees_the_words_of_another() -> None:
         saver=saver, store=store, thread_id="other", policy=CompactionPolicy(retire_after=10)
     )
     assert "48,250" in other.ask("recall Kingfisher").text
-    mine = thread(recaller(), recall=True, saver=saver, store=store, thread_id="mine")
+    mine = thread(
+        recaller(),
+        memory_tools=MemoryTools(recall=True),
+        saver=saver,
+        store=store,
+        thread_id="mine",
+    )
     talk(mine, 24)
     assert "48,250" not in mine.ask("recall Kingfisher").text
 
@@ -241,7 +258,7 @@ def test_what_was_recalled_is_marked_and_never_compacted_as_if_new() -> None:
 
 
 def test_with_topics_a_sections_sources_are_what_comes_back() -> None:
-    conversation = thread(recaller(), recall=True, policy=topics())
+    conversation = thread(recaller(), memory_tools=MemoryTools(recall=True), policy=topics())
     conversation.ask("How does the Kingfisher budget of 48,250 euros split?")
     talk(conversation, 24, start=1, words=10)
     found = conversation.find_section("Kingfisher")

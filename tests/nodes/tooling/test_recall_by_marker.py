@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
-from longtable.graph import Conversation
+from longtable.graph import Conversation, MemoryTools
 from tests.support.models import ScriptedModel
 from tests.support.threads import CONTEXT, of_type, summariser, talk, thread
 
@@ -50,7 +50,7 @@ def asker(*answers: str) -> Toolless:
 
 def long_thread(model: ScriptedModel) -> Conversation:
     # One that forgets everything.
-    conversation = thread(model, recall=True, summarizer=summariser())
+    conversation = thread(model, memory_tools=MemoryTools(recall=True), summarizer=summariser())
     conversation.ask(FACT)
     talk(conversation, 24, start=1, words=60)
     assert "48,250" not in str(list(conversation.view()))
@@ -168,18 +168,20 @@ def test_two_markers_in_one_answer_load_both() -> None:
 
 
 def test_brackets_of_other_words_are_words_of_the_answer() -> None:
-    answer = thread(asker("See [1] and [NEED] and [a link](x)"), recall=True).ask("budget?")
+    answer = thread(
+        asker("See [1] and [NEED] and [a link](x)"), memory_tools=MemoryTools(recall=True)
+    ).ask("budget?")
     assert answer.text == "See [1] and [NEED] and [a link](x)"
 
 
 def test_a_model_that_calls_tools_is_told_of_no_marker() -> None:
     model = ScriptedModel(say=lambda _: AIMessage("fine"))
-    thread(model, recall=True).ask("hello")
+    thread(model, memory_tools=MemoryTools(recall=True)).ask("hello")
     assert "NEED_CONTEXT" not in model.sent[0][0].text
 
 
 def test_tools_a_model_cannot_take_are_not_counted() -> None:
-    answer = thread(asker(), recall=True).ask("hello")
+    answer = thread(asker(), memory_tools=MemoryTools(recall=True)).ask("hello")
     assert answer.usage is not None
     assert answer.usage["parts"]["tools"] == 0
 

@@ -21,7 +21,8 @@ from longtable.graph import (
     import_thread,
     open_persistence,
 )
-from longtable.graph.threads import delete_thread, move_thread, prune_threads
+from longtable.graph.pruning import prune_threads
+from longtable.graph.threads import delete_thread, move_thread
 from longtable.store.persistence import Persistence
 from longtable.store.records.word_index import SEGMENT, SHARDS
 from tests.support.models import ScriptedModel, call

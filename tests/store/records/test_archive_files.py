@@ -47,7 +47,7 @@ def conversation(
     files: ArchiveFiles, *, saver: Any = None, store: Any = None, thread_id: str = "t", **more: Any
 ) -> Conversation:
     """Return a conversation that archives what it folds."""
-    made = thread(thread_id=thread_id, saver=saver, store=store, archive_on_compact=files, **more)
+    made = thread(thread_id=thread_id, saver=saver, store=store, hooks=[files], **more)
     made.archive = files
     return made
 
@@ -128,9 +128,7 @@ def test_a_nodes_files_are_found_by_its_name(tmp_path: Path) -> None:
     builder = StateGraph(MessagesState, context_schema=Context)
     builder.add_node(
         "analyst",
-        as_node(
-            build_graph(model=talker(), archive_on_compact=files, policy=policy), context=CONTEXT
-        ),
+        as_node(build_graph(model=talker(), hooks=[files], policy=policy), context=CONTEXT),
     )
     builder.add_edge(START, "analyst")
     app = builder.compile(checkpointer=InMemorySaver(), store=InMemoryStore())
@@ -302,9 +300,13 @@ def test_files_go_with_their_thread_and_stay_where_the_archive_is_kept(tmp_path:
         assert not list(tmp_path.rglob("*.json"))
 
 
-def test_a_folder_that_is_none_is_refused() -> None:
-    with pytest.raises(ConfigError, match="archive_on_compact"):
-        build_graph(model=talker(), archive_on_compact=3)  # type: ignore[arg-type]
-    build_graph(model=talker(), archive_on_compact="archive").compile(
+@pytest.mark.parametrize("folder", [3, "", None])
+def test_a_folder_that_is_none_is_refused(folder: Any) -> None:
+    with pytest.raises(ConfigError, match="ArchiveFiles takes a folder"):
+        ArchiveFiles(folder)
+
+
+def test_archive_files_are_a_hook() -> None:
+    build_graph(model=talker(), hooks=[ArchiveFiles("archive")]).compile(
         checkpointer=InMemorySaver(), store=InMemoryStore()
     )

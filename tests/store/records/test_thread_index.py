@@ -11,18 +11,19 @@ from longtable.graph import (
     ConfigError,
     Context,
     Conversation,
+    MemoryTools,
     build_graph,
     list_threads,
     open_persistence,
 )
-from longtable.graph.threads import ThreadInfo, info_of
+from longtable.graph.thread_list import ThreadInfo, info_of
 from longtable.store.records.thread_index import title_of
 from tests.support.models import script
 
 
 def test_an_entry_says_title_turns_messages_and_model(tmp_path: Path) -> None:
     with open_persistence(f"sqlite:///{tmp_path / 'chat.db'}") as kept:
-        graph = build_graph(model=script("fine"), recall=False).compile(
+        graph = build_graph(model=script("fine"), memory_tools=MemoryTools(recall=False)).compile(
             checkpointer=kept.checkpointer, store=kept.store
         )
         talk = Conversation(graph, "t", context=Context(model_limit=8_000, owner="ann"))

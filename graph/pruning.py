@@ -1,0 +1,131 @@
+"""Delete or reduce threads that nobody used for a while."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from langgraph.store.base import PutOp
+
+from longtable.base.errors import ConfigError
+from longtable.base.stored import CHECKPOINT, THREADS, label, thread_namespace
+from longtable.graph.thread_list import MOST_THREADS, ThreadInfo, list_threads
+from longtable.graph.thread_state import StoredThreads, is_pending, is_stored, threads_in
+from longtable.graph.threads import clear, delete
+from longtable.graph.transcripts import PAGE, REDUCING, archive_messages, index_entry, load_thread
+from longtable.store.damage import Report, log_damaged, skip_unreadable
+from longtable.store.persistence import Persistence
+from longtable.store.records.retired import key_of
+
+if TYPE_CHECKING:
+    from longtable.store.records.archive_files import ArchiveFiles
+    from longtable.tools.results.result_store import ResultStore
+from longtable.base.concurrency import a_from
+
+REDUCED = "reduced"
+"""Key in the index: time and number of the last turn before a thread's checkpoints were dropped."""
+
+
+def reduce(threads: StoredThreads, thread_id: str) -> bool:
+    """Drop the checkpoints before a thread's present state; return whether it was done. Transcript
+    and memory stay, whole.
+
+    The whole transcript is in the archive before anything is deleted: killed half way, the next
+    call goes on from there.
+    """
+    whole, state = load_thread(threads, thread_id, None, all_owners=True)
+    if is_stored(state) and is_pending(state):
+        return False
+    length = len(whole.messages)
+    archive_messages(threads, whole, whole.archived, length)
+    entry = {name: value for name, value in whole.entry.items() if name != CHECKPOINT}
+    threads.batch([PutOp(THREADS, thread_id, {**entry, REDUCING: length}, False)])
+    threads.forget(thread_id)
+    clear(threads, ("longtable", "compactions", label(thread_id)))
+    threads.save(thread_id, whole.values)
+    entry.pop(REDUCING, None)
+    threads.batch([PutOp(THREADS, thread_id, {**entry, REDUCED: last_use(entry)}, False)])
+    for start in range(whole.archived, length, PAGE):  # live again, hence not in the archive
+        keys = [key_of(i + 1) for i in range(start, min(length, start + PAGE))]
+        threads.batch([PutOp(thread_namespace("archive", thread_id), key, None) for key in keys])
+    return True
+
+
+def prune_threads(
+    persistence: Persistence | StoredThreads,
+    *,
+    older_than: timedelta,
+    now: datetime,
+    keep_archive: bool = False,
+    owner: str | None = None,
+    all_owners: bool = False,
+    results: "ResultStore | None" = None,
+    archive: "ArchiveFiles | None" = None,
+    on_damaged: Report = log_damaged,
+) -> list[ThreadInfo]:
+    """Delete the threads not used for so long and return them, the newest first; their results too
+    where their store is given.
+
+    With `keep_archive` their transcript and memory stay and can be continued; only the checkpoints
+    behind them go. One that cannot be read is left then: `on_damaged` is called, by default the log
+    says it.
+    """
+    infos = list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
+    old = stale_threads(infos, older_than=older_than, now=now)
+    threads = threads_in(persistence)
+    pruned = []
+    for info in old:
+        with skip_unreadable(on_damaged), threads.alone(info.thread_id):
+            if _prune(threads, info, keep_archive=keep_archive, results=results, archive=archive):
+                pruned.append(info)
+    return pruned
+
+
+def stale_threads(
+    infos: Sequence[ThreadInfo], *, older_than: timedelta, now: datetime
+) -> list[ThreadInfo]:
+    """Return those not used for longer than that; never one whose time cannot be read, nor one from
+    the future.
+    """
+    if older_than < timedelta(0):
+        raise ConfigError(f"an age is not negative, found {older_than}")
+    return [
+        info
+        for info in infos
+        if (used := _time(info.updated)) is not None and now - used > older_than
+    ]
+
+
+def _prune(
+    threads: StoredThreads,
+    info: ThreadInfo,
+    *,
+    keep_archive: bool,
+    results: "ResultStore | None",
+    archive: "ArchiveFiles | None",
+) -> bool:
+    # Looked at again: it may have been used, or deleted, since it was listed.
+    if not (entry := index_entry(threads, info.thread_id)):
+        return False
+    if entry.get("updated") != info.updated or (
+        keep_archive and entry.get(REDUCED) == last_use(entry)
+    ):
+        return False
+    if keep_archive:
+        return reduce(threads, info.thread_id)
+    delete(threads, info.thread_id, None, all_owners=True, results=results, archive=archive)
+    return True
+
+
+def last_use(entry: Mapping[str, Any]) -> list[Any]:
+    return [entry.get("updated"), entry.get("turns")]
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+aprune_threads = a_from(prune_threads)

@@ -1,0 +1,82 @@
+"""What is left of a turn that another run overtook."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage
+from langgraph.types import StateSnapshot
+
+from longtable.base.errors import ThreadBusyError
+from longtable.base.events import AnswerEvent, AnswerStatus, ModelRetry, Notice
+from longtable.graph.running.thread_runner import GraphInput
+from longtable.graph.thread_state import is_pending
+from longtable.memory.messages.marks import marks_of, turn_number, unmarked
+from longtable.nodes.state import Input, thread_of, turn_of, values_of
+
+
+@dataclass(frozen=True)
+class Rest:
+    """What is left of a turn that another run overtook."""
+
+    input: GraphInput = None
+    """None: the turn goes on where it stands."""
+    answer: AnswerEvent | None = None
+    """The answer that the turn has by now; nothing is left to run."""
+
+
+def rest_of(messages: Sequence[BaseMessage], state: StateSnapshot, error: ThreadBusyError) -> Rest:
+    """Return what is left of a turn that another run overtook. Pure.
+
+    If other turns came after its messages, these move to the end of the transcript, and what it had
+    written leaves it. Raises `error` if they are part of a compaction by now.
+    """
+    thread = thread_of(values_of(state))
+    newest = turn_of(values_of(state))
+    places = {message.id: place for place, message in enumerate(thread.messages)}
+    if not messages:  # they were still on their way in when the turn was resumed
+        if not is_pending(state):
+            raise error
+        return Rest()
+    if (first := places.get(messages[-1].id)) is None:
+        if error.stored:
+            raise error
+        return Rest(Input(messages=[*messages]))
+    number = turn_number(thread.messages[first])
+    is_newest = number == newest.get("number")
+    if is_newest and is_pending(state):
+        return Rest()
+    of_turn = [message for message in thread.messages if turn_number(message) == number]
+    last = of_turn[-1]
+    if isinstance(last, AIMessage) and not last.tool_calls:
+        status: AnswerStatus = newest.get("status", "") if is_newest else status_of(last)
+        answer = AnswerEvent(type="answer", text=str(last.text), status=status, turn=number)
+        return Rest(answer=answer)
+    compacted = thread.chain[-1]["count"] if thread.chain else 0
+    if thread.archived + places[of_turn[0].id] < compacted:
+        raise error
+    removals = [RemoveMessage(id=str(message.id)) for message in of_turn]
+    again = [unmarked(message) for message in of_turn if message.type == "human"]
+    return Rest(Input(messages=[*removals, *again]))
+
+
+def status_of(answer: BaseMessage) -> Notice | Literal["answered"]:
+    """Return how an earlier turn ended, as its answer says."""
+    notice: Notice | None = marks_of(answer).get("notice")
+    return notice or "answered"
+
+
+def restart_event(attempt: int, *, in_place: bool) -> ModelRetry:
+    """Return the event after which text that streamed before it is no part of the answer."""
+    code = ThreadBusyError.code
+    event = ModelRetry(type="model_retry", model="", attempt=attempt, wait_s=0.0, code=code)
+    return {**event, "in_place": True} if in_place else event
+
+
+def messages_of_turn(state: StateSnapshot) -> list[BaseMessage]:
+    """Return the user messages of a thread's newest turn, none while they are on their way in."""
+    if any(task.name in {"__start__", "ingest"} for task in state.tasks):
+        return []
+    number = turn_of(values_of(state)).get("number")
+    messages = thread_of(values_of(state)).messages
+    return [each for each in messages if each.type == "human" and turn_number(each) == number]

@@ -1,0 +1,279 @@
+"""LangGraph's stream of one run as events."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, cast
+
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langgraph.types import Interrupt
+
+from longtable.base.events import (
+    AnswerEvent,
+    AnswerStatus,
+    Event,
+    ReasoningEvent,
+    SpokenAnswer,
+    Token,
+    VoiceStarted,
+    Wait,
+)
+from longtable.graph.thread_state import Update, waiting_of
+from longtable.memory.messages.marks import mark_of, marks_of, turn_number
+from longtable.memory.messages.reasoning import streamed_reasoning
+from longtable.memory.messages.rounds import all_calls
+from longtable.memory.voices import VOICE
+from longtable.nodes.state import FOOTER, UNDER_WAY, VOICE_TASK, State, Turn, turn_of
+from longtable.nodes.team.mode_hook import answer_text
+
+INTERRUPT = "__interrupt__"
+"""Key of what a run stopped with, among a stream's updates."""
+
+
+class RunReader:
+    """LangGraph's stream of one run as events. `settled`: the run has closed its turn.
+
+    `values`: those of the thread, where the run goes on with a turn: what its voices have answered
+    stands in its `answer`, too, and is not told twice. `made`: by voices whose step is not done,
+    for their run was killed.
+    """
+
+    def __init__(
+        self, values: State | None = None, made: Mapping[str, Update] | None = None
+    ) -> None:
+        self.text = ""
+        self.streams = self.settled = self.approval_sent = False
+        self.waits: Wait | None = None
+        self.turn: Turn = {}
+        self.voices: list[SpokenAnswer] = []
+        self.answers: list[AIMessage] = []
+        """Of the voices, as the transcript has them."""
+        self.ahead: dict[str, Any] = {}
+        self.speaking = ""
+        """The voice whose heading came last."""
+        self.made = made or {}
+        self.headings: dict[str, VoiceStarted] = {}
+        self.first = ""
+        self.later = dict[str, list[Event]]()
+        """Of voices that are asked at once: the first that is not done, and the events of those
+        after it.
+        """
+        self.writes_text = False
+        """Whether the first one is in the middle of a text."""
+        self.done: set[str] = set()
+        self.heard: set[str] = set()
+        """Voices whose answer was told, in this run or before."""
+        if values is not None and turn_of(values).get("status") in UNDER_WAY:
+            self._go_on(values)
+
+    def _go_on(self, values: State) -> None:
+        self.turn = turn_of(values)
+        number = self.turn.get("number")
+        messages = values.get("messages") or []
+        self.answers = answers_in([each for each in messages if turn_number(each) == number])
+        self.voices = [*map(_spoken, self.answers)]
+        self.ahead = values.get("ahead") or {}
+        self.heard.update(each["voice"] for each in self._answered(self.ahead))
+        for id_, voice in ((values.get("brief") or {}).get("voices") or {}).items():
+            self.headings[id_] = _heading(id_, voice["name"])
+
+    def begin(self) -> Iterator[Event]:
+        """Yield what voices had answered when the run before was killed."""
+        for said in self._answered(self.made):
+            yield from self._told(said)
+
+    def _told(self, said: SpokenAnswer) -> Iterator[Event]:
+        """Yield an answer whose text did not stream in this run, unless it was told."""
+        if said["voice"] in self.heard:
+            return
+        self.heard.add(said["voice"])
+        yield _heading(said["voice"], said["name"])
+        token = Token(type="token", text=said["text"])
+        yield cast("Event", {**token, "voice": said["voice"]})
+
+    def _answered(self, made: Mapping[str, Update]) -> list[SpokenAnswer]:
+        """Return the answers of voices that were asked at once and whose turn it is not yet."""
+        results = [
+            result
+            for result in made.values()
+            if turn_of(result).get("number") == self.turn.get("number")
+        ]
+        messages = chain.from_iterable(result.get("messages", ()) for result in results)
+        return [*map(_spoken, answers_in(messages))]
+
+    def read(self, mode: str, payload: Any) -> Iterator[Event]:
+        """Yield the events of a part of the stream.
+
+        Of voices that are asked at once, those of the first that is not done come as they are;
+        those of another one stand together, once it is done and the first is not in the middle of a
+        text.
+        """
+        for event in self._events(mode, payload):
+            queue = self.later.get(str(event.get("voice")))
+            if queue is None:
+                yield from self._headed(event)
+            else:
+                queue.append(event)
+        while self.later and self.first in self.done:
+            self.first = next(iter(self.later))
+            self.writes_text = False
+            yield from self._queued(self.first)
+        if not self.writes_text:
+            for voice in [voice for voice in self.later if voice in self.done]:
+                yield from self._queued(voice)
+
+    def _queued(self, voice: str) -> Iterator[Event]:
+        """Yield the events of a voice that have waited."""
+        for event in self.later.pop(voice):
+            yield from self._headed(event)
+
+    def _headed(self, event: Event) -> Iterator[Event]:
+        """Yield an event, before it the heading of its voice where another one spoke last."""
+        voice = str(event.get("voice") or "")
+        if voice == self.first:
+            self.writes_text = event["type"] == "token"
+        if event["type"] == "voice_started":
+            self.speaking = voice
+            self.headings[voice] = event
+        elif event["type"] in UNDER_A_HEADING and voice not in ("", self.speaking):
+            self.speaking = voice
+            heading = self.headings.get(voice) or _heading(voice, voice)
+            yield cast("Event", {**heading, "at_once": False} if "at_once" in heading else heading)
+        yield event
+
+    def _events(self, mode: str, payload: Any) -> Iterator[Event]:
+        if mode == "custom":
+            self.approval_sent |= payload["type"] == "approval_requested"
+            if payload["type"] == "unsupported_numbers" and payload["figures"] and self.voices:
+                self.voices[-1]["unsupported_numbers"] = payload["figures"]
+            if payload.get("at_once"):
+                self.done.discard(payload["voice"])
+                self.first = self.first or payload["voice"]
+                self.later |= {payload["voice"]: []} if payload["voice"] != self.first else {}
+            yield payload
+        elif mode == "messages":
+            yield from self._model_output(*payload)
+        else:
+            for node, update in payload.items():
+                if node == INTERRUPT:
+                    yield from self._questions(update)
+                    continue
+                if node in (VOICE_TASK, "respond"):
+                    self.done.add(turn_of(cast("Update", update or {})).get("voice", ""))
+                if node == VOICE_TASK:
+                    continue
+                yield from self._update(node, update)
+                if node == "settle":
+                    # What a person is told of a voice that gave no answer; the last text is the
+                    # answer's.
+                    messages = update.get("messages", ()) if isinstance(update, Mapping) else ()
+                    for message in messages:
+                        yield from self._notice(message)
+                # With a team settle closes each voice; what follows the last one prepares the next
+                # turn.
+                if node == "settle" and self.turn.get("status") not in UNDER_WAY:
+                    self.settled = True
+                    yield self._answer()
+
+    def end(self) -> Iterator[Event]:
+        # Of a run that stops before they are done.
+        for event in chain.from_iterable(self.later.values()):
+            yield from self._headed(event)
+        if not self.settled:
+            yield self._answer()
+
+    def _model_output(self, message: Any, metadata: Mapping[str, Any]) -> Iterator[Event]:
+        streamed = isinstance(message, AIMessageChunk)
+        self.streams |= streamed
+        # A server that repeats its ids has the streamed text once more as a whole message.
+        is_wanted = streamed or (isinstance(message, AIMessage) and not self.streams)
+        if metadata.get("langgraph_node") not in ("respond", VOICE_TASK) or not is_wanted:
+            return
+        whose = {"voice": metadata["voice"]} if "voice" in metadata else {}
+        if reasoning := streamed_reasoning(message):
+            yield cast("Event", {**ReasoningEvent(type="reasoning", text=reasoning), **whose})
+        if message.text:
+            self.heard.update(whose.values())
+            yield cast("Event", {**Token(type="token", text=str(message.text)), **whose})
+
+    def _questions(self, interrupts: Sequence[Interrupt]) -> Iterator[Event]:
+        for waiting in waiting_of(interrupts):
+            self.waits = self.waits or waiting.event["type"]
+            if not (self.approval_sent and waiting.actions):
+                whose = {"voice": voice} if (voice := self.turn.get("voice")) else {}
+                yield cast("Event", {**waiting.event, **whose})
+
+    def _notice(self, message: BaseMessage) -> Iterator[Event]:
+        """Yield what `settle` says for a voice or the mode; without a team the answer has it."""
+        voice = mark_of(message, VOICE)
+        if voice is None:
+            return
+        name = message.name or str(voice).capitalize()
+        self.headings.setdefault(voice, _heading(voice, name))
+        text = str(mark_of(message, FOOTER) or message.text)
+        yield cast("Event", {**Token(type="token", text=text), "voice": voice})
+
+    def _update(self, node: str, update: Any) -> Iterator[Event]:
+        if not isinstance(update, Mapping):
+            return
+        self.turn = update.get("turn", self.turn)
+        self.ahead = update.get("ahead", self.ahead)
+        if node in {"respond", "settle"}:
+            for message in update.get("messages", ()):
+                self.text = str(message.text)
+                if FOOTER in marks_of(message):
+                    self._add_footer(message)
+                    continue
+                for answer in answers_in([message]):
+                    said = _spoken(answer)
+                    self.answers.append(answer)
+                    self.voices.append(said)
+                    if node == "respond":
+                        yield from self._told(said)
+
+    def _add_footer(self, message: BaseMessage) -> None:
+        for answer in answers_in([message]):
+            self.answers[-1:] = [answer]
+            self.voices[-1:] = [{**self.voices[-1], "text": str(answer.text)}]
+
+    def _answer(self) -> AnswerEvent:
+        ended: AnswerStatus = self.turn.get("status", "")
+        status = self.waits or ended
+        number = int(self.turn.get("number", 0))
+        text = self.text
+        if self.answers and str(self.answers[-1].text) == text:
+            text = answer_text(self.answers)
+        event = AnswerEvent(type="answer", text=text, status=status, turn=number)
+        voices = [*self.voices, *(self._answered(self.ahead) if self.waits else ())]
+        has_team = "calls_left" in self.turn
+        return {**event, "voices": voices} if voices or has_team else event
+
+
+UNDER_A_HEADING = (
+    "token",
+    "reasoning",
+    "tool_started",
+    "query_started",
+    "approval_requested",
+    "input_requested",
+    "chart",
+    "unsupported_numbers",
+)
+"""Events of a voice that people see below its name."""
+
+
+def _heading(voice: str, name: str) -> VoiceStarted:
+    return VoiceStarted(type="voice_started", voice=voice, name=name, color="")
+
+
+def answers_in(messages: Iterable[BaseMessage]) -> list[AIMessage]:
+    """Return the answers of a team's voices among messages, in order."""
+    return [
+        message
+        for message in messages
+        if isinstance(message, AIMessage) and not all_calls(message) and mark_of(message, VOICE)
+    ]
+
+
+def _spoken(answer: AIMessage) -> SpokenAnswer:
+    voice = str(mark_of(answer, VOICE))
+    return SpokenAnswer(voice=voice, name=answer.name or "", text=str(answer.text))

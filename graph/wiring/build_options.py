@@ -1,0 +1,156 @@
+"""What `build_graph` takes besides models, database and tools: options in groups, and hooks."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
+
+from longtable.base.context import RequestLimits
+from longtable.base.errors import ConfigError, check_type
+from longtable.memory.compaction.compaction import Strategy
+from longtable.nodes.arriving.rate_limit import RateLimit
+from longtable.nodes.calling.context_providers import ContextProvider
+from longtable.store.records.archive_files import ArchiveFiles
+from longtable.tools.sql.verdict import CostThresholds
+
+MOST_SECONDS = 86_400
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summarizer:
+    """Who writes the summaries, and how.
+
+    `model`: None for the conversation's, unless that says of itself that it writes none
+    (`writes_summaries = False`); False for code. `seconds`: the longest one call may take.
+    `prompt` replaces the built-in instructions.
+    """
+
+    model: BaseChatModel | Literal[False] | None = None
+    seconds: float = 120.0
+    prompt: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.seconds, int | float) or not 0 < self.seconds <= MOST_SECONDS:
+            raise ConfigError(
+                f"Summarizer.seconds must be over 0 and at most {MOST_SECONDS:,}, found"
+                f" {self.seconds!r}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryTools:
+    """By which tools the model reaches its memory.
+
+    `recall`: it searches what was compacted; a model that calls no tools asks by a marker. `pins`:
+    it pins what the user lays down, by `remember` and `forget`, from a limit of 8,000 tokens; None:
+    unless it writes no summaries, or tools of yours have these names.
+    """
+
+    recall: bool = True
+    pins: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What bounds turns, requests and queries: the turns of an owner, what one request may hold,
+    and from which size a query waits for approval.
+    """
+
+    rate: RateLimit | None = None
+    request: RequestLimits | None = None
+    cost: CostThresholds | None = None
+
+    def __post_init__(self) -> None:
+        check_type("Limits.rate", self.rate, RateLimit, optional=True)
+        check_type("Limits.request", self.request, RequestLimits, optional=True)
+        check_type("Limits.cost", self.cost, CostThresholds, optional=True)
+
+
+@dataclass(frozen=True)
+class Footer:
+    """A text below each answer, for people; no model is sent it.
+
+    `text` returns it from the thread's id and the messages of the turn, "" for nothing.
+    """
+
+    text: Callable[[str, Sequence[BaseMessage]], str]
+
+
+Hook = ContextProvider | Strategy | ArchiveFiles | Footer
+"""What runs with a turn: material for its calls, a way of writing memory, files of what is
+compacted, a text below the answer.
+"""
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """Hooks by kind."""
+
+    providers: Sequence[ContextProvider] = ()
+    strategies: Sequence[Strategy] = ()
+    archive: ArchiveFiles | None = None
+    footer: Footer | None = None
+
+
+def hooks_by_kind(hooks: Sequence[Hook]) -> Hooks:
+    """Return hooks by kind. Raises `ConfigError` for anything else, two providers of one name, and
+    a second archive or footer.
+    """
+    providers: list[ContextProvider] = []
+    strategies: list[Strategy] = []
+    archives: list[ArchiveFiles] = []
+    footers: list[Footer] = []
+    for hook in hooks:
+        if isinstance(hook, ContextProvider):
+            providers.append(hook)
+        elif isinstance(hook, ArchiveFiles):
+            archives.append(hook)
+        elif isinstance(hook, Footer):
+            footers.append(hook)
+        elif isinstance(getattr(hook, "name", None), str) and hasattr(hook, "attempts"):
+            strategies.append(hook)
+        else:
+            raise ConfigError(
+                "each of hooks is a ContextProvider, a strategy (an object with name and"
+                f" attempts), ArchiveFiles or a Footer, found {type(hook).__name__}"
+            )
+    names = sorted(provider.name for provider in providers)
+    if len({*names}) != len(names):
+        raise ConfigError(f"two context providers share a name: {', '.join(names)}")
+    if len(archives) > 1 or len(footers) > 1:
+        raise ConfigError("hooks hold at most one ArchiveFiles and one Footer")
+    return Hooks(
+        providers,
+        strategies,
+        archives[0] if archives else None,
+        footers[0] if footers else None,
+    )
+
+
+RENAMED = {
+    "summary_seconds": "summarizer=Summarizer(seconds=...)",
+    "memory_prompt": "summarizer=Summarizer(prompt=...)",
+    "recall": "memory_tools=MemoryTools(recall=...)",
+    "pin_tools": "memory_tools=MemoryTools(pins=...)",
+    "context_providers": "hooks=[ContextProvider(...)]",
+    "strategies": "hooks=[...]",
+    "archive_on_compact": "hooks=[ArchiveFiles(folder)]",
+    "footer": "hooks=[Footer(...)]",
+    "rate_limit": "limits=Limits(rate=...)",
+    "request_limits": "limits=Limits(request=...)",
+    "cost": "limits=Limits(cost=...)",
+    "output_schema": "output_channels of the compiled graph, or output_keys of a run",
+}
+"""Arguments that `build_graph` had, and what they are now."""
+
+
+def check_no_old_arguments(names: Sequence[str]) -> None:
+    """Raise `ConfigError` for an argument of an earlier version, `TypeError` for one that never
+    was.
+    """
+    for name in names:
+        if name not in RENAMED:
+            raise TypeError(f"build_graph() got an unexpected keyword argument {name!r}")
+        raise ConfigError(f"build_graph({name}=...) is now {RENAMED[name]}")

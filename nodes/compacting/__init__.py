@@ -1,0 +1,1 @@
+"""What the step `compact` needs besides the summariser."""

@@ -1,0 +1,173 @@
+"""The hook `Mode`: who speaks next, and what a mode decides by."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.tools import BaseTool
+
+from longtable.memory.messages.marks import mark_of, turn_number
+from longtable.memory.messages.rounds import all_calls
+from longtable.memory.policy import CompactionPolicy
+from longtable.memory.voices import NARRATOR, VOICE
+from longtable.nodes.team.personas import Persona, persona_named
+
+MODE = "mode"
+"""Mark of a team's answer: the mode's name and its state after it, as plain JSON."""
+
+
+JUDGED = "judged"
+"""Key of a mode's state: the persona whose answer the last one judges."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a mode decides by: the transcript as it is now."""
+
+    names: Mapping[str, str]
+    """Display names by persona, in the team's order."""
+    messages: Sequence[BaseMessage]
+    """The live transcript, all marked."""
+    turn: int
+    mentioned: Sequence[str] = ()
+    """Personas that the user's message mentions."""
+
+    @cached_property
+    def of_turn(self) -> list[BaseMessage]:
+        """Return the messages of this turn."""
+        return [message for message in self.messages if turn_number(message) == self.turn]
+
+    @cached_property
+    def question(self) -> str:
+        """Return the user's message that opened this turn."""
+        return next((str(message.text) for message in self.of_turn if message.type == "human"), "")
+
+    @cached_property
+    def answers(self) -> list[tuple[str, str]]:
+        """Return who has answered in this turn, in order, and what; a notice that stands for an
+        answer is one.
+        """
+        return [(str(mark_of(m, VOICE)), str(m.text)) for m in self.of_turn if is_answer(m)]
+
+    def calls(self, tool: str) -> list[tuple[str, dict[str, Any]]]:
+        """Return who called a tool in this turn with success, in order, and its arguments."""
+        done = {
+            m.tool_call_id
+            for m in self.of_turn
+            if isinstance(m, ToolMessage) and m.status == "success"
+        }
+        found: list[tuple[str, dict[str, Any]]] = []
+        for message in self.of_turn:
+            if not isinstance(message, AIMessage):
+                continue
+            voice = str(mark_of(message, VOICE))
+            for call in all_calls(message):
+                if call["name"] == tool and call["id"] in done:
+                    found.append((voice, call["args"]))
+        return found
+
+    @property
+    def addressed(self) -> list[str]:
+        """Return the personas that the user's message mentions; all if it mentions nobody."""
+        return [id_ for id_ in self.names if id_ in (self.mentioned or self.names)]
+
+    def persona(self, word: str) -> str:
+        """Return the persona with this id or display name, "" if there is none."""
+        return persona_named(word, self.names)
+
+    def before(self, mode: str) -> dict[str, Any]:
+        """Return the state that a mode had at the end of the turn before, empty where it had
+        none.
+        """
+        states = (mark_of(m, MODE) for m in reversed(self.messages) if turn_number(m) < self.turn)
+        return next(
+            (state for state in states if isinstance(state, dict) and state.get("name") == mode), {}
+        )
+
+
+def is_answer(message: BaseMessage) -> bool:
+    """Return whether a message is a voice's answer, not a call."""
+    return (
+        isinstance(message, AIMessage)
+        and not all_calls(message)
+        and mark_of(message, VOICE) not in (None, NARRATOR)
+    )
+
+
+def answer_text(answers: Sequence[BaseMessage]) -> str:
+    """Return the text of a turn that voices answered: the last one's, below the answer that it
+    judges.
+    """
+    last = answers[-1]
+    state = mark_of(last, MODE)
+    judged = state.get(JUDGED) if isinstance(state, dict) else None
+    texts = [str(answer.text) for answer in answers if judged and mark_of(answer, VOICE) == judged]
+    if not texts or mark_of(last, VOICE) == judged:
+        return str(last.text)
+    return f"{texts[-1]}\n\n{last.text}"
+
+
+class Mode:
+    """Who speaks, in which order. Write your own by giving `speakers` or `next`; what you return
+    must follow from the scene alone.
+    """
+
+    name: ClassVar[str] = "own"
+    together: bool = False
+    """Whether voices do not hear what colleagues said since the turn began; then one that fails
+    leaves the others' answers.
+    """
+    private: bool = False
+    """Whether what a persona does with tools, and writes beside a call, is its own: colleagues are
+    not shown it, and no memory is made of it.
+    """
+    policy: CompactionPolicy | None = None
+    """The policy while this mode holds, in place of the graph's."""
+
+    def check(self, personas: Mapping[str, Persona]) -> None:
+        """Raise `ConfigError` where the mode names somebody who is not in the team."""
+
+    def next(self, scene: Scene) -> str | None:
+        """Return the id of the persona that speaks next, None at the end of the turn: unless given,
+        each of `speakers` once.
+        """
+        done = {voice for voice, _ in scene.answers}
+        return next((id_ for id_ in self.speakers(scene) if id_ not in done), None)
+
+    def apart(self, persona: str) -> bool:  # noqa: ARG002  # for those that need it
+        """Return whether a persona does not hear what colleagues said since the turn began."""
+        return self.together
+
+    def speakers(self, scene: Scene) -> Sequence[str]:
+        """Return who may speak in this turn, in order, and for what it may cost."""
+        return list(scene.names)
+
+    def whisper(self, scene: Scene, persona: str) -> str:  # noqa: ARG002  # for those that need it
+        """Return what one persona alone is told with its next call, "" for nothing. It is never
+        stored.
+        """
+        return ""
+
+    def tools(self, persona: str) -> Sequence[BaseTool]:  # noqa: ARG002  # for those that need it
+        """Return the tools that the mode gives a persona."""
+        return ()
+
+    def objection(
+        self,
+        scene: Scene,  # noqa: ARG002  # for those that need it
+        persona: str,  # noqa: ARG002
+        tool: str,  # noqa: ARG002
+        args: Mapping[str, Any],  # noqa: ARG002
+    ) -> str:
+        """Return why a call of a tool is refused, for the model; "" if it may run."""
+        return ""
+
+    def state(self, scene: Scene) -> dict[str, Any]:  # noqa: ARG002  # for those that need it
+        """Return the mode's state after the newest answer, plain JSON; each answer keeps it."""
+        return {}
+
+    def close(self, scene: Scene) -> str:  # noqa: ARG002  # for those that need it
+        """Return what everybody is told at the end of the turn, "" for nothing."""
+        return ""

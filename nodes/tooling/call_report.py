@@ -1,0 +1,251 @@
+"""One call of a tool: its events, and its answer to the model."""
+
+import difflib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from langchain_core.messages import ToolCall, ToolMessage
+from langchain_core.tools import BaseTool
+from langgraph.types import StreamWriter
+from pydantic import ValidationError
+
+from longtable.base.errors import DatabaseError, LongtableError
+from longtable.base.events import ChartShown, QueryFinished, QueryStarted, ToolStarted
+from longtable.base.redaction import redacted
+from longtable.memory.counting.tokens import compact_json
+from longtable.memory.messages.marks import RECALLED, TABLES, marked
+from longtable.memory.messages.rounds import DESCRIBED, LISTING, MALFORMED
+from longtable.memory.pins.pin_changes import PinChanges
+from longtable.nodes.tooling.audit import Log
+from longtable.nodes.tooling.recall import Originals, recall_event
+from longtable.nodes.tooling.tool_jobs import EDITED, Job, StoredAnswer
+from longtable.tools.cells import clean, clip, json_rows
+from longtable.tools.charts import chart_tool
+from longtable.tools.check_tool import CHECK
+from longtable.tools.database import QueryResult
+from longtable.tools.fetch import ThreadResults
+from longtable.tools.memory_tools import answered
+from longtable.tools.pin_tools import PIN
+from longtable.tools.previews import with_note
+from longtable.tools.tool_answers import KIND, Described
+
+MOST_ERROR_CHARS = 4_000
+"""Characters of an error."""
+
+
+@dataclass(frozen=True)
+class ToolInputs:
+    """The tools, and what calls get besides their arguments: originals, results where a store keeps
+    them, the audit log, pins.
+    """
+
+    tools: Mapping[str, BaseTool]
+    originals: Originals
+    results: ThreadResults | None
+    log: Log
+    board: PinChanges
+
+
+class UnknownToolError(LongtableError):
+    """The model called a tool that is not there."""
+
+
+class BadArgumentsError(LongtableError):
+    """The model's arguments do not fit the tool."""
+
+
+class CallReport:
+    """One call: sends its events, and makes its answer."""
+
+    def __init__(self, job: Job, tools: Mapping[str, BaseTool], emit: StreamWriter) -> None:
+        call = job.to_run
+        self.job = job
+        self.call = call
+        self.tools = tools
+        self.emit = emit
+        self.id = call["id"] or ""
+        self.name = call["name"]
+        self.sql = str(call["args"].get("sql", ""))
+        self.kind = tool_kind(tools.get(self.name))
+        self.started = time.perf_counter()
+        if self.kind == "query":
+            emit(QueryStarted(type="query_started", call_id=self.id, name=self.name, sql=self.sql))
+        else:
+            emit(
+                ToolStarted(type="tool_started", call_id=self.id, name=self.name, args=call["args"])
+            )
+
+    @property
+    def span(self) -> tuple[str, str, dict[str, Any]]:
+        """Return the kind, name and fields of its span; a name that no tool has is the model's own
+        words, and not repeated.
+        """
+        return (
+            "query" if self.kind == "query" else "tool",
+            self.name if self.name in self.tools else "unknown",
+            {},
+        )
+
+    def checked(self) -> BaseTool:
+        """Return the tool, or raise what is wrong with the call, or why it may not run."""
+        if self.job.stopped is not None:
+            raise self.job.stopped
+        if self.name not in self.tools:
+            near = difflib.get_close_matches(self.name, self.tools, n=1)
+            hint = f"; did you mean {near[0]}?" if near else "."
+            raise UnknownToolError(
+                f"there is no tool {self.name!r}{hint} The tools are:"
+                f" {', '.join(sorted(self.tools)) or 'none'}"
+            )
+        if set(self.call["args"]) == {MALFORMED}:
+            raise BadArgumentsError(
+                f"the arguments of {self.name} are not valid JSON: send one JSON object"
+            )
+        return self.tools[self.name]
+
+    def tool_call(self, inputs: ToolInputs) -> ToolCall:
+        """Return the call with what the model does not see: originals for recall, pins for what
+        changes them, results.
+        """
+        unseen: dict[str, Any] = (
+            {"results": inputs.results} if self.kind in (KIND, CHECK, chart_tool.KIND) else {}
+        )
+        if self.kind == "recall":
+            unseen["originals"] = inputs.originals
+        elif self.kind == PIN:
+            unseen["board"] = inputs.board
+        return {**self.call, "args": {**self.call["args"], **unseen}, "type": "tool_call"}
+
+    def done(self, stored: StoredAnswer) -> ToolMessage:
+        answer = stored.answer
+        artifact = stored.answer.artifact
+        if self.job.edited is not None:
+            answer = answer.model_copy(update={"content": with_note(answer.text, edited=EDITED)})
+        if self.kind == "recall":
+            answer = marked(answer, kind=RECALLED)
+            self.emit(
+                recall_event(
+                    str(self.call["args"].get("query", "")), answered(answer.text), via="tool"
+                )
+            )
+        if isinstance(artifact, QueryResult):
+            answer = marked(answer, **{TABLES: list(artifact.tables)})
+            self.emit(_query_finished(self.id, self.name, self._ms(), artifact, stored))
+        else:
+            self._finished(answer.status)
+        if isinstance(artifact, Described):
+            answer = marked(
+                answer,
+                **{DESCRIBED: dict(artifact.tables)},
+                **({LISTING: True} if artifact.listing else {}),
+            )
+        if isinstance(artifact, chart_tool.Chart):
+            notes = list(artifact.notes)
+            self.emit(
+                ChartShown(
+                    type="chart",
+                    call_id=self.id,
+                    handle=artifact.handle,
+                    spec=artifact.spec,
+                    notes=notes,
+                )
+            )
+        return answer.model_copy(update={"id": f"tool-{self.id}-{time.time_ns():x}"})
+
+    def failed(self, error: Exception) -> ToolMessage:
+        code, text = _error_text(error, self.name)
+        details = _details(error)
+        self._finished("error", error=text, **details)
+        edited = {} if self.job.edited is None else {"edited": EDITED}
+        content = compact_json({"error": {"class": code, **details, **edited, "message": text}})
+        message_id = f"tool-{self.id}-{time.time_ns():x}"
+        return ToolMessage(
+            content,
+            tool_call_id=self.id,
+            name=self.name,
+            status="error",
+            id=message_id,
+            artifact=error,
+        )
+
+    def _finished(self, status: Literal["success", "error"], **more: Any) -> None:
+        kind = (
+            {"type": "query_finished", "sql": self.sql}
+            if self.kind == "query"
+            else {"type": "tool_finished"}
+        )
+        self.emit(
+            {
+                **kind,
+                "call_id": self.id,
+                "name": self.name,
+                "status": status,
+                "ms": self._ms(),
+                **more,
+            }
+        )
+
+    def _ms(self) -> int:
+        return round((time.perf_counter() - self.started) * 1000)
+
+
+def tool_kind(tool: BaseTool | None) -> object:
+    return (tool.metadata or {}).get("kind") if tool else None
+
+
+def _error_text(error: Exception, name: str) -> tuple[str, str]:
+    """Return a failure's class, and its text for the model."""
+    if isinstance(error, LongtableError):
+        # An engine's words may quote a cell.
+        return error.code, clip(clean(str(error)), MOST_ERROR_CHARS)
+    if isinstance(error, ValidationError):
+        faults = "; ".join(
+            f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}"
+            for fault in error.errors()
+        )
+        return BadArgumentsError.code, f"the arguments of {name} do not fit: {faults}"
+    return (
+        "tool_failed",
+        f"{name} failed: {type(error).__name__}: {redacted(' '.join(str(error).split()))[:500]}",
+    )
+
+
+def _details(error: Exception) -> dict[str, Any]:
+    """Return what is wrong with a query, where, and what was probably meant, as far as each is
+    known.
+    """
+    if not isinstance(error, DatabaseError):
+        return {}
+    nearest = [clip(clean(name)) for name in error.nearest]
+    details = {
+        "problem": error.problem,
+        "rule": getattr(error, "rule", ""),
+        "line": error.line,
+        "column": error.column,
+        "nearest": nearest,
+    }
+    return {name: value for name, value in details.items() if value}
+
+
+def _query_finished(
+    call_id: str, name: str, ms: int, result: QueryResult, stored: StoredAnswer
+) -> QueryFinished:
+    event = QueryFinished(
+        type="query_finished",
+        call_id=call_id,
+        name=name,
+        status="success",
+        ms=ms,
+        sql=result.sql,
+        columns=list(result.columns),
+        column_types=list(result.types),
+        rows=json_rows(result.rows),
+        row_count=result.row_count,
+    )
+    if stored.handle:
+        event["handle"] = stored.handle
+    if stored.failure:
+        event["not_kept"] = stored.failure
+    return event

@@ -1,0 +1,213 @@
+"""Cells of the database that are kept from every model: `Context.privacy = "types"`.
+
+What a model is not shown cannot reach a later call either: ledger, summaries and recall are made
+of these same messages. Lists of what may stay, not of what must go: a field that a tool adds
+later is withheld until it is listed.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.messages import ToolMessage
+
+from longtable.base.context import Context
+from longtable.base.errors import DatabaseError, LongtableError
+from longtable.memory.counting.tokens import compact_json
+from longtable.nodes.state import Turn
+from longtable.nodes.tooling.tool_jobs import RepairsUsedUpError, answer_json
+from longtable.tools.cells import without_labels
+from longtable.tools.database import QueryResult
+
+WITHHELD = "values are withheld by the user's privacy setting; the user sees every row"
+
+
+HIDDEN = "the reason is withheld, for it may quote values"
+
+
+_OF_RESULT = (
+    "row_count",
+    "total",
+    "page",
+    "pages",
+    "columns",
+    "types",
+    "column_count",
+    "handle",
+    "sql",
+    "ms",
+    "edited",
+)
+
+
+_SIZE = ("name", "kind", "rows", "rows_estimate", "rows_at_least", "statistics_from")
+
+
+_LISTING = (
+    "dialect",
+    "page",
+    "pages",
+    "total",
+    "more",
+    "more_matches",
+    "incomplete",
+    "searched_columns",
+)
+
+
+_COLUMN = (
+    *(
+        "table",
+        "name",
+        "column",
+        "type",
+        "nullable",
+        "primary_key",
+        "references",
+        "inferred_reference",
+    ),
+    *("masked", "distinct", "nulls", "match"),
+)
+
+
+_CHART = ("shown", "handle", "points", "spec")
+
+
+_ERROR = (
+    "class",
+    "problem",
+    "rule",
+    "line",
+    "column",
+    "nearest",
+    "message",
+    "edited",
+    "repairs_left",
+    "final",
+)
+
+
+_NAMED = ("syntax", "unknown_name", "ambiguous", "refused", "too_slow", "too_big", "unavailable")
+"""Problems whose messages are made of the SQL, the schema and the limits; others come from the
+engine and may quote a cell.
+"""
+
+
+def is_private(turn: Turn, context: Context) -> bool:
+    """Return whether cells are withheld in this turn: as its settings say, also where it is resumed
+    under others.
+    """
+    return context.privacy == "types" or bool(turn.get("private"))
+
+
+def without_cells(answer: ToolMessage, args: Mapping[str, Any]) -> ToolMessage:
+    """Return a tool's answer without cells; `args` are the call's. A caller's own tool keeps its
+    answer, unless it ran a query.
+    """
+    data = answer_json(answer)
+    name = str(answer.name)
+    if answer.status == "error":
+        safe: dict[str, Any] = {"error": _error(data.get("error"), answer.artifact)}
+    elif isinstance(answer.artifact, QueryResult) or name in ("run_sql", "fetch_result"):
+        safe = {
+            **_only(data, _OF_RESULT),
+            "shown": 0,
+            "rows": [],
+            "withheld": True,
+            "note": WITHHELD,
+        }
+    elif name in ("list_tables", "describe_tables", "find_columns"):
+        tables = [
+            {**_only(table, _SIZE), **_columns(table)} for table in _dicts(data.get("tables"))
+        ]
+        columns = (
+            {"columns": [_only(each, _COLUMN) for each in _dicts(data["columns"])]}
+            if "columns" in data
+            else {}
+        )
+        safe = {
+            **_only(data, _LISTING),
+            "tables": tables,
+            **columns,
+            "withheld": True,
+            "note": WITHHELD,
+        }
+    elif name == "find_values":
+        safe = {
+            **_only(data, _LISTING),
+            "matches": _matches(data, args),
+            "withheld": True,
+            "note": WITHHELD,
+        }
+    elif name == "show_chart":
+        safe = {**_only(data, _CHART), "withheld": True, "note": WITHHELD}
+    else:
+        return answer
+    return answer.model_copy(update={"content": compact_json(safe)})
+
+
+def _columns(table: Mapping[str, Any]) -> dict[str, Any]:
+    columns = [
+        each if isinstance(each, str) else _only(each, _COLUMN)
+        for each in table.get("columns") or ()
+        if isinstance(each, str | dict)
+    ]
+    return (
+        {"columns": columns, "sample_rows": []} if "sample_rows" in table else {"columns": columns}
+    )
+
+
+def _matches(data: Mapping[str, Any], args: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return where values stand, and how many; the value itself only where it is, word for word,
+    what was asked for.
+    """
+    counts: Counter[tuple[Any, ...]] = Counter()
+    for match in _dicts(data.get("matches")):
+        searched = match.get("text", args.get("text"))
+        value = (
+            searched if match.get("match") == "exact" and match.get("value") == searched else None
+        )
+        count = match.get("count")
+        counts[
+            match.get("text"), match.get("table"), match.get("column"), value, match.get("match")
+        ] += count if isinstance(count, int) else 0
+    return [
+        {
+            **({} if text is None else {"text": text}),
+            "table": table,
+            "column": column,
+            **({} if value is None else {"value": value}),
+            "count": count,
+            "match": kind,
+        }
+        for (text, table, column, kind, value), count in counts.items()
+    ]
+
+
+def _error(detail: object, error: object) -> dict[str, Any]:
+    known = _only(detail if isinstance(detail, dict) else {}, _ERROR)
+    quotes = (
+        isinstance(error, DatabaseError)
+        and error.problem not in _NAMED
+        and error.code == "query_failed"
+    )
+    if quotes or not isinstance(error, LongtableError):
+        known.pop("nearest", None)
+        known["message"] = f"{known.get('problem', 'it failed')}: {HIDDEN}"
+    if isinstance(error, RepairsUsedUpError):  # the error it repeats was not withheld yet
+        known["message"] = str(RepairsUsedUpError(repairs=error.repairs, last=HIDDEN))
+    return known
+
+
+def _dicts(value: object) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _only(data: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """Return these items; types without the values that an enum lists."""
+    safe_fields = {name: data[name] for name in names if name in data}
+    if isinstance(safe_fields.get("type"), str):
+        safe_fields["type"] = without_labels(safe_fields["type"])
+    if isinstance(safe_fields.get("types"), list):
+        safe_fields["types"] = [without_labels(str(kind)) for kind in safe_fields["types"]]
+    return safe_fields
