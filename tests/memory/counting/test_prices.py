@@ -1,5 +1,7 @@
 """What calls cost by a table of prices."""
 
+from dataclasses import replace
+
 import pytest
 
 from longtable.base.errors import ConfigError
@@ -7,12 +9,12 @@ from longtable.memory.counting.prices import Price, price_of, price_rows
 from longtable.memory.counting.usage import Spent
 
 
-def spent(model: str = "gpt-4o", **tokens: int) -> Spent:
-    return Spent("2024-01-01", "t", model, calls=1, **tokens)
+def spent(model: str = "gpt-4o", *, input: int = 0) -> Spent:
+    return Spent("2024-01-01", "t", model, calls=1, input=input)
 
 
 def test_cached_and_reasoning_tokens_have_prices_of_their_own() -> None:
-    row = spent(input=1_000_000, output=1_000_000, cached=400_000, reasoning=500_000)
+    row = replace(spent(input=1_000_000), output=1_000_000, cached=400_000, reasoning=500_000)
     assert Price(input=1, output=10).of(row) == 11
     assert Price(input=1, output=10, cached=0.5, reasoning=20).of(row) == pytest.approx(15.8)
 
