@@ -2,11 +2,12 @@
 tables into subqueries.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import cast
+from typing import NamedTuple, cast
 
-from longtable.analyst.lattice import Draft, Key, Measure, NoReadingError, Rank, path_cost
+from longtable.analyst.lattice import Draft, Key, Measure, NoReadingError, Rank, Slots, path_cost
 from longtable.analyst.query import (
     PATTERNS,
     Agg,
@@ -403,36 +404,94 @@ def _pointed_names(builder: Builder, key: Key) -> list[Scalar]:
 # -- numbers ---------------------------------------------------------------------------------------
 
 
+class _Groups(NamedTuple):
+    """The groups of a computed answer."""
+
+    base: str
+    keys: list[Key]
+    rest: list[Key]
+    """Columns that are shown beside the keys."""
+
+
+class _Listed(NamedTuple):
+    """What a computed answer lists for a group, and what only tells groups apart."""
+
+    shown: list[Scalar]
+    hidden: list[Scalar]
+
+
 def _computed(draft: Draft) -> Query:
     slots = draft.slots
-    measures = list(slots.measures)
-    if (
-        len(measures) == 1
-        and measures[0].func == "count"
-        and not measures[0].column
-        and slots.havings
-        and not (slots.keys or slots.ranks)
-    ):
-        return _count_of_those(draft, measures[0])
-    extra = [having.measure for having in slots.havings] + [
-        rank.measure for rank in slots.ranks if rank.measure.func not in ("", "again")
+    if _counts_groups(slots):
+        return _count_of_those(draft, slots.measures[0])
+    measures = _all_measures(draft)
+    groups = _groups(draft, measures)
+    builder = Builder(draft, groups.base)
+    listed = _listed_keys(builder, groups)
+    for measure in measures:
+        builder.join(measure.table or groups.base)
+    if builder.repeats:
+        measures = [_without_repeats(draft, measure, groups.base) for measure in measures]
+    where = builder.conditions()
+    where += builder.unused_tables(where)
+    limit = next((rank.limit for rank in slots.ranks if rank.limit is not None), slots.limit)
+    where += _filled_keys(groups, listed.shown)
+    if limit is not None or slots.havings:
+        firsts = listed.hidden[:1] or listed.shown[:1]
+        where += [filled(item) for item in firsts if isinstance(item, Col)]
+    _pay_for_names(draft, groups.base, measures, where)
+    aggregates = [as_aggregate(measure, groups.base) for measure in measures]
+    having = _havings(builder, groups.base)
+    order = [
+        Order(_ranked(draft, rank, aggregates, groups.base), rank.desc) for rank in slots.ranks
     ]
+    if listed.shown and not order:
+        order = [usual_order(draft.catalog, listed.shown[0], aggregates[0])]
+    return Query(
+        groups.base,
+        tuple(builder.joins),
+        (*dict.fromkeys(listed.shown), *dict.fromkeys(aggregates)),
+        tuple(dict.fromkeys(where)),
+        tuple(dict.fromkeys((*listed.hidden, *listed.shown))),
+        having,
+        tuple(order),
+        limit,
+    )
+
+
+def _counts_groups(slots: Slots) -> bool:
+    """Return whether the rows to count are groups: how many customers have over 5 orders."""
+    if len(slots.measures) != 1 or not slots.havings or slots.keys or slots.ranks:
+        return False
+    measure = slots.measures[0]
+    return measure.func == "count" and not measure.column
+
+
+def _all_measures(draft: Draft) -> list[Measure]:
+    """Return the measures asked for, and those that groups are tested and ranked by."""
+    slots = draft.slots
+    measures = list(slots.measures)
+    extra = [having.measure for having in slots.havings] + _ranked_measures(slots)
     measures += [each for each in extra if each not in measures]
-    if not measures:
-        measures = [_implied(draft)]
+    return measures or [_implied(draft)]
+
+
+def _ranked_measures(slots: Slots) -> list[Measure]:
+    return [rank.measure for rank in slots.ranks if rank.measure.func not in ("", "again")]
+
+
+def _groups(draft: Draft, measures: list[Measure]) -> _Groups:
+    """Return the groups of the measures; NoReadingError if they are not clear."""
+    slots = draft.slots
     keys = list(slots.keys)
-    if not (
-        base := _lowest(
-            draft, list(dict.fromkeys(measure.table for measure in measures if measure.table))
-        )
-    ):
+    named = [measure.table for measure in measures if measure.table]
+    base = _lowest(draft, list(dict.fromkeys(named)))
+    if not base:
         raise NoReadingError
     if any(measure.table not in ("", base) for measure in measures):
         draft.pay(costs.ODD, draft.table(base).name)
     base = _link_table(draft, base, keys, measures)
-    if not keys and bool(
-        slots.havings or any(rank.measure.func not in ("", "again") for rank in slots.ranks)
-    ):
+    if not keys and (slots.havings or _ranked_measures(slots)):
         keys = _asked_keys(draft, base, measures)
         if not keys:
             raise NoReadingError
@@ -444,72 +503,72 @@ def _computed(draft: Draft) -> Query:
         draft.pay(_implied_groups_price(draft, rest), rest[0].column)
         keys = rest
         rest = []
-    least = any(each.op in ("<", "<=") and each.measure.func == "count" for each in slots.havings)
-    guessed = any(each.limit is not None for each in slots.ranks) and any(
-        keys[0].column or key.table != keys[0].table for key in rest
-    )
-    if guessed or (least and any(not key.column and key.table != base for key in keys)):
-        # A second column of its own in the group; groups without rows are not counted.
+    groups = _Groups(base, keys, rest)
+    if _is_guess(slots, groups):
         raise NoReadingError
-    builder = Builder(draft, base)
-    listed: list[Scalar] = []
-    hidden: list[Scalar] = []
-    for key in keys:
+    return groups
+
+
+def _is_guess(slots: Slots, groups: _Groups) -> bool:
+    """Return whether a second column of its own is in the group, or groups without rows would have
+    to be counted.
+    """
+    if any(each.limit is not None for each in slots.ranks):
+        first = groups.keys[0] if groups.rest else None
+        if first and any(first.column or key.table != first.table for key in groups.rest):
+            return True
+    least = any(each.op in ("<", "<=") and each.measure.func == "count" for each in slots.havings)
+    return least and any(not key.column and key.table != groups.base for key in groups.keys)
+
+
+def _listed_keys(builder: Builder, groups: _Groups) -> _Listed:
+    """Join the tables of the keys and the columns beside them, and return what is listed."""
+    draft = builder.draft
+    listed = _Listed([], [])
+    for key in groups.keys:
         visible, group = key_items(builder, key)
-        listed += visible
-        hidden += [item for item in group if item not in visible]
-    for key in rest:
-        draft.pay(
-            costs.ODD if draft.catalog.column(key.table, key.column) is None else costs.GUESSED,
-            key.column,
-        )
+        listed.shown.extend(visible)
+        listed.hidden.extend(item for item in group if item not in visible)
+    for key in groups.rest:
+        is_known = draft.catalog.column(key.table, key.column) is not None
+        draft.pay(costs.GUESSED if is_known else costs.ODD, key.column)
         builder.join(key.table)
-        listed.append(as_scalar(draft.catalog, key))
-    for measure in measures:
-        builder.join(measure.table or base)
-    if builder.repeats:
-        measures = [_without_repeats(draft, measure, base) for measure in measures]
-    where = builder.conditions()
-    where += builder.unused_tables(where)
-    limit = next((rank.limit for rank in slots.ranks if rank.limit is not None), slots.limit)
-    things = [
-        item
-        for key, item in zip(keys, listed, strict=False)
-        if not key.column and isinstance(item, Col) and item.table == base != key.table
-    ]
-    where += [filled(item) for item in things[:1] if keys[:1] and not keys[0].column]
-    if limit is not None or slots.havings:
-        firsts = [*hidden[:1], *(item for item in listed[:1] if not hidden)]
-        where += [filled(item) for item in firsts if isinstance(item, Col)]
+        listed.shown.append(as_scalar(draft.catalog, key))
+    return listed
+
+
+def _filled_keys(groups: _Groups, shown: Sequence[Scalar]) -> list[Condition]:
+    """Return the condition that the first group has a value, if it is a column of the base that
+    stands for another table.
+    """
+    if not groups.keys or groups.keys[0].column:
+        return []
+    for key, item in zip(groups.keys, shown, strict=False):
+        if key.column or not isinstance(item, Col):
+            continue
+        if item.table == groups.base and item.table != key.table:
+            return [filled(item)]
+    return []
+
+
+def _pay_for_names(
+    draft: Draft, base: str, measures: Sequence[Measure], where: Sequence[Condition]
+) -> None:
+    """Pay for a count of things of one name: how many albums are rather those of an artist."""
     names = {_as_col(column) for column in draft.table(base).names}
-    if Measure("count", base) in measures and any(
-        cond.op in ("=", "<>") and cond.left in names for cond in where
-    ):
-        draft.pay(costs.ODD, base)  # how many albums of a name: rather those of an artist
-    aggregates = [as_aggregate(measure, base) for measure in measures]
-    tested = [
-        _without_repeats(draft, each.measure, base) if builder.repeats else each.measure
-        for each in slots.havings
-    ]
-    having = tuple(
-        Condition(as_aggregate(measure, base), each.op, each.number)
-        for measure, each in zip(tested, slots.havings, strict=True)
-    )
-    order = [Order(_ranked(draft, rank, aggregates, base), rank.desc) for rank in slots.ranks]
-    if listed and not order:
-        order = [usual_order(draft.catalog, listed[0], aggregates[0])]
-    select = (*dict.fromkeys(listed), *dict.fromkeys(aggregates))
-    group_by = tuple(dict.fromkeys((*hidden, *listed)))
-    return Query(
-        base,
-        tuple(builder.joins),
-        select,
-        tuple(dict.fromkeys(where)),
-        group_by,
-        having,
-        tuple(order),
-        limit,
-    )
+    named = any(cond.op in ("=", "<>") and cond.left in names for cond in where)
+    if named and Measure("count", base) in measures:
+        draft.pay(costs.ODD, base)
+
+
+def _havings(builder: Builder, base: str) -> tuple[Condition, ...]:
+    conditions: list[Condition] = []
+    for each in builder.draft.slots.havings:
+        measure = each.measure
+        if builder.repeats:
+            measure = _without_repeats(builder.draft, measure, base)
+        conditions.append(Condition(as_aggregate(measure, base), each.op, each.number))
+    return tuple(conditions)
 
 
 def usual_order(catalog: Catalog, shown: Scalar, computed: Agg) -> Order:

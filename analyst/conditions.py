@@ -5,6 +5,7 @@ from longtable.analyst.query import Agg, Col, Condition
 from longtable.analyst.schema import Column
 from longtable.analyst.words import costs, is_plural, lemma, likeness, split_name, stem, vocabulary
 
+_PRICE_WORDS = {"cost", "costs", "costing", "price"}
 _PARTING = {"and", "from", "by", "in", "per", "with"}
 """Words that part a number from a column after it: 'over 60 and the average distance'."""
 _PASSED = ("wh", "list", "distinct", "present", "pron", "count", "agg", "late", "neg")
@@ -140,89 +141,98 @@ def _target(
     """Return what a number between `begin` and `place` is about: a column, or a measure of each row
     of the answer.
     """
-    year = bare and 1900 <= draft.meanings[place].number <= 2100
-    code = draft.meanings[place].text.isdigit()
     unit = _unit_after(draft, place)
-    late = [
-        n
-        for n in range(max(0, begin - 3), min(len(draft.meanings), place + 4))
-        if draft.meanings[n].is_op("late")
-    ]
+    nearby = range(max(0, begin - 3), min(len(draft.meanings), place + 4))
+    late = [n for n in nearby if draft.meanings[n].is_op("late")]
     after = draft.after(unit if unit >= 0 else place, over=("distinct", "late", "post"), most=3)
     before = draft.before(begin, over=_PASSED, most=5)
     for other in (after, before):
         each = draft.meanings[other] if other >= 0 and other not in draft.used else None
         if each is None or (other == before and bare and each.kind != "column"):
             continue
-        column = draft.column(each) if each.kind == "column" else None
-        if bare and column is not None:
-            if abs(other - place) > 2 or (not column.is_id and " of " in each.text):
-                continue  # the freight of order 10248
-            draft.pay(costs.IMPLIED, each.text)
-        if (
-            column is not None
-            and (
-                column.is_measure
-                or column.is_year
-                or (
-                    bare
-                    and (column.is_number or (code and other == place - 1 and not column.is_date))
-                )
-            )
-            and (column.is_year or column.is_id or not year)
-            and not (
-                other == after
-                and _PARTING & {m.text.lower() for m in draft.meanings[place + 1 : other]}
-            )
-        ):
-            averaged = draft.before(other, most=2)
-            draft.use(
-                other, *late, price=costs.FAR * max(0, abs(other - place) - 3), text=each.text
-            )
-            if (
-                averaged >= 0
-                and draft.meanings[averaged].is_op("agg")
-                and averaged not in draft.used
-            ):
-                func = draft.meanings[averaged].arg
-                draft.use(averaged)
-                return Measure(func, column.table, column.name)
-            return column
-        asked = draft.asked()
-        things = asked >= 0 and draft.meanings[asked].kind == "table" and each.table == draft.head()
-        if (
-            each.kind == "table"
-            and other == after
-            and (not bare or {"exactly", "only"} & set(draft.words))
-            and not things
-        ):
-            draft.use(other)
-            return Measure("count", each.table)
+        if each.kind == "column":
+            target = _column_beside(draft, place, other, late, bare=bare)
+        else:
+            target = _table_after(draft, other, bare=bare) if other == after else None
+        if target is not None:
+            return target
+    return _target_by_words(draft, place, unit, late, dimension, bare=bare)
+
+
+def _is_bare_year(draft: Draft, place: int, *, bare: bool) -> bool:
+    return bare and 1900 <= draft.meanings[place].number <= 2100
+
+
+def _column_beside(
+    draft: Draft, place: int, other: int, late: list[int], *, bare: bool
+) -> Column | Measure | None:
+    """Return the column beside a number, or its average, None if the number is not about it."""
+    each = draft.meanings[other]
+    column = draft.column(each)
+    if column is None:
+        return None
+    if bare:
+        if abs(other - place) > 2 or (not column.is_id and " of " in each.text):
+            return None  # the freight of order 10248
+        draft.pay(costs.IMPLIED, each.text)
+    if not _takes_number(draft, column, place, other, bare=bare):
+        return None
+    averaged = draft.before(other, most=2)
+    price = costs.FAR * max(0, abs(other - place) - 3)
+    draft.use(other, *late, price=price, text=each.text)
+    if averaged < 0 or averaged in draft.used or not draft.meanings[averaged].is_op("agg"):
+        return column
+    func = draft.meanings[averaged].arg
+    draft.use(averaged)
+    return Measure(func, column.table, column.name)
+
+
+def _takes_number(draft: Draft, column: Column, place: int, other: int, *, bare: bool) -> bool:
+    """Return whether the number at `place` may be a value of the column at `other`."""
+    code = draft.meanings[place].text.isdigit()
+    is_code = code and other == place - 1 and not column.is_date
+    if not (column.is_measure or column.is_year or (bare and (column.is_number or is_code))):
+        return False
+    if _is_bare_year(draft, place, bare=bare) and not (column.is_year or column.is_id):
+        return False
+    between = {each.text.lower() for each in draft.meanings[place + 1 : other]}
+    return not _PARTING & between
+
+
+def _table_after(draft: Draft, other: int, *, bare: bool) -> Measure | None:
+    """Return the count of the rows that a number is followed by: with more than 5 orders."""
+    each = draft.meanings[other]
+    if each.kind != "table" or (bare and not {"exactly", "only"} & set(draft.words)):
+        return None
+    asked = draft.asked()
+    if asked >= 0 and draft.meanings[asked].kind == "table" and each.table == draft.head():
+        return None
+    draft.use(other)
+    return Measure("count", each.table)
+
+
+def _target_by_words(
+    draft: Draft, place: int, unit: int, late: list[int], dimension: str, *, bare: bool
+) -> Column | Measure:
+    """Return what a number is about by its unit or by other words of the question."""
     text = draft.meanings[place].text
-    if year:
+    if _is_bare_year(draft, place, bare=bare):
         raise NoReadingError(text)  # a year that no date takes is no amount
     if late:
         draft.use(*late)
-        return best_dimension(
-            draft, "delay", draft.spoken() or [t.name for t in draft.catalog.plain], text
-        )[0]
-    if (
-        unit >= 0
-        and (found_unit := _by_unit(draft, draft.meanings[unit].arg, dimension, text)) is not None
-    ):
-        return found_unit
+        tables = draft.spoken() or [table.name for table in draft.catalog.plain]
+        return best_dimension(draft, "delay", tables, text)[0]
+    by_unit = _by_unit(draft, draft.meanings[unit].arg, dimension, text) if unit >= 0 else None
+    if by_unit is not None:
+        return by_unit
     if dimension:
         column, sign = best_dimension(draft, dimension, draft.spoken(), text)
         if sign > 0:
             return column
-    if vocabulary().lists["money_verbs"] & set(draft.words) or {
-        "cost",
-        "costs",
-        "costing",
-        "price",
-    } & set(draft.words):
+    words = set(draft.words)
+    if _PRICE_WORDS & words or vocabulary().lists["money_verbs"] & words:
         own = dimension_columns(draft, "price", draft.spoken()[:1])
-        if own and not {"spent", "spend"} & set(draft.words):
+        if own and not {"spent", "spend"} & words:
             draft.pay(0.1, text)
             return own[0][1]
         return money_measure(draft, draft.head(), text)

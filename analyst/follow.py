@@ -23,7 +23,7 @@ from longtable.analyst.conditions import (
     fill_patterns,
     fill_values,
 )
-from longtable.analyst.lattice import Draft, Measure, NoReadingError, Path, cheapest_paths
+from longtable.analyst.lattice import Draft, Measure, NoReadingError, Path, Slots, cheapest_paths
 from longtable.analyst.links import Values, all_meanings
 from longtable.analyst.measures import fill_functions, fill_groups, fill_ranks, fill_rest
 from longtable.analyst.query import Agg, Bucket, Col, Condition, Order, Query, Scalar
@@ -147,25 +147,9 @@ def go_on(draft: Draft, prior: Query) -> Query:
     """
     slots = draft.slots
     pointing = any(each.is_op("pron") for each in draft.meanings)
-    counted = [each.table for each in slots.measures if each.func == "count" and not each.column]
-    if (
-        not pointing
-        and (counted or not slots.measures)
-        and (table := next(iter(counted or slots.heads), ""))
-        and table != prior.base
-    ):
-        if (
-            not slots.measures
-            and not slots.ranks
-            and prior.aggregates == (Agg("count"),)
-            and not prior.group
-        ):
-            slots.measures.append(Measure("count", table))
-            slots.heads = [name for name in slots.heads if name != table]
-        elif not slots.measures and not slots.ranks and prior.aggregates:
-            raise NoReadingError
-        draft.prior = None  # another table: after a count it is counted, after a list it is listed
-        return assemble(draft)
+    other = "" if pointing else _other_table(slots, prior)
+    if other:
+        return _on_other_table(draft, prior, other)
     slots.heads = [name for name in slots.heads if name != prior.base]
     builder = Builder(draft, prior.base, list(prior.joins) if not slots.keys else [])
     new = builder.conditions()
@@ -200,6 +184,28 @@ def go_on(draft: Draft, prior: Query) -> Query:
         # What is shown beside a number is rather a condition.
         raise NoReadingError
     return query
+
+
+def _other_table(slots: Slots, prior: Query) -> str:
+    """Return the table that a question counts or names, "" if it is the one before."""
+    counted = [each.table for each in slots.measures if each.func == "count" and not each.column]
+    if slots.measures and not counted:
+        return ""
+    table = next(iter(counted or slots.heads), "")
+    return "" if table == prior.base else table
+
+
+def _on_other_table(draft: Draft, prior: Query, table: str) -> Query:
+    """Return the query of another table: after a count it is counted, after a list it is listed."""
+    slots = draft.slots
+    if not slots.measures and not slots.ranks:
+        if prior.aggregates == (Agg("count"),) and not prior.group:
+            slots.measures.append(Measure("count", table))
+            slots.heads = [name for name in slots.heads if name != table]
+        elif prior.aggregates:
+            raise NoReadingError
+    draft.prior = None
+    return assemble(draft)
 
 
 def _is_ambiguous(old: Condition, new: Condition) -> bool:

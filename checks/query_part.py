@@ -106,7 +106,7 @@ class Part:
         return not node.find(exp.Distinct) and not node.find_ancestor(exp.Window)
 
     def owners(self, node: exp.Expr) -> set[str]:
-        """Return the names of the tables that a node reads, "" for one that is not known."""
+        """Return the names of the tables that a node reads, "" for an unknown one."""
         return {owner_of(column, self.tables) for column in node.find_all(exp.Column)}
 
     def is_idle(self, join: exp.Join) -> bool:

@@ -34,7 +34,7 @@ be a page.
 MATERIAL_SHARE = 0.15
 """Most that is kept free below the threshold for material of context providers."""
 BLOCK_TOKENS = 120
-"""Room for what stands around a memory's text: its introduction and headings."""
+"""Room for the introduction and the headings of a memory's text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,9 +80,7 @@ class CallConfig:
 
     @property
     def instructions(self) -> str:
-        """Return what stands in the system message besides memory: the system prompt, the
-        whisper.
-        """
+        """Return the system message without the memory: the system prompt, then the whisper."""
         return "\n\n".join(filter(None, [self.system, self.whisper]))
 
     @property

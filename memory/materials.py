@@ -35,8 +35,8 @@ class Material:
 
 @dataclass(frozen=True)
 class MaterialPart:
-    """One material as a call holds it. `tokens`: with what stands around it; 0 where it was left
-    out for want of room.
+    """One material as a call holds it. `tokens` counts the text around it too; it is 0 if there was
+    no room for the material.
     """
 
     source: str
@@ -94,7 +94,7 @@ def _wanted(material: Material, count: TokenCounter) -> int:
 def _fitted(
     material: Material, budget: int, count: TokenCounter
 ) -> tuple[BaseMessage | None, bool]:
-    """Return the message of a material within a budget of tokens, None where that is too small; and
+    """Return the message of a material within a budget of tokens, None if that is too small; and
     whether it was cut.
     """
     head = HEAD.format(source=material.source)

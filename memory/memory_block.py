@@ -71,11 +71,10 @@ def memory_of(thread: Thread, call_config: CallConfig) -> Memory:
 
 
 def visible_text(record: Compaction, thread: Thread, call_config: CallConfig) -> str:
-    """Return the text of the live compaction without what messages said that were excluded since it
-    was written.
+    """Return the text of the live compaction without the words of messages excluded since.
 
-    A line that cites one of them goes, and one that cites nothing, for it may speak of any message
-    that the text covers.
+    A line that cites such a message goes. A line that cites nothing goes too, for it may be about
+    any message that the text covers.
     """
     hidden = {
         number

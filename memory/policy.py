@@ -58,7 +58,7 @@ class CompactionPolicy(Settings):
     ledger_share: Share = 0.07
     """Most the query ledger may take, as a share of the limit."""
     memory_role: Literal["system", "assistant", "user"] = "system"
-    """Where memory stands: inside the one "system" message, or as a message of its own of the
+    """Place of the memory: within the one "system" message, or a message of its own of the
     "assistant" or "user".
     """
     rebuild_every: Count = 5

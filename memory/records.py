@@ -11,7 +11,7 @@ from longtable.memory.pins.pins import PinEnd
 
 
 class Covered(TypedDict):
-    """Which messages a compaction stands for."""
+    """The messages that a compaction covers."""
 
     id: str
     previous: str | None
@@ -22,7 +22,7 @@ class Covered(TypedDict):
     to_id: str | None
     """First and last message covered."""
     count: int
-    """Messages of the transcript that it stands for."""
+    """How many messages of the transcript it covers."""
     length: int
     """Messages of the transcript when it was made."""
     folded: int
@@ -30,7 +30,7 @@ class Covered(TypedDict):
 
 
 class Memory(TypedDict):
-    """What a compaction keeps of the messages that it stands for."""
+    """What a compaction keeps of the messages that it covers."""
 
     summary: str
     ledger_budget: NotRequired[int]
@@ -77,11 +77,13 @@ class Compaction(Covered, Memory, Writing):
     kept: NotRequired[dict[str, Any]]
     """What its strategy keeps in it."""
     earlier: NotRequired[int]
-    """The rest is of one that older ones were merged into. Ledger lines left out of it."""
+    """This key and those below are of a merged record. Lines of the ledger that were left out of
+    it.
+    """
     folds: NotRequired[int]
     """Compactions since the last one that was made from the originals."""
     merged: NotRequired[int]
-    """How many it stands for; they are in the store."""
+    """How many compactions were merged into it; they are in the store."""
     replaces: NotRequired[list[str]]
     """Their ids, as far as they were in the state."""
 

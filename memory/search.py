@@ -54,7 +54,7 @@ class Original:
 
     @property
     def turn(self) -> int:
-        """Return the turn it was said in, 0 where no turn has accepted it."""
+        """Return the turn it was said in, 0 if no turn has accepted it."""
         return turn_number(self.message)
 
 
@@ -127,8 +127,8 @@ def _is_indexed(term: str, segments: Sequence[Segment]) -> bool:
 
 
 def is_searched(message: BaseMessage) -> bool:
-    """Return whether a message has words of its own: one that only brings earlier ones back has
-    none, and one that was excluded is not searched.
+    """Return whether a message is searched: not if it only brings earlier ones back, nor if it was
+    excluded.
     """
     return kind_of(message) not in {RECALLED, EXCLUDED}
 

@@ -191,7 +191,7 @@ class Thread:
 
     @cached_property
     def chain(self) -> list[Compaction]:
-        """Return the live compaction and those it stands on, oldest first."""
+        """Return the live compaction and those that it continues, oldest first."""
         by_id = {record["id"]: record for record in self.compactions}
         chain: list[Compaction] = []
         record = self.live[0]

@@ -34,7 +34,7 @@ from longtable.memory.thread import Thread
 from longtable.memory.voices import as_heard
 
 MEMORY_ID = "longtable-memory"
-"""Id of the memory's message where it is one of its own."""
+"""Id of the memory's message, if it is a message of its own."""
 PREVIEW_CHARS = 200
 """Characters that stay of a tool result as long as anything else can shrink: its columns and a row
 or two.
@@ -105,8 +105,8 @@ class CallPlan:
 
     @cached_property
     def floor(self) -> int:
-        """Return the tokens of what stands in every view: system prompt, tools, pins, the newest
-        user message.
+        """Return the tokens that every view holds: system prompt, tools, pins, the newest user
+        message.
         """
         newest_words = next(
             (message for message in reversed(self.messages) if is_users(message)), None
@@ -115,9 +115,7 @@ class CallPlan:
 
     @property
     def bound(self) -> int:
-        """Return the most tokens of a view once all is compacted: the threshold, more only where
-        what must stay leaves too little.
-        """
+        """Return the bound of a compacted view: the threshold, more if prompt and pins need it."""
         call_config = self.call_config
         if self.floor + call_config.share(SPARE_SHARE) <= call_config.threshold_tokens:
             return call_config.threshold_tokens
@@ -147,9 +145,7 @@ def must_stay(call_plan: CallPlan, message: BaseMessage | None) -> Parts:
 
 
 def newest(messages: Sequence[BaseMessage], count: int) -> list[BaseMessage]:
-    """Return the newest `count` messages, and before them what the user said of the newest round
-    where that is more.
-    """
+    """Return the newest `count` messages, or more: all that the user said in the newest round."""
     tail = list(messages[-count:])
     newest_round = split_rounds(messages)[-1:]
     before = len(newest_round[0]) - len(tail) if newest_round else 0

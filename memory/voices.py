@@ -18,11 +18,11 @@ VOICE = "voice"
 NARRATOR = "narrator"
 """Voice of what a mode itself says at the end of a turn; no persona may have this id."""
 TEAM = "team"
-"""Stands for all voices where figures of each would tell a secret of a game."""
+"""Names all voices together if figures of each would tell a secret of a game."""
 EVERYBODY = frozenset({"all", "everyone", "everybody", "所有人", "大家", "全体"})
 """Words that mention the whole team."""
 SQL_CHARS = 300
-"""Characters of a colleague's query in the line that stands for it."""
+"""Most characters of a colleague's query in its line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +123,7 @@ _QUOTED = re.compile(
     r"```.*?(?:```|\Z)|`[^`\n]*`|\"[^\"\n]*\"|“[^”]*”|‘[^’]*’|「[^」]*」|『[^』]*』|^[ \t]*>[^\n]*",
     re.DOTALL | re.MULTILINE,
 )
-"""Code and quotations: what stands there mentions nobody."""
+"""Code and quotations, which mention nobody."""
 _AT = re.compile(r"(?<![A-Za-z0-9._%+\-@＠])[@＠]")
 """An at sign that is not part of an e-mail address."""
 _ANY_AT = re.compile("[@＠]")
@@ -194,7 +194,7 @@ def mentions_in(text: str, words: Mapping[str, str], names: Mapping[str, str]) -
 def _names_at(
     text: str, place: int, longest: int, words: Mapping[str, str]
 ) -> Iterator[tuple[int, str]]:
-    """Yield the end and id of each name that stands at a place of a text, the longest first."""
+    """Yield the end and id of each name at a place of a text, the longest first."""
     for end in range(min(len(text), place + longest), place, -1):
         word = fold(text[place:end])
         goes_on = (

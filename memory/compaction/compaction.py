@@ -69,7 +69,7 @@ class Draft:
 
 
 TOO_LITTLE = "too_little"
-"""Code of the reason where nothing was tried: the next turn looks again."""
+"""Code of the reason if nothing was tried: the next turn tries again."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class Job:
 
     @cached_property
     def pin_contract(self) -> str:
-        """Return what the summariser is told about pins, with those that it may replace or end."""
+        """Return the instructions about pins, with those that the summariser may replace or end."""
         shown, _ = pins_that_fit(current_pins(self.thread.pins), self.call_config)
         return pin_contract(self.language, shown)
 
@@ -191,7 +191,9 @@ class Job:
 
     @property
     def previous(self) -> str:
-        """Return the memory text the new one continues, "" where it is made from the originals."""
+        """Return the memory text that the new one continues, empty if it is made from the
+        originals.
+        """
         return "" if self.rebuilt or not self.plan.previous else str(self.plan.previous["summary"])
 
     @property
@@ -218,8 +220,8 @@ class Job:
 
     @property
     def budget(self) -> int:
-        """Return the most tokens its text may have to pass the gate, 0 where none could; what the
-        user stated has `room_for_stated` beside it.
+        """Return the most tokens that its text may have to pass the gate, 0 if no text could pass.
+        Lines of what the user stated have `room_for_stated` besides.
         """
         return self._within(self.plan.summary_budget)
 
@@ -350,7 +352,7 @@ def compaction_steps(
 
 
 def no_room(job: Job) -> Outcome | None:
-    """Return the outcome where no memory can pass the gate, so that nobody is asked for one."""
+    """Return the outcome if no memory can pass the gate: nobody is asked for one."""
     if job.budget >= SUMMARY_FLOOR:
         return None
     if job.room >= SUMMARY_FLOOR:

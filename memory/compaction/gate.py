@@ -88,8 +88,8 @@ def objections(candidate: Candidate) -> list[Reason]:
 
 
 def pairs_valid(messages: Sequence[BaseMessage]) -> bool:
-    """Return whether each tool call is followed by exactly its answers, and each answer stands
-    behind its call.
+    """Return whether each tool call is followed by exactly its answers, and each answer follows its
+    call.
     """
     open_calls: list[str] = []
     for message in messages:

@@ -42,8 +42,8 @@ class Merge:
 
 
 def merge_of(thread: Thread, call_config: CallConfig) -> Merge | None:
-    """Return what is to merge now; None while there are few compactions, or where nothing of a
-    thread retires.
+    """Return the merge that is due, None while there are few compactions or if the thread retires
+    nothing.
     """
     if call_config.policy.retire_after is None or len(thread.compactions) < MERGE_AT:
         return None
@@ -135,8 +135,8 @@ def _pins(chain: Sequence[Compaction]) -> list[dict[str, Any]]:
 
 
 def unmerged(retired: Sequence[Compaction], records: Sequence[Compaction]) -> list[Compaction]:
-    """Return all compactions a thread ever had, in order: those that retired, and those of its
-    state that were not merged.
+    """Return all compactions that a thread ever had, in order: the retired ones, then those of its
+    state that no merge made.
     """
     return [*retired, *(record for record in records if "merged" not in record)]
 

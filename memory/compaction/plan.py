@@ -24,7 +24,7 @@ of a turn one more, that turn's own.
 ENOUGH = 0.95
 """Of the threshold: no summary is made while a view stays below this once results have shrunk."""
 FULL = 0.9
-"""`keep_messages` stay only where they leave the view this far under the threshold."""
+"""`keep_messages` stay only if they leave the view this far under the threshold."""
 WORTH = 1 / 12
 """Least a compaction must take, as a share of the trigger that fired: where system prompt, tools
 and the newest round are over it alone, a summary of next to nothing would be asked for every turn.

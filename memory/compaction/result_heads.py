@@ -28,7 +28,7 @@ MOST_HEAD_CHARS = 1_500
 WORTH = 0.8
 """A head that is larger than this share of the result takes no place of it."""
 ROUNDS_WHOLE = (2, 1)
-"""How many of the newest rounds that hold a result keep it whole: two, one where two do not fit."""
+"""How many of the newest rounds with a result keep it whole: two, or one if two do not fit."""
 COLUMNS = ("columns", "rows", "row_count", "total", "handle", "page", "pages", "column_count")
 """Fields of a query's answer that its head keeps; the call beside it has the SQL."""
 _SEPARATOR = re.compile(r"[\s|:+=-]+")

@@ -20,8 +20,8 @@ Kind = Literal["plain", "percent", "points", "times", "seconds"]
 
 @dataclass(frozen=True)
 class Reading:
-    """One value a figure may stand for: what lies from `low` to `high`; percent as written (34),
-    times in seconds.
+    """One value that a figure may stand for, from `low` to `high`: per cent as written (34), times
+    in seconds.
     """
 
     low: float
@@ -31,7 +31,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of a text: where it stands, what it may mean."""
+    """One figure of a text, its place and its possible values."""
 
     text: str
     start: int
@@ -58,7 +58,7 @@ class Source:
 
 
 BLANK = "\ufffc"
-"""Stands where something was blanked out: no digit, no letter, no space."""
+"""Replaces each character that claims nothing: it is no digit, no letter and no space."""
 
 _MONTH = (
     r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?|Nov(?:ember)?"

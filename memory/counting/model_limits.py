@@ -114,7 +114,7 @@ def encoding_name(name: str) -> str:
 
 
 def _own_tokenizer(bare: str) -> str | None:
-    """Return which tokenizer of the extra is a model's own, None when it is none of them."""
+    """Return the model's own tokenizer among those of the extra, None if it has none there."""
     if _QWEN.match(bare):
         version = _QWEN_VERSION.match(bare)
         return "qwen3.5" if version and float(version.group(1)) >= 3.5 else "qwen"

@@ -47,7 +47,7 @@ class Price:
 
 def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
     """Return a model's price: under its own name, else under the longest pattern (`gpt-4o*`) that
-    fits it; None where there is none.
+    fits it; None if no entry fits.
     """
     fitting = [name for name in prices if name == model or fnmatch.fnmatchcase(model, name)]
     return prices[max(fitting, key=lambda name: (name == model, len(name)))] if fitting else None

@@ -21,7 +21,7 @@ class ReportedTokens(TypedDict):
 
 
 def reported(message: AIMessage) -> ReportedTokens | None:
-    """Return the tokens a provider reported, None where they are missing or cannot be."""
+    """Return the tokens that a provider reported, None if they are missing or impossible."""
     usage = message.usage_metadata
     if not isinstance(usage, Mapping):
         return None
@@ -55,7 +55,7 @@ def _detail(details: object, name: str) -> int:
 
 
 def reported_model(message: AIMessage) -> str:
-    """Return the name of the model that an answer says it came from, "" where it does not."""
+    """Return the name of the model that an answer reports, empty if it reports none."""
     metadata: Any = (
         message.response_metadata if isinstance(message.response_metadata, Mapping) else {}
     )

@@ -1,5 +1,6 @@
-"""Functions from a text to its tokens: tiktoken's, DeepSeek's and Qwen's, all offline, and an
-estimate where none is known."""
+"""Count the tokens of a text offline, as tiktoken, DeepSeek or Qwen do; estimate them for other
+tokenizers.
+"""
 
 import gzip
 import hashlib
@@ -76,11 +77,11 @@ def _deepseek() -> Encode:
 
 
 def ranks_of(vocabulary: Mapping[str, Any]) -> dict[bytes, int]:
-    """Return tiktoken's ranks of a Hugging Face tokenizer of byte-level BPE: each token's bytes and
-    its number.
+    """Return tiktoken's ranks of a byte-level BPE tokenizer of Hugging Face: the number of each
+    token's bytes.
 
-    This is the same tokenizer only where merges stand in the order of the tokens they make, which
-    is checked.
+    Both cut a text alike only if the merges are in the order of the tokens that they make, which is
+    checked.
     """
     model = vocabulary["model"]
     special = {token["content"] for token in vocabulary["added_tokens"]}

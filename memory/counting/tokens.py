@@ -206,7 +206,7 @@ class TokenCounter:
 
 def levels_that_fit(items: int, most: int, fits: Callable[[list[int]], bool]) -> list[int] | None:
     """Return how short each item becomes, from 0 (whole) to `most`, so that all of them fit; None
-    where they never do.
+    if they never do.
 
     The first items shrink first, and every item takes a step before any takes its next. `fits`
     judges such a list.

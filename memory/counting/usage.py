@@ -31,8 +31,8 @@ class Spent:
     """
 
     day: str
-    """YYYY-MM-DD in UTC, "unknown" where no message says; "" where days were added up. Thread and
-    model likewise.
+    """YYYY-MM-DD in UTC; "unknown" if no message says, empty if days were added up. The same holds
+    for thread and model.
     """
     thread: str
     model: str
@@ -46,16 +46,13 @@ class Spent:
     reported.
     """
     cost: float | None = None
-    """In the currency of the price table; None without one, or where no call's model has a
-    price.
+    """In the currency of the price table; None without a table, or if no call's model has a price.
     """
     unpriced: int = 0
     """Calls of models that the price table does not know: they are not in `cost`."""
     project: str = ""
     purpose: str = ""
-    """"summary" for the calls that wrote memories; "" for those of turns, or where both were added
-    up.
-    """
+    """"summary" for calls that wrote memories; empty for calls of turns, or for the sum of both."""
     voice: str = ""
     """Id of the persona that was called; "" without a team, and for summaries."""
     hour: str = ""
@@ -63,9 +60,7 @@ class Spent:
     month: str = ""
     """YYYY-MM."""
     charged: float | None = None
-    """What the providers themselves say that the calls cost, in their currency; None where none
-    says so.
-    """
+    """The cost that the providers report, in their currency; None if no provider reports one."""
 
 
 class SummaryCall(ReportedTokens):

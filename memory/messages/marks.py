@@ -22,8 +22,8 @@ EXCLUDED = "excluded"
 """Kind of a message that a person took out of views, summaries and recall."""
 
 SUMMARY = "summary"
-"""Kind of the message that stands for compacted ones, where memory is a message of its own; its
-mark `sources` says which.
+"""Kind of the message that holds the memory if it is a message of its own; its mark `sources` has
+the range of the compacted messages.
 """
 
 GIVEN = "given"
@@ -47,25 +47,25 @@ Marked = TypeVar("Marked", bound=BaseMessage)
 
 
 def marks_of(message: BaseMessage) -> dict[str, Any]:
-    """Return a message's marks, empty where no turn has accepted it yet."""
+    """Return a message's marks, empty if no turn has accepted it yet."""
     marks = message.additional_kwargs.get(STAMP)
     return dict(marks) if isinstance(marks, dict) else {}
 
 
 def mark_of(message: BaseMessage, name: str) -> Any:
-    """Return one of a message's marks, None where it has none of this name."""
+    """Return one of a message's marks, None if it does not have it."""
     marks = message.additional_kwargs.get(STAMP)
     return marks.get(name) if isinstance(marks, dict) else None
 
 
 def turn_number(message: BaseMessage) -> int:
-    """Return the turn that accepted a message, 0 where none has."""
+    """Return the turn that accepted a message, 0 if no turn has."""
     number = mark_of(message, "turn")
     return number if isinstance(number, int) else 0
 
 
 def kind_of(message: BaseMessage) -> str:
-    """Return a message's kind, "normal" where it has no other."""
+    """Return a message's kind, "normal" by default."""
     return str(mark_of(message, "kind") or "normal")
 
 
@@ -75,8 +75,8 @@ def is_recalled(message: BaseMessage) -> bool:
 
 
 def speaker_of(message: BaseMessage) -> str:
-    """Return the name of the person or model who said a message, "" where it bears none; a tool is
-    no speaker.
+    """Return the name of the person or model who said a message, empty if it has none; a tool is no
+    speaker.
     """
     # langchain-openai sends either
     name = (

@@ -37,7 +37,7 @@ def reasoning_sent(model: str) -> Sent:
 
 
 def reasoning_of(message: BaseMessage) -> str:
-    """Return the reasoning that is kept of an answer, "" where there is none."""
+    """Return the reasoning that is kept of an answer, empty if there is none."""
     if stored := text_or_empty(marks_of(message).get(MARK)):
         return stored
     return "\n\n".join(_blocks(message))

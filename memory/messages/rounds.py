@@ -27,8 +27,8 @@ def split_rounds(messages: Sequence[BaseMessage]) -> list[list[BaseMessage]]:
     """Split messages into rounds: a user message with all that follows it up to the next one.
 
     A message that joined a turn under way belongs to the round of the question it joined, so that
-    no compaction parts the two while neither has its answer. What stands before the first user
-    message belongs to the first round.
+    no compaction parts the two before they are answered. Messages before the first user message
+    belong to the first round.
     """
     starts: list[int] = []
     for i, message in enumerate(messages):
@@ -216,7 +216,7 @@ def without_stale(
 
 
 def change_of(message: BaseMessage) -> Change | None:
-    """Return what changed before the turn that this message opened, None where nothing did."""
+    """Return the change of the schema before the turn that a message opened, None without one."""
     change = mark_of(message, CHANGED) if message.type == "human" else None
     return change if isinstance(change, dict) else None
 

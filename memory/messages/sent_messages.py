@@ -25,7 +25,7 @@ REFUSED_NOTE = {
 
 
 BLANK = "[excluded]"
-"""Stands for the words of an excluded message where it was brought back before."""
+"""Replaces the words of an excluded message that was brought back before."""
 
 
 NEAR = 20
@@ -57,10 +57,10 @@ def with_notes(
 
 
 def with_sent_name(message: BaseMessage) -> BaseMessage:
-    """Return the message with a name that providers take; where that is another one, its text
-    begins with the real one.
+    """Return the message with a name that providers take; if that is another name, its text begins
+    with the real one.
 
-    A name with no letter or digit of ASCII is left out. Two names may look alike then: the texts
+    A name without a letter or digit of ASCII is left out. Two names may then look alike: the texts
     tell them apart.
     """
     if message.type not in ("human", "ai"):
@@ -80,9 +80,7 @@ def with_sent_name(message: BaseMessage) -> BaseMessage:
 
 
 def without_copies(message: BaseMessage, excluded: Collection[str]) -> BaseMessage:
-    """Return a message that brought earlier ones back without the words of those that were excluded
-    since.
-    """
+    """Return a message that brought others back, without the words of those excluded since."""
     if not is_recalled(message):
         return message
     try:

@@ -198,8 +198,8 @@ _LEAD = re.compile(r"\s*(?:[-*•·]+\s+|\(?\d{1,2}[.)、]\s*|#+\s+)?\s*")
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a text as they stand in it, without code blocks, quoted lines, bullets
-    and outer blanks.
+    """Yield the sentences of a text as written, without code blocks, quoted lines, bullets and
+    outer blanks.
     """
     for part in _FENCE.split(text):
         start = 0
@@ -305,7 +305,7 @@ def _is_common(word: str) -> bool:
 
 
 def _unquoted(sentence: str) -> str:
-    """Return a sentence folded, without what stands in quotation marks."""
+    """Return a sentence folded, without its quotations."""
     return _QUOTED.sub('""', _folded(sentence))
 
 

@@ -31,7 +31,7 @@ class PinChanges:
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def remember(self, quote: str, replaces: str | None = None) -> str:
-        """Pin a quote, in the place of another pin where one is named, and return its id. Raises
+        """Pin a quote, in place of another pin if one is named, and return its id. Raises
         `PinRefusedError`.
         """
         with self._lock:

@@ -1,4 +1,4 @@
-"""Pins as text: what the summariser is told of them, and their lines in a view."""
+"""Pins as text: the summariser's instructions about them, and their lines in a view."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -51,7 +51,7 @@ Quote no question, no request of the moment, no password or key, and nothing the
 
 
 def pin_contract(language: str, pins: Sequence[Pin]) -> str:
-    """Return what the summariser is told about pins; `pins`: those that it may replace or end."""
+    """Return the summariser's instructions about pins; `pins`: those that it may replace or end."""
     return "\n".join([_WORDS[language]["contract"], *(_line(pin, language) for pin in pins)])
 
 

@@ -181,8 +181,8 @@ def with_ends(
 
 
 def current_pins(pins: Sequence[Pin], *, ended: bool = False) -> list[Pin]:
-    """Return the pins that hold (`ended`: and those that ended), in order; not what another pin of
-    its message holds or held.
+    """Return the pins that hold, in order, and with `ended` also those that ended. A pin within
+    another one of its message is left out.
     """
     by_text: dict[str, list[tuple[str, Pin]]] = {}
     for pin in sorted(pins, key=lambda pin: (pin.by == IN_PASSING, -len(pin.text))):

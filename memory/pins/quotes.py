@@ -49,7 +49,7 @@ def likeness(one: str, other: str) -> float:
 
 
 def holds_words(text: str, part: str) -> bool:
-    """Return whether the words of `part` stand in a text, side by side and in their order."""
+    """Return whether a text has the words of `part`, side by side and in their order."""
     words = words_of(part)
     return bool(words) and f" {' '.join(words)} " in f" {' '.join(words_of(text))} "
 

@@ -92,7 +92,7 @@ MOST_HEAD = 40
 """Characters of a heading at most, and eight words."""
 
 MOST_CITED = 12
-"""Messages that a line cites at most to stand for one of them."""
+"""A line that cites more messages than this is about none of them."""
 
 
 @dataclass
@@ -110,9 +110,9 @@ def read_sections(text: str, asked: str = "") -> list[list[str]]:
     """Return the lines under each of the five headings, in either language, however the headings
     are marked and numbered.
 
-    A heading is known by its words. One of other words (`asked`: a user's instructions, which may
-    name some) stands for the section of its place where there are five, else for the first. Text
-    without any known heading is prose: its sentences stand under the first.
+    A heading is known by its words. If there are five, a heading of other words (`asked`: a user's
+    instructions, which may name some) is the one of its place; otherwise its lines are facts. Text
+    without any known heading is prose: its sentences are facts.
     """
     lines = [
         line.strip()
@@ -191,8 +191,8 @@ def _is_title(head: str, rest: str, line: str) -> bool:
 
 
 def _head(line: str) -> tuple[str, str]:
-    """Return the words a line begins with that could be a heading, "" where they are too many, and
-    the text after them.
+    """Return the words at the beginning of a line that could be a heading, empty if they are too
+    many, and the text after them.
     """
     lead = _LEAD.match(line)
     bare = line[lead.end() if lead else 0 :]
@@ -244,7 +244,7 @@ def _unmarked(line: str) -> str:
 
 
 def _listed(lines: Iterable[str]) -> list[str]:
-    """Return lines as "- " lines, each once, without those that only say that there is nothing."""
+    """Return lines as "- " lines, each once, without lines such as "none"."""
     bare = [_unmarked(line) for line in lines]
     return [
         f"- {line}"

@@ -34,7 +34,7 @@ def figures(line: str) -> tuple[Figure, ...]:
 
 
 def numbers_in(text: str) -> set[float]:
-    """Return every value that the digits of a text may stand for, whatever stands around them."""
+    """Return every value that the digits of a text may stand for, whatever is around them."""
     plain = unicodedata.normalize("NFKC", text).replace("’", "'")
     numbers = {figure.value for figure in reading.figures(plain)}
     for match in _WRITTEN.finditer(plain):

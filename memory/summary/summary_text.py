@@ -22,9 +22,7 @@ Nothing else is clipped.
 
 
 def coverage(messages: Sequence[tuple[int, BaseMessage]], count: Count) -> tuple[float, str]:
-    """Return (tokens of text shown / tokens of text there are, why it is not all; "" where it
-    is).
-    """
+    """Return the share of the text that is shown, by tokens, and why it is not all of it."""
     full = sum(count(str(message.text)) for _, message in messages)
     results = [str(message.text) for _, message in messages if isinstance(message, ToolMessage)]
     clipped = [text for text in results if len(text) > CLIP_TOOL_CHARS]
@@ -59,8 +57,8 @@ NEAR_CHARS = 10_000
 
 
 def packed(items: Iterable[tuple[Item, int]], room: int) -> list[list[Item]]:
-    """Pack items, each given with its tokens, into parts of at most `room`, in order; one that is
-    longer has a part alone.
+    """Pack items with their token counts into parts of at most `room`, in order; an item that is
+    larger gets a part of its own.
     """
     parts: list[list[Item]] = [[]]
     used = 0
@@ -74,8 +72,8 @@ def packed(items: Iterable[tuple[Item, int]], room: int) -> list[list[Item]]:
 
 
 def pieces(text: str, room: int, count: Count) -> Iterator[str]:
-    """Yield a text in parts of at most `room` tokens, in order, nothing left out; cut behind white
-    space where there is any near.
+    """Yield a text in parts of at most `room` tokens, in order and complete, cut after white space
+    if there is any near.
     """
     # What is longer than the room could be is cut before it is counted.
     if len(text) < 2 or (len(text) <= room * MOST_CHARS and count(text) <= room):
@@ -188,12 +186,12 @@ def language_of(messages: Sequence[BaseMessage]) -> str:
 
 
 def render_memory(summary: str, language: str) -> str:
-    """Return the block that stands in the system message, marked as reference data."""
+    """Return the block for the system message, marked as reference data."""
     return f"<memory>\n{MEMORY_INTRO[language]}\n{harmless(summary)}\n</memory>"
 
 
 def harmless(text: str) -> str:
-    """Keep words of a person or a tool from closing the block they stand in."""
+    """Keep words of a person or a tool from closing the block that they are in."""
     return _BLOCK_TAG.sub("‹", text)
 
 

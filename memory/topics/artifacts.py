@@ -141,7 +141,7 @@ def _is_fence(line: str) -> bool:
 
 
 def merge_sections(parts: Iterable[Section]) -> list[Section]:
-    """Join same-titled sections; each stands where its title stood first."""
+    """Join sections of the same title, in the place of the first."""
     merged: dict[str, Section] = {}
     for part in map(clean, parts):
         key = fold(part.title)

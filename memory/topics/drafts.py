@@ -400,7 +400,7 @@ def tables_in(sql: str) -> list[str]:
 
 
 def question_of(round_: Round) -> str:
-    """Return what the user asked in a round, "" where nobody did."""
+    """Return the question of a round, empty if it has none."""
     return next((str(message.text) for _, message in shown(round_) if message.type == "human"), "")
 
 

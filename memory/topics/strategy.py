@@ -87,7 +87,7 @@ class Filing:
     """Topics that lost something since, by id: each gets a new version."""
     instructions: str | None = None
     pin_contract: str = ""
-    """What the model is told about quoting rules."""
+    """The model's instructions about quoting rules."""
     first_number: int = 1
     """The least number that a new topic may have: those of compactions that were undone are not
     free.
@@ -137,7 +137,7 @@ class Filer:
         self.silent = job.window is None
 
     def file(self) -> Steps[Filed]:
-        """File all messages of the job; every one of their ids stands in a returned version."""
+        """File all messages of the job: each id is in a returned version."""
         by_model = bool(self.job.messages)
         for rounds, fits in _parts(self.job):
             if not fits:
@@ -155,7 +155,7 @@ class Filer:
         )
 
     def _ask(self, system: str, asked: str) -> Steps[str | None]:
-        """Return the model's text, None where there is no model, it failed before, or the request
+        """Return the model's text, None if there is no model, it failed before, or the request
         would not fit.
         """
         if self.silent or self.job.count(system) + self.job.count(asked) > self.job.room:
@@ -173,7 +173,7 @@ class Filer:
     # -- 1. which topics are in these messages?
 
     def _analyse(self, rounds: list[list[Numbered]]) -> Steps[list[SubjectDraft]]:
-        """Return the model's topics of some rounds, asked once more with what was wrong; none where
+        """Return the model's topics of some rounds, asked once more about its mistakes; empty if
         code has to find them.
         """
         job = self.job
@@ -328,9 +328,7 @@ def _subject(title: str, summary: str, parts: Sequence[Section]) -> Words:
 
 
 def _both(old: str, new: str) -> str:
-    """Return one line of two summaries, the old one first; where it is too long its first items
-    go.
-    """
+    """Return one line of two summaries, the old one first; its first items go if it is too long."""
     items = list(
         dict.fromkeys(
             item.strip() for item in f"{old}; {new}".replace("；", ";").split(";") if item.strip()

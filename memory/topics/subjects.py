@@ -52,7 +52,7 @@ def keywords(texts: Iterable[str], most: int) -> list[str]:
 
 
 def words(*weighted: tuple[str, float]) -> Words:
-    """Return the terms of some texts, each with the weight of the weightiest text it stands in."""
+    """Return the terms of some texts, each with the weight of the weightiest text that has it."""
     weights: dict[str, float] = {}
     for text, weight in weighted:
         for term in terms(text):
@@ -68,7 +68,7 @@ def rarity(texts: Iterable[Words]) -> dict[str, float]:
 
 
 def overlap(part: Words, whole: Words, telling: Mapping[str, float]) -> float:
-    """Return how much of `part` stands in `whole`, 0 to 1; a text of one word proves little and
+    """Return how much of `part` is in `whole`, from 0 to 1; a text of one word proves little and
     scores below 0.5.
     """
     size = sum(weight * telling.get(term, 1.0) for term, weight in part.items())

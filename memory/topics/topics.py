@@ -16,7 +16,7 @@ from longtable.memory.topics.subjects import terms
 
 SUMMARY_CHARS = 240
 ENOUGH_WORDS = 0.5
-"""Share of a keyword's words that a section must have where none has the keyword itself."""
+"""Share of a keyword's words that a section must have if no section has the keyword itself."""
 
 _MORE = {"en": "{n} more topics: {titles}", "zh": "另有 {n} 个主题：{titles}"}
 
@@ -146,11 +146,10 @@ def _without(topic: Topic, excluded: Mapping[str, int]) -> Topic:
 
 
 def unfiled(thread: Thread) -> tuple[int, frozenset[int]]:
-    """Return how many messages the topics were made of, and the numbers of those among them that
-    are to be filed again.
+    """Return how many messages the topics were made of, and the numbers of those among them to file
+    again.
 
-    They were excluded and no longer are, or stand in one section with a message that was excluded
-    since.
+    They were excluded and no longer are, or share a section with a message that was excluded since.
     """
     record = next(
         (record for record in reversed(thread.chain) if "topics" in (record.get("kept") or {})),
