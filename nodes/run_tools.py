@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -93,7 +93,7 @@ class RunTools:
             if pending:
                 ask = partial(self._asked, now, tools, gated, pending)
                 return await how.call(ask, partial(in_thread, ask))
-        queries = frozenset(name for name, tool in tools.items() if tool_kind(tool) == "query")
+        queries = self._query_names.intersection(tools)
         objection = partial(self._objection, now) if voice else None
         work = work_of(now, queries, repairs=now.context.max_repairs, objection=objection)
         log = self.audit.log(work.jobs, tools, now)
@@ -113,6 +113,10 @@ class RunTools:
             update["edits"], event = pin_changes(board.made, board.ends)
             now.runtime.stream_writer(event)
         return update
+
+    @cached_property
+    def _query_names(self) -> frozenset[str]:
+        return frozenset(name for name, tool in self.tools.items() if tool_kind(tool) == "query")
 
     def _gated(self, now: Now, tools: Mapping[str, BaseTool]) -> list[ToolCall]:
         """Return the calls that may need a person's approval, none once that is decided."""
