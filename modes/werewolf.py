@@ -81,7 +81,9 @@ class Werewolf(Mode):
         if day.winner(day.players):
             return None
         times = Counter(voice for voice, _ in scene.answers)
-        return next((id_ for phase in (0, 1) for id_ in day.players if times[id_] <= phase), None)
+        silent = [id_ for id_ in day.players if not times[id_]]
+        without_vote = [id_ for id_ in day.players if times[id_] <= 1]
+        return next(iter([*silent, *without_vote]), None)
 
     def whisper(self, scene: Scene, persona: str) -> str:
         """Return what a player knows, and what is to be done now."""

@@ -221,14 +221,15 @@ def team_figures(view: View, call_config: CallConfig) -> UsageFigures:
 def usage_figures(view: View, call_config: CallConfig) -> UsageFigures:
     """Return a call's size by part, and how much had to give way for it."""
     tokens = view.parts
-    calibrated = round(tokens.total * call_config.factor)
+    total = tokens.total
+    calibrated = round(total * call_config.factor)
     parts = UsageParts(
         system=tokens.system, tools=tokens.tools, memory=tokens.memory, messages=tokens.messages
     )
     if tokens.passed:
         parts["passed"] = tokens.passed
     return UsageFigures(
-        total=tokens.total,
+        total=total,
         calibrated=calibrated,
         ratio=round(call_config.factor, 4),
         limit=call_config.limit,

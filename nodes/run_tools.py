@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -86,10 +86,15 @@ class RunTools:
         voice = turn.get("voice", "")
         names = self.names_of.get(voice, ()) if voice else self.tools
         tools = {name: tool for name, tool in self.tools.items() if name in names}
-        asked = await self._asked(now, tools, how)
-        if asked is not None:
-            return asked
-        queries = frozenset(name for name, tool in tools.items() if tool_kind(tool) == "query")
+        gated = self._gated(now, tools)
+        if self.gate and gated:
+            mode = now.context.approve_sql
+            check = partial(self.gate.pending, gated, mode=mode, language=now.language)
+            pending = await how.call(check, partial(cancellable, check))
+            if pending:
+                ask = partial(self._asked, now, tools, gated, pending)
+                return await how.call(ask, partial(in_thread, ask))
+        queries = self._query_names.intersection(tools)
         objection = partial(self._objection, now) if voice else None
         work = work_of(now, queries, repairs=now.context.max_repairs, objection=objection)
         log = self.audit.log(work.jobs, tools, now)
@@ -110,31 +115,35 @@ class RunTools:
             now.runtime.stream_writer(event)
         return update
 
-    async def _asked(
-        self, now: Now, tools: Mapping[str, BaseTool], how: Execution
-    ) -> Update | None:
-        """Return the update that has a person approve calls; None if none needs it."""
-        context = now.context
-        calls = [
+    @cached_property
+    def _query_names(self) -> frozenset[str]:
+        return frozenset(name for name, tool in self.tools.items() if tool_kind(tool) == "query")
+
+    def _gated(self, now: Now, tools: Mapping[str, BaseTool]) -> list[ToolCall]:
+        """Return the calls that may need a person's approval, none once that is decided."""
+        if "approval" in now.turn or now.context.approve_sql == "never":
+            return []
+        return [
             call
             for call in unanswered(now.thread.messages)
             if tool_kind(tools.get(call["name"])) in ("query", CHECK)
         ]
-        decided = "approval" in now.turn or context.approve_sql == "never"
-        if not self.gate or not calls or decided:
-            return None
-        check = partial(self.gate.pending, calls, mode=context.approve_sql, language=now.language)
-        pending = await how.call(check, partial(cancellable, check))
-        if not pending:
-            return None
-        pending = self._with_name(pending, now.turn.get("voice", ""))
-        ids = {each["id"] for each in pending}
+
+    def _asked(
+        self,
+        now: Now,
+        tools: Mapping[str, BaseTool],
+        calls: Sequence[ToolCall],
+        pending: Sequence[PendingCall],
+    ) -> Update:
+        """Return the update that has a person approve calls, and note them in the audit."""
+        asked = self._with_name(pending, now.turn.get("voice", ""))
+        ids = {each["id"] for each in asked}
         waiting = [call for call in calls if call["id"] in ids]
-        log = self.audit.log([Job(call) for call in waiting], tools, now)
-        await how.call(log.wait, partial(in_thread, log.wait))
-        request = request_of(pending, waiting)
+        self.audit.log([Job(call) for call in waiting], tools, now).wait()
+        request = request_of(asked, waiting)
         now.runtime.stream_writer(ApprovalRequested(type="approval_requested", **request))
-        return {"turn": {**now.turn, "approval": {"asked": pending}}}
+        return {"turn": {**now.turn, "approval": {"asked": asked}}}
 
     def _inputs(self, now: Now, tools: Mapping[str, BaseTool], log: Log) -> ToolInputs:
         """Return what calls get besides their arguments."""

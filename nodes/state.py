@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, NotRequired, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage
@@ -429,11 +429,16 @@ class Now:
 
     def after(self, update: Update) -> "Now":
         """Return what follows once an update is applied."""
-        return Now.of(applied(self.state, update), self.runtime)
+        return self._with_state(applied(self.state, update))
 
     def with_turn(self, turn: Turn) -> "Now":
         """Return the same with another record of the turn."""
-        return Now.of({**self.state, "turn": turn}, self.runtime)
+        return self._with_state({**self.state, "turn": turn})
+
+    def _with_state(self, state: State) -> "Now":
+        turn = turn_of(state)
+        config = state.get("brief") or {}
+        return replace(self, state=state, thread=_thread(state, turn), turn=turn, config=config)
 
     @property
     def language(self) -> str:
