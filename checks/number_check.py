@@ -13,8 +13,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, product
 from typing import NamedTuple
 
-from longtable.checks.evidence import Evidence, as_shares, count_between, quotients
-from longtable.checks.result_table import MOST_OPERANDS, ResultTable
+from longtable.checks.result_table import (
+    MOST_OPERANDS,
+    Evidence,
+    ResultTable,
+    as_shares,
+    count_between,
+    quotients,
+)
 from longtable.checks.vocabulary import DIFFERENCE
 from longtable.memory.counting.figures import (
     SCALES,

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations, product
 from operator import mul
 
-from longtable.checks.evidence import Evidence, Place, as_shares, quotient, quotients
-from longtable.checks.row_names import is_name, name_pattern, rows_by_name
+from longtable.checks.row_names import name_pattern, names_in_column, rows_by_name
 from longtable.checks.vocabulary import DIFFERENCE, TOTAL
-from longtable.memory.counting.figures import Source, bare_numbers, number_in
+from longtable.memory.counting.figures import Source, bare_numbers, numbers_in_column
 
 MOST_PLACES = 12
 MOST_TOP = 10
@@ -25,6 +24,55 @@ _LABEL = re.compile(
 )
 """Columns whose numbers name things: they are never added."""
 
+Place = Sequence[float]
+"""The numbers of a row, or of a sum or mean over rows: each measure, then what two give together.
+NaN for a missing number.
+"""
+
+
+class Evidence:
+    """Numbers to look figures up in, and ratios, which are for "34 %" and "2.3 times" only."""
+
+    def __init__(self, numbers: Iterable[float] = (), ratios: Iterable[float] = ()) -> None:
+        self.numbers = list(numbers)
+        self.ratios = list(ratios)
+
+    def compare(self, a: Place, b: Place, signs: Iterable[int] = (-1, 1)) -> None:
+        """Add the ratios of two places, and their difference (sign -1) and sum (1)."""
+        for x, y in zip(a, b, strict=False):
+            self.numbers += [x + sign * y for sign in signs]
+            self.ratios += quotients(x, y)
+
+    def sort(self) -> "Evidence":
+        """Make ready for look-ups, and return itself."""
+        self.numbers = sorted(set(filter(math.isfinite, self.numbers)))
+        self.ratios = sorted(set(filter(math.isfinite, self.ratios)))
+        return self
+
+
+def quotients(x: float, y: float) -> list[float]:
+    """Return x / y and y / x, NaN for a division by zero."""
+    return [quotient(x, y), quotient(y, x)]
+
+
+def quotient(x: float, y: float) -> float:
+    """Return x / y, NaN if y is zero."""
+    return x / y if y else math.nan
+
+
+def as_shares(numbers: Iterable[float]) -> list[float]:
+    """Return what percentages may stand for numbers: .34 or 34."""
+    shares: list[float] = []
+    for number in numbers:
+        shares += [number, number / 100]
+    return shares
+
+
+def count_between(ordered: Sequence[float], one: float, other: float) -> int:
+    """Return how many of the sorted numbers are from one bound to the other, in either order."""
+    return bisect_right(ordered, max(one, other)) - bisect_left(ordered, min(one, other))
+
+
 Tiers = list[list[Evidence]]
 """Near, middle and other evidence."""
 
@@ -36,7 +84,7 @@ class ResultTable:
         columns = [str(name) for name in source.columns[:MOST_COLUMNS]]
         cells = [_cells_of(source, at) for at in range(len(columns))]
         self.rows = range(len(source.rows))
-        self.numbers = [list(map(_number, column)) for column in cells]
+        self.numbers = list(map(numbers_in_column, cells))
         self.measures = [
             column
             for name, column in zip(columns, self.numbers, strict=True)
@@ -205,11 +253,6 @@ def _cells_of(source: Source, at: int) -> list[object]:
     return [row[at] if at < len(row) else None for row in source.rows]
 
 
-def _number(cell: object) -> float:
-    number = number_in(cell)
-    return math.nan if number is None else number
-
-
 def _sums(columns: Sequence[Sequence[float]], rows: Sequence[int], *, mean: bool) -> list[float]:
     """Return the sums of the columns over rows, or their means; NaN without a number."""
     sums: list[float] = []
@@ -242,6 +285,6 @@ def _median(ordered: Sequence[float]) -> float:
 
 def _numbers_in_names(column: Sequence[object]) -> list[float]:
     numbers: list[float] = []
-    for cell in set(filter(is_name, column[:200])):
+    for cell in names_in_column(column[:200]):
         numbers += bare_numbers(cell)
     return numbers

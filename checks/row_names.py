@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeGuard
 
 from longtable.memory.counting.figures import number_in
@@ -43,6 +43,11 @@ class _Form(NamedTuple):
 def is_name(cell: object) -> TypeGuard[str]:
     """Return whether a cell is a text that may name its row."""
     return isinstance(cell, str) and 2 <= len(cell) <= 200 and number_in(cell) is None
+
+
+def names_in_column(cells: Iterable[object]) -> set[str]:
+    """Return the cells of a column that may name their rows."""
+    return set(filter(is_name, cells))
 
 
 def rows_by_name(

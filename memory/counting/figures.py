@@ -339,6 +339,12 @@ def number_in(cell: object) -> float | None:
     return float(cell)
 
 
+def numbers_in_column(cells: Iterable[object]) -> list[float]:
+    """Return the number of each cell, NaN for one that holds none."""
+    numbers = map(number_in, cells)
+    return [math.nan if number is None else number for number in numbers]
+
+
 def bare_numbers(text: str) -> list[float]:
     """Return the numbers of SQL, JSON or a name, whatever they mean there."""
     return [

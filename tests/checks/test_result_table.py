@@ -2,7 +2,7 @@
 
 import math
 
-from longtable.checks.evidence import Evidence, as_shares, count_between, quotient, quotients
+from longtable.checks.result_table import Evidence, as_shares, count_between, quotient, quotients
 
 
 def test_two_places_give_their_difference_their_sum_and_their_ratios() -> None:
