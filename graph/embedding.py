@@ -274,8 +274,8 @@ class _Node:
         """Return what was said that the child does not know, in the parent's order, the last of it
         from the user or a colleague.
 
-        That is what stands after its last answer, and colleagues' answers before it that were given
-        side by side with it. Without a memory it is all.
+        These are the messages after its last answer, and colleagues' answers given in parallel with
+        it. Without a memory: all.
         """
         mine = [i for i, message in enumerate(talk) if self._is_mine(message)]
         ids = {message.id for message in known}

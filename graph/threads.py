@@ -263,8 +263,8 @@ def check_owner(
 
 
 def _embedded_ids(threads: StoredThreads, thread_id: str) -> list[str]:
-    """Return under which ids nodes of another graph keep what is theirs on its thread: each result
-    has an entry of the audit.
+    """Return the ids under which embedded nodes store data for this thread: each of their results
+    has an entry in the audit.
     """
     place = ("longtable", "audit", label(thread_id))
     (namespaces,) = threads.batch([ListNamespacesOp((MatchCondition("prefix", place),))])

@@ -102,7 +102,7 @@ def _number_to_join(runner: ThreadRunner, message: HumanMessage, values: Values)
 
 
 def unread_messages(runner: ThreadRunner, readers: Sequence[RunReader]) -> list[BaseMessage]:
-    """Return the messages nobody waits for that the turn which just ended did not take in."""
+    """Return the detached messages that the finished turn did not read."""
     store = runner.graph.store
     if store is None or not readers or not readers[-1].settled:
         return []

@@ -235,9 +235,9 @@ async def resumed(
     """Run a turn, or go on with one, on a locked thread, then the messages that others left for it
     meanwhile.
 
-    `messages`: the user messages of the turn, none where they are not yet stored. What was made
-    ahead after the last turn is told first; what is to be made ahead after this one goes on when
-    the caller has left the thread.
+    `messages`: the user messages of the turn, none where they are not yet stored. First come the
+    events of the compaction after the last turn. The one after this turn starts when the caller
+    releases the thread.
     """
     for event in runner.locks.events_of(runner.thread_id):
         yield event

@@ -145,8 +145,8 @@ class Step(Runnable[State, Update]):
 
 
 def _within(operator: Context, runtime: Runtime[Context]) -> Runtime[Context]:
-    """Return the runtime with the settings that hold: the run's own, within the operator's, of the
-    owner that a server found.
+    """Return the runtime with its effective settings: the run's, limited by the operator's, with
+    the authenticated owner.
     """
     context = (runtime.context or Context()).within(operator)
     user = runtime.server_info.user if runtime.server_info else None

@@ -106,9 +106,7 @@ def is_copy(message: BaseMessage, known: BaseMessage) -> bool:
 
 
 def merged(known: Marked, update: Marked) -> Marked:
-    """Return an accepted message with the fields of an update, none lost that the update does not
-    name.
-    """
+    """Merge an update into a message; fields it does not name stay."""
     extra = {
         **known.additional_kwargs,
         **update.additional_kwargs,

@@ -120,9 +120,7 @@ END = "</think>"
 _THINKERS = re.compile(
     r"deepseek|qwen|qwq|think|\br1\b|glm|kimi|minimax|nemotron|magistral", re.IGNORECASE
 )
-"""Models of which an end without a beginning is taken for one; of another one it is what the answer
-says.
-"""
+"""Models whose unmatched `</think>` ends their reasoning; elsewhere it is part of the answer."""
 
 
 class ThinkTagParser:

@@ -36,9 +36,7 @@ from longtable.memory.messages.sent_messages import with_sent_name
 from longtable.memory.view import CallPlan, must_stay
 
 ACCEPTED = (HumanMessage, AIMessage, ToolMessage)
-"""What a caller may hand in: not what would stand beside the system prompt (a `ChatMessage` may be
-of its role, too).
-"""
+"""Roles that callers may send: never system, not even as a `ChatMessage`."""
 NOTE_TOKENS = 32
 """Room for the line that says messages were left out."""
 
@@ -194,9 +192,7 @@ def _check_fit(message: BaseMessage, call_plan: CallPlan) -> None:
 
 
 def request_of(new: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
-    """Return what is asked now: an earlier talk that a caller hands in, or put into the thread,
-    ends with its last answer.
-    """
+    """Return the messages after the last answer; all before is earlier conversation."""
     return new[
         next((i + 1 for i in range(len(new) - 1, -1, -1) if isinstance(new[i], AIMessage)), 0) :
     ]

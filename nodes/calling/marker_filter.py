@@ -30,7 +30,7 @@ and to agent-chat-ui.
 
 
 def needed_context(answer: BaseMessage) -> list[str]:
-    """Return the keywords of an answer that held markers, none for one that held none."""
+    """Return the keywords of an answer's markers."""
     need = answer.additional_kwargs.get(NEED_CONTEXT)
     return [str(keyword) for keyword in need["keywords"]] if isinstance(need, Mapping) else []
 
