@@ -86,6 +86,8 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
         raise ConfigError(
             "a store in memory keeps no archive files: name a store that lasts with --store"
         )
+    hooks = [archive] if archive and settings.store.archive_on_compact else []
+    thread_id = settings.thread or new_thread_id()
     if not settings.database.url:
         demo_database(progress)
     async with AsyncExitStack() as stack:
@@ -95,24 +97,14 @@ async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[
         # Results are plain files: an encrypted store has none beside it.
         lasting = None if opening.key else results_folder(store)
         results = open_results(lasting or Path(stack.enter_context(tempfile.TemporaryDirectory())))
-        on_compact = archive if settings.store.archive_on_compact else None
-        built = build_graph(
-            database=database,
-            results=results,
-            hooks=[on_compact] if on_compact else (),
-            **arguments,
-        )
+        built = build_graph(database=database, results=results, hooks=hooks, **arguments)
         graph = built.compile(checkpointer=persistence.checkpointer, store=persistence.store)
         with _demo_hint(settings):
             # A wrong file, and a name in the policy that it lacks, are told now, not in the first
             # turn.
             await asyncio.to_thread(database.catalog)
         conversation = Conversation(
-            graph,
-            settings.thread or new_thread_id(),
-            context=context,
-            results=results,
-            archive=archive,
+            graph, thread_id, context=context, results=results, archive=archive
         )
         state = await thread_state(conversation)
         yield Session(

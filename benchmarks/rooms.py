@@ -141,13 +141,23 @@ def _is_long(node: ast.stmt) -> bool:
 
 
 def _is_table(node: ast.stmt) -> bool:
-    """Return whether a statement binds a constant, by its name in capitals, or a union of types."""
+    """Return whether a statement is data: a constant, by its name in capitals, a union of types, or
+    a record that is filled by keywords alone.
+    """
+    if _is_record(getattr(node, "value", None)):
+        return True
     if not isinstance(node, ast.Assign | ast.AnnAssign):
         return False
     target = node.targets[0] if isinstance(node, ast.Assign) else node.target
     if not isinstance(target, ast.Name):
         return False
     return target.id.strip("_").isupper() or _is_union(node.value)
+
+
+def _is_record(node: ast.AST | None) -> bool:
+    if not isinstance(node, ast.Call) or node.args:
+        return False
+    return all(each.arg and each.value.lineno == each.value.end_lineno for each in node.keywords)
 
 
 def _is_union(node: ast.AST | None) -> bool:

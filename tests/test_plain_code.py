@@ -62,6 +62,7 @@ def test_no_folder_is_fuller_than_before(room: str) -> None:
 def test_each_measure_sees_what_it_is_named_after(tmp_path: Path) -> None:
     path = tmp_path / "packed.py"
     long_call = "f(\n" + "    1,\n" * 12 + ")\n"
+    record = "h = Record(\n" + "".join(f"    field_{n}={n},\n" for n in range(12)) + ")\n"
     long_body = "def g():\n" + "    h()\n" * 51
     path.write_text(
         "a, b = 1, 2\n"
@@ -69,7 +70,7 @@ def test_each_measure_sees_what_it_is_named_after(tmp_path: Path) -> None:
         "c = [x for y in z for x in y]\n"
         "d = [[x for x in y] for y in z]\n"
         "for e in [f()]:\n    pass\n"
-        f"{long_call}TABLE = {long_call}{long_body}"
+        f"{long_call}TABLE = {long_call}{long_body}{record}"
     )
     measures = measure(path)
     assert measures.tuple_assignments == 1

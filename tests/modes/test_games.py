@@ -7,8 +7,9 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from longtable.base.errors import ConfigError
-from longtable.graph import Conversation, Persona, Quiz, Team, Werewolf
+from longtable.graph import Conversation, Persona, Team
 from longtable.memory.messages.marks import mark_of
+from longtable.modes import Quiz, Werewolf
 from longtable.modes.werewolf import SEER, WOLF
 from longtable.nodes.team.mode_hook import MODE
 from tests.nodes.team.test_team import Say, speaker, talk
@@ -131,7 +132,7 @@ def test_the_same_seed_draws_the_same_roles_and_another_seed_others() -> None:
         (lambda: Team(Persona("ada"), mode=Quiz()), "needs the persona 'quizmaster'"),
         (lambda: Quiz(questions=0), "1 to 100"),
         (lambda: Team(Persona("ada"), Persona("ben"), mode=Werewolf(seed=1)), "3 players or more"),
-        (lambda: Werewolf(seed="x"), "seed is a whole number"),
+        (lambda: Werewolf(seed="x"), "seed is a whole number"),  # type: ignore[arg-type]  # what a person may write
     ],
 )
 def test_a_wrong_game_is_refused(make: Callable[[], object], what: str) -> None:
