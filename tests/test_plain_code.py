@@ -30,8 +30,8 @@ class Ceilings:
 CEILINGS = {
     "base": Ceilings(29.7, 0.0, 0, 1, 0, 14),
     "memory": Ceilings(8.9, 15.0, 0, 7, 0, 14),
-    "store": Ceilings(11.9, 2.7, 2, 1, 0, 14),
-    "tools": Ceilings(15.5, 12.6, 0, 11, 9, 14),
+    "store": Ceilings(0.0, 0.0, 0, 0, 0, 14),
+    "tools": Ceilings(0.0, 0.0, 0, 0, 0, 14),
     "nodes": Ceilings(20.1, 4.9, 0, 2, 4, 14),
     "graph": Ceilings(10.6, 7.1, 0, 6, 4, 14),
     "app": Ceilings(14.2, 5.8, 0, 2, 3, 14),
