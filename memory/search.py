@@ -2,7 +2,6 @@
 first match.
 """
 
-import itertools
 import math
 import re
 import unicodedata
@@ -15,6 +14,7 @@ from typing import NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage
 
+from longtable.base.han import HAN, is_han, pairs_of
 from longtable.memory.messages.marks import EXCLUDED, RECALLED, kind_of, speaker_of, turn_number
 from longtable.memory.messages.rounds import all_calls
 
@@ -22,9 +22,8 @@ K1 = 1.2
 B = 0.75
 """BM25's usual constants (Robertson and Zaragoza 2009; Lucene's defaults)."""
 
-_HAN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _RUNS = re.compile(
-    rf"(?P<han>[{_HAN}]+)|(?P<number>\d+(?:,\d{{3}})*(?:\.\d+)?(?![^\W_{_HAN}]|_))|(?P<word>(?:(?![{_HAN}])\w)+)"
+    rf"(?P<han>[{HAN}]+)|(?P<number>\d+(?:,\d{{3}})*(?:\.\d+)?(?![^\W_{HAN}]|_))|(?P<word>(?:(?![{HAN}])\w)+)"
 )
 _PARTS = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _SUFFIX = re.compile(r"(?<=\w)['’](?:s|t|re|ve|ll|d|m)\b", re.IGNORECASE)
@@ -117,7 +116,7 @@ def _telling(query: str, segments: Sequence[Segment]) -> list[str]:
     terms = set(tokens_of(query))
     known = sorted(term for term in terms if _is_indexed(term, segments))
     telling = [term for term in known if term not in STOP] or known
-    pairs = [term for term in {*telling, *(terms & STOP)} if re.fullmatch(f"[{_HAN}]{{2}}", term)]
+    pairs = [term for term in {*telling, *(terms & STOP)} if len(term) == 2 and is_han(term)]
     paired = set("".join(pairs))
     return [term for term in telling if term not in paired]
 
@@ -207,7 +206,7 @@ def tokens_of(text: str) -> list[str]:
         word = run.group()
         if run.lastgroup == "han":
             tokens += word
-            tokens += map("".join, itertools.pairwise(word))
+            tokens += pairs_of(word)
         elif run.lastgroup == "number":
             tokens.append(word.replace(",", ""))
         else:

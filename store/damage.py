@@ -103,9 +103,7 @@ def item_value(text: object) -> dict[str, Any]:
 
 
 def item_row(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return a row of the store with times that can be read: LangGraph parses them, and one that
-    fails fails the query.
-    """
+    """Replace unreadable times in a row: one bad value would fail LangGraph's whole query."""
     names = [column[0] for column in cursor.description]
     return tuple(
         EPOCH if name in TIMES and not _is_time(cell) else cell

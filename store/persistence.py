@@ -105,20 +105,18 @@ def open_persistence(
     """Open "sqlite:///file.db" (relative), "sqlite:////abs/file.db", "postgresql://..." or
     "memory://".
 
-    As a context manager (`async with` opens the same: awaited methods run the blocking ones in
-    threads), or by the first look at `checkpointer` or `store`; then `close` ends it. A missing
-    file and its folder are created. Raises `ConfigError` for another URL, `PersistenceError` for a
-    file that cannot be opened, is no SQLite database, is somebody's own database, is empty (a store
-    never is: it was cut off), or is locked. A file that cannot be written is opened for reading:
-    its threads can be listed, shown, searched and exported.
+    A context manager, or opened by the first look at `checkpointer` or `store`; then `close` ends
+    it. A missing file and its folder are created; a file that cannot be written is opened for
+    reading. Several processes may share one file or database.
 
-    Several processes may share one file or database. `lease_seconds`: how long a process that was
-    killed in mid-turn keeps others off its thread in a file; a database notices at once.
+    `lease_seconds`: how long a process that was killed in mid-turn keeps others off its thread in a
+    file; a database notices at once. `key`: a passphrase with which checkpoints and the store's
+    values are encrypted (extra `encryption`); thread ids, titles of tables, kinds and times are
+    not. A store is encrypted from its beginning or not at all.
 
-    `key`: a passphrase with which checkpoints and the store's values are encrypted (extra
-    `encryption`); thread ids, titles of tables, kinds and times are not. A store is encrypted from
-    its beginning or not at all: else `StoreKeyError`. One that a later version wrote raises
-    `NewerStoreError`.
+    Raises `ConfigError` for another URL, `PersistenceError` for a file that cannot be opened, is
+    not a store, is empty or locked, `StoreKeyError` for a wrong key, and `NewerStoreError` for a
+    store that a later version wrote.
     """
     if not lease_seconds > 0:
         raise ConfigError(f"lease_seconds must be above 0, found {lease_seconds!r}")

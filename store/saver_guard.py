@@ -1,17 +1,15 @@
 """Never let two runs of one thread overwrite each other: compare the thread's head in the
 transaction that writes.
 
-A run that loaded the newest checkpoint may write only while that checkpoint is still the newest,
-and while no other run has written since. Otherwise it gets `ThreadBusyError`, and what it was about
-to write is not written. What it had written before stays: of 96 bare runs that lost, 32 had stored
-their message, and `ThreadBusyError.stored` said so. Deliberate forks pass: a run or an update that
-names a `checkpoint_id` writes beside what is there, and is guarded from its own first checkpoint
-on.
-
-LangGraph hands the config of the checkpoint it loaded to each write of the run. A mark in it tells
-one run from another, and a run that loaded the newest checkpoint from one that asked for a certain
-one.
+A run that loaded the newest checkpoint may write only while no other run has written since.
+Otherwise it gets `ThreadBusyError` and writes nothing more; `ThreadBusyError.stored` says whether
+its message was stored before. Deliberate forks pass: a run or an update that names a
+`checkpoint_id` is guarded from its own first checkpoint on.
 """
+
+# LangGraph hands the config of the checkpoint it loaded to each write of the run. A mark in it
+# tells one run from another, and a run that loaded the newest checkpoint from one that asked for a
+# certain one. Of 96 bare runs that lost, 32 had stored their message.
 
 import copy
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence

@@ -60,8 +60,8 @@ class WriteConnection(sqlite3.Connection):
 
     @contextmanager
     def _ending(self) -> Iterator[None]:
-        """End the transaction in any case: one that a full disk kept from being committed would
-        hold up all who write.
+        """End the transaction in any case: a transaction left open after a failed commit (full
+        disk) blocks every writer.
         """
         try:
             yield

@@ -65,8 +65,8 @@ class Writer(str):
         return self
 
     def stored_id(self, checkpoint_id: str) -> str:
-        """Return the id under which a checkpoint of this run is stored, later than the one it
-        loaded though the clock was set back.
+        """Return the id under which a checkpoint of this run is stored. It sorts after the one that
+        the run loaded, even if the clock went back.
         """
         time_ = _time_of(checkpoint_id)
         if not self.shift or time_ is None or checkpoint_id == self.loaded:

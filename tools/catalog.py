@@ -3,7 +3,7 @@
 import difflib
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from string import ascii_uppercase
@@ -86,6 +86,13 @@ class Expansion(NamedTuple):
     sources: int = 0
     references: int = 0
     columns: Sequence[tuple[str, int]] = ()
+
+
+def each_column(tables: Iterable[Table]) -> Iterator[tuple[Table, Column]]:
+    """Yield every column, with its table before it."""
+    for table in tables:
+        for column in table.columns:
+            yield table, column
 
 
 @dataclass(frozen=True)
@@ -177,7 +184,7 @@ class Catalog:
     @cached_property
     def has_masks(self) -> bool:
         """Return whether any column is masked."""
-        return any(column.masked for table in self.tables for column in table.columns)
+        return any(column.masked for _, column in each_column(self.tables))
 
     def has_column(self, name: str) -> bool:
         """Return whether any table has a column of this name, whatever the case."""
@@ -185,7 +192,7 @@ class Catalog:
 
     @cached_property
     def _column_names(self) -> frozenset[str]:
-        return frozenset(fold(column.name) for table in self.tables for column in table.columns)
+        return frozenset(fold(column.name) for _, column in each_column(self.tables))
 
     def nearest_tables(self, name: str) -> list[str]:
         """Return the names most like `name`."""

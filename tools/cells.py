@@ -106,7 +106,7 @@ def preview_cell(value: object, chars: int = CELL_CHARS) -> Json:
 
 def preview_rows(rows: Iterable[Sequence[object]]) -> list[list[Json]]:
     """Return the rows with every cell clipped."""
-    return [[preview_cell(cell) for cell in row] for row in rows]
+    return [list(map(preview_cell, row)) for row in rows]
 
 
 def dumps(value: object) -> str:
@@ -137,21 +137,23 @@ def html_table(
     `below`: a line under the table.
     """
     styles = [f' style="border-left:12px solid {colour}"' for colour in colours]
-    lines = [
-        "<tr>"
-        + "".join(
-            f"<td{styles[place] if styles and not at else ''}>{_safe(cell)}</td>"
-            for at, cell in enumerate(row)
-        )
-        + "</tr>"
-        for place, row in enumerate(rows)
-    ]
+    lines = []
+    for place, row in enumerate(rows):
+        style = styles[place] if styles else ""
+        lines.append(f"<tr>{_html_cells(row, style)}</tr>")
     head = "".join(f"<th>{_safe(column)}</th>" for column in columns)
     note = f"<p>{_safe(below)}</p>" if below else ""
     return (
         "<table"
         f' style="text-align:left"><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table>{note}'
     )
+
+
+def _html_cells(row: Sequence[object], style: str) -> str:
+    """Return the cells of a row; `style` is the first one's."""
+    styles = [style, *[""] * len(row)]
+    cells = zip(styles, row, strict=False)
+    return "".join(f"<td{own}>{_safe(cell)}</td>" for own, cell in cells)
 
 
 def _safe(value: object) -> str:

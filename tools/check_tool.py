@@ -73,9 +73,8 @@ def check_query(
         for code, text, figures in runs
         if not figures or figures[0] != [*figures, 0][1]
     ]
-    quiet = dict.fromkeys(
-        code for code, _, _ in runs if code not in {finding["code"] for finding in findings}
-    )
+    loud = {finding["code"] for finding in findings}
+    quiet = dict.fromkeys(code for code, _, _ in runs if code not in loud)
     return CheckReport(findings, [CHECKS[code] for code in quiet], not_checked, queries)
 
 
@@ -83,15 +82,11 @@ def _row_counts(result: QueryResult) -> Counter[str]:
     """Return the rows whatever their order, numbers as far as an engine adds them up the same way
     twice.
     """
-    return Counter(
-        dumps(
-            [
-                f"{cell:.9g}" if isinstance(cell, float | Decimal) else json_value(cell)
-                for cell in row
-            ]
-        )
-        for row in result.rows
-    )
+    return Counter(dumps(list(map(_rounded, row))) for row in result.rows)
+
+
+def _rounded(cell: object) -> Json:
+    return f"{cell:.9g}" if isinstance(cell, float | Decimal) else json_value(cell)
 
 
 def check_tool(database: Database) -> BaseTool:

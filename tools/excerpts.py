@@ -3,11 +3,14 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from itertools import islice, pairwise
+from itertools import islice
+
+from longtable.base.han import pairs_of
 
 MOST_SPOTS = 2_000
 """Occurrences looked at, so that a megabyte of one word costs no more than a page."""
 
+# Not `HAN`: it takes in the signs between two ranges of that, and leaves rare characters out.
 _HAN = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 
 _RUNS = re.compile(rf"[{_HAN}]+|(?:(?![{_HAN}])\w)+")
@@ -18,7 +21,7 @@ def words_of(query: str) -> list[str]:
     words: list[str] = []
     for run in _RUNS.findall(query):
         if re.match(f"[{_HAN}]", run):
-            words += [first + second for first, second in pairwise(run)] or [run]
+            words += list(pairs_of(run)) or [run]
         else:
             # "delayed" is to be found where "delays" stands
             words.append(run[: max(4, len(run) - 3)] if run.isalpha() else run)

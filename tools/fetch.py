@@ -21,10 +21,10 @@ class FetchRefusedError(DatabaseError):
 
 
 class ThreadResults:
-    """The results of the one thread that runs, as far as the voice that is asked may read them; a
-    plain class, for a tool's arguments to hold it as it is.
+    """The results of the running thread that the asked voice may read: a plain class, so that
+    pydantic passes it through unchanged.
 
-    `private`: what is kept is for this voice alone.
+    `private`: results that are kept now are for this voice alone.
     """
 
     def __init__(

@@ -308,31 +308,26 @@ def _fitted(write: Callable[[int], str], least: int, most: int, budget: int) -> 
     return best
 
 
+def _written_message(
+    hit: Hit, start: int | None, words: Sequence[str], size: int
+) -> dict[str, Any]:
+    text = _SURROGATE.sub("\ufffd", hit.text)
+    return {
+        "number": hit.number,
+        "id": hit.id,
+        "turn": hit.turn,
+        "time": hit.time,
+        "role": hit.role,
+        **({"name": hit.name} if hit.name else {}),
+        "text": excerpt(text, words, size, start=start, name=f"m{hit.number}"),
+    }
+
+
 def _written(
     hits: Sequence[Place], count: int, words: Sequence[str], size: int, *, following: str = ""
 ) -> str:
-    body: dict[str, Any] = {
-        "messages": [
-            {
-                "number": hit.number,
-                "id": hit.id,
-                "turn": hit.turn,
-                "time": hit.time,
-                "role": hit.role,
-                **({"name": hit.name} if hit.name else {}),
-                "text": excerpt(
-                    _SURROGATE.sub("\ufffd", hit.text),
-                    words,
-                    size,
-                    start=start,
-                    name=f"m{hit.number}",
-                ),
-            }
-            for hit, start in hits[:count]
-        ],
-        "found": len(hits),
-        "shown": count,
-    }
+    messages = [_written_message(hit, start, words, size) for hit, start in hits[:count]]
+    body: dict[str, Any] = {"messages": messages, "found": len(hits), "shown": count}
     if len(hits) >= MOST_FOUND:
         body["more"] = True
     note = NOTE if hits else NOTHING

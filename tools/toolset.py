@@ -21,18 +21,30 @@ def database_tools(database: Database) -> list[BaseTool]:
     """Return list_tables, describe_tables, find_columns, find_values and run_sql over this
     database; they raise `DatabaseError`s.
     """
+    return [
+        _list_tables(database),
+        _describe_tables(database),
+        _find_columns(database),
+        _find_values(database),
+        _run_sql(database),
+    ]
 
-    def described(answer: schema_tools.Entry, key: str, *, listing: bool = False) -> Described:
-        entries = answer[key]
-        hashes = database.catalog().hashes
-        entries_read = entries if isinstance(entries, list) else []
-        names = [
-            str(entry["table" if key == "columns" else "name"])
-            for entry in entries_read
-            if isinstance(entry, dict)
-        ]
-        return Described({name: hashes[name] for name in names if name in hashes}, listing)
 
+def _described(
+    database: Database, answer: schema_tools.Entry, key: str, *, listing: bool = False
+) -> Described:
+    entries = answer[key]
+    hashes = database.catalog().hashes
+    entries_read = entries if isinstance(entries, list) else []
+    names = [
+        str(entry["table" if key == "columns" else "name"])
+        for entry in entries_read
+        if isinstance(entry, dict)
+    ]
+    return Described({name: hashes[name] for name in names if name in hashes}, listing)
+
+
+def _list_tables(database: Database) -> BaseTool:
     def tables(
         search: Annotated[
             str,
@@ -46,8 +58,16 @@ def database_tools(database: Database) -> list[BaseTool]:
         cancel: Cancel | None = None,
     ) -> Answer:
         answer = schema_tools.list_tables(database, search, page, cancel=cancel)
-        return dumps(answer), described(answer, "tables", listing=True)
+        return dumps(answer), _described(database, answer, "tables", listing=True)
 
+    return cancellable_tool(
+        "list_tables",
+        "List tables and views with columns and row counts; a search gives the best first.",
+        tables,
+    )
+
+
+def _describe_tables(database: Database) -> BaseTool:
     def describe(
         names: Annotated[
             list[str],
@@ -60,8 +80,18 @@ def database_tools(database: Database) -> list[BaseTool]:
         cancel: Cancel | None = None,
     ) -> Answer:
         answer = schema_tools.describe_tables(database, names, cancel=cancel)
-        return dumps(answer), described(answer, "tables")
+        return dumps(answer), _described(database, answer, "tables")
 
+    return cancellable_tool(
+        "describe_tables",
+        "Describe tables: column types, keys (inferred ones marked), comments, three sample"
+        f" rows; for up to {schema_tools.MOST_CLOSELY} tables also ranges, distinct values and"
+        " nulls.",
+        describe,
+    )
+
+
+def _find_columns(database: Database) -> BaseTool:
     def columns(
         text: Annotated[
             str, Field(description="Words of what the column is about, or a value in it.")
@@ -71,8 +101,16 @@ def database_tools(database: Database) -> list[BaseTool]:
         cancel: Cancel | None = None,
     ) -> Answer:
         answer = schema_tools.find_columns(database, text, limit, cancel=cancel)
-        return dumps(answer), described(answer, "columns")
+        return dumps(answer), _described(database, answer, "columns")
 
+    return cancellable_tool(
+        "find_columns",
+        "Find columns in a large schema by name, comment or value, best first.",
+        columns,
+    )
+
+
+def _find_values(database: Database) -> BaseTool:
     def find(
         text: Annotated[
             str | list[str], Field(description="The value, or a part of it; or several.")
@@ -93,6 +131,15 @@ def database_tools(database: Database) -> list[BaseTool]:
             return dumps(values.find_values(database, text, *where, cancel=cancel)), None
         return dumps(values.find_several(database, text, *where, cancel=cancel)), None
 
+    return cancellable_tool(
+        "find_values",
+        "Find which table and column hold a value, and how it is spelled there: use it before"
+        " filtering. Finds other case, plural, parts and typing errors.",
+        find,
+    )
+
+
+def _run_sql(database: Database) -> BaseTool:
     def run(
         sql: Annotated[str, Field(description="One SELECT statement in the database's dialect.")],
         *,
@@ -101,38 +148,13 @@ def database_tools(database: Database) -> list[BaseTool]:
         preview, result = run_sql(database, sql, cancel=cancel)
         return dumps(preview), result
 
-    return [
-        cancellable_tool(
-            "list_tables",
-            "List tables and views with columns and row counts; a search gives the best first.",
-            tables,
-        ),
-        cancellable_tool(
-            "describe_tables",
-            "Describe tables: column types, keys (inferred ones marked), comments, three sample"
-            f" rows; for up to {schema_tools.MOST_CLOSELY} tables also ranges, distinct values and"
-            " nulls.",
-            describe,
-        ),
-        cancellable_tool(
-            "find_columns",
-            "Find columns in a large schema by name, comment or value, best first.",
-            columns,
-        ),
-        cancellable_tool(
-            "find_values",
-            "Find which table and column hold a value, and how it is spelled there: use it before"
-            " filtering. Finds other case, plural, parts and typing errors.",
-            find,
-        ),
-        cancellable_tool(
-            "run_sql",
-            f"Run one read-only SELECT in the {database.dialect} dialect. You see the first"
-            f" {SHOWN_ROWS} rows and the number of all; the user sees every row.",
-            run,
-            metadata={"kind": "query"},
-        ),
-    ]
+    return cancellable_tool(
+        "run_sql",
+        f"Run one read-only SELECT in the {database.dialect} dialect. You see the first"
+        f" {SHOWN_ROWS} rows and the number of all; the user sees every row.",
+        run,
+        metadata={"kind": "query"},
+    )
 
 
 def run_sql(

@@ -216,36 +216,30 @@ def check_value(place: str, key: str, value: Json) -> None:
     conditions = [value] if key in ("filter", "test", "not") else []
     if key in ("and", "or") and isinstance(value, list):
         conditions = value
-    refuse(
-        clip(place, 80),
-        (key in FORBIDDEN_NAMES, f"{key!r} is not allowed", "leave it out"),
-        (
-            reason,
-            reason,
-            "leave it out; compute it in the SQL instead"
-            if "expressions" in reason
-            else "leave it out",
-        ),
-        (
-            not all(isinstance(condition, dict) for condition in conditions),
-            "expressions are not run",
-            'write {"field": "n", "gt": 5}, or filter in the SQL',
-        ),
-        (
-            key in ("tickCount", "bins", "keyvals", "nice") and isinstance(value, dict),
-            f"{key} as an object is not supported",
-            "leave it out or give a number",
-        ),
-        (
-            key == "bin" and isinstance(value, dict) and set(value) - {"maxbins", "nice"},
-            "of bin only maxbins is supported",
-            'write {"maxbins": 20} or true',
-        ),
-        (
-            isinstance(value, str)
-            and re.search(r"://|url\s*\(|javascript:", value, re.IGNORECASE)
-            and key not in ("title", "text", "description", "subtitle"),
-            "nothing may be loaded",
-            "leave the address out",
-        ),
+    forbidden: Fault = (key in FORBIDDEN_NAMES, f"{key!r} is not allowed", "leave it out")
+    hint = "leave it out; compute it in the SQL instead" if "expressions" in reason else ""
+    unsupported: Fault = (reason, reason, hint or "leave it out")
+    expression: Fault = (
+        not all(isinstance(condition, dict) for condition in conditions),
+        "expressions are not run",
+        'write {"field": "n", "gt": 5}, or filter in the SQL',
     )
+    an_object: Fault = (
+        key in ("tickCount", "bins", "keyvals", "nice") and isinstance(value, dict),
+        f"{key} as an object is not supported",
+        "leave it out or give a number",
+    )
+    other_bin: Fault = (
+        key == "bin" and isinstance(value, dict) and set(value) - {"maxbins", "nice"},
+        "of bin only maxbins is supported",
+        'write {"maxbins": 20} or true',
+    )
+    address: Fault = (
+        isinstance(value, str)
+        and re.search(r"://|url\s*\(|javascript:", value, re.IGNORECASE)
+        and key not in ("title", "text", "description", "subtitle"),
+        "nothing may be loaded",
+        "leave the address out",
+    )
+    short = clip(place, 80)
+    refuse(short, forbidden, unsupported, expression, an_object, other_bin, address)

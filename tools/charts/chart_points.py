@@ -1,6 +1,7 @@
 """The points that a chart draws: rows as they are, or added up where there are too many."""
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 from longtable.tools.cells import Json
 from longtable.tools.charts.chart_fields import ChartSpecError, Field, Spec, chart_value
@@ -33,7 +34,7 @@ def reduced(
         raise ChartSpecError(
             f"the result has {len(rows):,} rows, too many for transforms", hint=_SQL
         )
-    channels = [channel for view in [tree, *views] for channel in _channels(view)]
+    channels = list(chain.from_iterable(map(_channels, [tree, *views])))
     if not any("aggregate" in channel or channel.get("bin") for channel in channels):
         step = -(-len(rows) // MAX_POINTS)
         sample = [_object(row, places, fields) for row in rows[::step]]
@@ -48,11 +49,9 @@ def reduced(
 def _channels(view: Spec) -> list[Spec]:
     encoding = view.get("encoding")
     definitions = encoding.values() if isinstance(encoding, dict) else []
-    flat = [
-        one
-        for definition in definitions
-        for one in (definition if isinstance(definition, list) else [definition])
-    ]
+    flat: list[Json] = []
+    for definition in definitions:
+        flat += definition if isinstance(definition, list) else [definition]
     return [one for one in flat if isinstance(one, dict) and ("field" in one or "aggregate" in one)]
 
 

@@ -8,7 +8,7 @@ refused, and the message says so.
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import accumulate
@@ -99,7 +99,7 @@ def check_spec(
     return Checked(
         kept,
         tree,
-        [row | {name: moment(row[name]) for name in moments if name in row} for row in points],
+        [_with_moments(row, moments) for row in points],
         notes,
     )
 
@@ -210,7 +210,9 @@ def _new_fields(view: Spec, place: str, fields: dict[str, Field]) -> dict[str, F
                 for name in value:
                     find(known, str(name), place=where)
         names = [value for _, value, key in walk(step, where) if key == "as"]
-        flat = [name for value in names for name in (value if isinstance(value, list) else [value])]
+        flat: list[Json] = []
+        for value in names:
+            flat += value if isinstance(value, list) else [value]
         new_fields |= {str(name): Field(str(name), "number", 0) for name in flat}
         if kind == "fold":
             label, number_name = (
@@ -223,6 +225,12 @@ def _new_fields(view: Spec, place: str, fields: dict[str, Field]) -> dict[str, F
         if kind == "timeUnit":
             new_fields |= {str(name): Field(str(name), "time", 0) for name in flat}
     return new_fields
+
+
+def _with_moments(row: Mapping[str, Json], names: Iterable[str]) -> dict[str, Json]:
+    """Return a row whose fields of these names are times as a chart has them."""
+    times = {name: moment(row[name]) for name in names if name in row}
+    return {**row, **times}
 
 
 def _check_channel(
@@ -245,26 +253,24 @@ def _check_channel(
     channel_type = definition.setdefault("type", _type_for(field, definition))
     is_discrete = channel_type in ("nominal", "ordinal") and not definition.get("bin")
     is_small = field.distinct <= MAX_CATEGORIES or sized
-    refuse(
-        place,
-        (
-            aggregate in NUMERIC_AGGREGATES and field.kind != "number",
-            f"{aggregate} of {field.name!r}, which holds {_holds(field)}",
-            'use "count" or a column of numbers',
-        ),
-        *_type_faults(str(channel_type), field, definition),
-        (
-            channel in ("row", "column", "facet") and field.distinct > MAX_FACETS,
-            f"{field.name!r} would make {field.distinct:,} small charts",
-            f"at most {MAX_FACETS}: filter in the SQL",
-        ),
-        (
-            is_discrete and not is_small and channel in ("x", "y", "color", "shape", "theta"),
-            f"{field.name!r} has {field.distinct:,} different values",
-            f"at most {MAX_CATEGORIES}: keep the largest in the SQL (ORDER BY ... LIMIT), or use a"
-            " temporal or quantitative type",
-        ),
+    not_numbers: Fault = (
+        aggregate in NUMERIC_AGGREGATES and field.kind != "number",
+        f"{aggregate} of {field.name!r}, which holds {_holds(field)}",
+        'use "count" or a column of numbers',
     )
+    many_charts: Fault = (
+        channel in ("row", "column", "facet") and field.distinct > MAX_FACETS,
+        f"{field.name!r} would make {field.distinct:,} small charts",
+        f"at most {MAX_FACETS}: filter in the SQL",
+    )
+    many_values: Fault = (
+        is_discrete and not is_small and channel in ("x", "y", "color", "shape", "theta"),
+        f"{field.name!r} has {field.distinct:,} different values",
+        f"at most {MAX_CATEGORIES}: keep the largest in the SQL (ORDER BY ... LIMIT), or use a"
+        " temporal or quantitative type",
+    )
+    type_faults = _type_faults(str(channel_type), field, definition)
+    refuse(place, not_numbers, *type_faults, many_charts, many_values)
 
 
 def _type_for(field: Field, definition: Spec) -> str:
@@ -280,30 +286,30 @@ def _type_faults(channel_type: str, field: Field, definition: Spec) -> tuple[Fau
     what = f"{field.name!r} holds {_holds(field)}"
     is_number = field.kind == "number"
     is_time = field.kind == "time"
-    return (
-        (
-            channel_type == "quantitative" and not is_number and not counted,
-            f"{what}, not numbers",
-            f'use "type": "{"temporal" if is_time else "nominal"}"',
-        ),
-        (
-            channel_type == "temporal" and not is_time,
-            f"{what}, not dates",
-            'use "type": "ordinal"'
-            if is_number
-            else 'use "type": "nominal", or make dates in the SQL',
-        ),
-        (
-            definition.get("timeUnit") and not is_time,
-            f"{what}, so it has no timeUnit",
-            "leave timeUnit out",
-        ),
-        (
-            definition.get("bin") and not is_number,
-            f"{what}, so it cannot be binned",
-            "leave bin out",
-        ),
+    not_numbers: Fault = (
+        channel_type == "quantitative" and not is_number and not counted,
+        f"{what}, not numbers",
+        f'use "type": "{"temporal" if is_time else "nominal"}"',
     )
+    other_type = (
+        'use "type": "ordinal"' if is_number else 'use "type": "nominal", or make dates in the SQL'
+    )
+    not_dates: Fault = (
+        channel_type == "temporal" and not is_time,
+        f"{what}, not dates",
+        other_type,
+    )
+    no_unit: Fault = (
+        definition.get("timeUnit") and not is_time,
+        f"{what}, so it has no timeUnit",
+        "leave timeUnit out",
+    )
+    no_bin: Fault = (
+        definition.get("bin") and not is_number,
+        f"{what}, so it cannot be binned",
+        "leave bin out",
+    )
+    return not_numbers, not_dates, no_unit, no_bin
 
 
 def _holds(field: Field) -> str:

@@ -194,20 +194,21 @@ def _pie(measures: Sequence[Field], groups: Sequence[Field]) -> Spec:
     return {"mark": "arc", "encoding": encoding}
 
 
+def _measures_alone(mark: str, measures: Sequence[Field]) -> Spec:
+    """Draw one measure against another, or how often the values of one occur."""
+    if len(measures) > 1 and mark != "bar":
+        points: Spec = {"x": _channel(measures[0]), "y": _channel(measures[1])}
+        return {"mark": mark, "encoding": points}
+    bins: Spec = {"x": _channel(measures[0], bin=True), "y": {"aggregate": "count"}}
+    return {"mark": "bar", "encoding": bins}
+
+
 def _along(mark: str, text: str, measures: Sequence[Field], groups: Sequence[Field]) -> Spec:
     """Draw measures along the first group; the second one, or the measures themselves, are the
     colours.
     """
     if not groups:
-        if len(measures) > 1 and mark != "bar":
-            return {
-                "mark": mark,
-                "encoding": {"x": _channel(measures[0]), "y": _channel(measures[1])},
-            }
-        return {
-            "mark": "bar",
-            "encoding": {"x": _channel(measures[0], bin=True), "y": {"aggregate": "count"}},
-        }
+        return _measures_alone(mark, measures)
     group = groups[0]
     along = _channel(group)
     unit = _unit(text, group)

@@ -6,6 +6,7 @@ Drawing fetches nothing; fonts are the system's.
 
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
 from statistics import fmean, median
 
 from longtable.tools.cells import Json, clean, clip
@@ -108,11 +109,9 @@ def _folded(view: Spec, rows: Sequence[Mapping[str, Json]]) -> Sequence[Mapping[
                 if isinstance(target, list) and len(target) == 2
                 else ("key", "value")
             )
-            rows = [
-                {**row, key: _plain(str(name)), value: row.get(_plain(str(name)))}
-                for row in rows
-                for name in names
-            ]
+            paths = [_plain(str(name)) for name in names]
+            pairs = product(rows, paths)
+            rows = [{**row, key: path, value: row.get(path)} for row, path in pairs]
     return rows
 
 
@@ -260,9 +259,10 @@ def _grid(rows: Sequence[Mapping[str, Json]], across: Spec, up: Spec, width: int
     ]
     if not points:
         return ""
-    low_x, high_x, low_y, high_y = (
-        choose(point[axis] for point in points) for axis in (0, 1) for choose in (min, max)
-    )
+    low_x = min(x for x, _ in points)
+    high_x = max(x for x, _ in points)
+    low_y = min(y for _, y in points)
+    high_y = max(y for _, y in points)
     top = f"{high_y:,.6g}"
     bottom = f"{low_y:,.6g}"
     margin = max(len(top), len(bottom))

@@ -252,13 +252,17 @@ def collect(
     while some := fetchmany(batch):
         if stop():
             raise StoppedError
-        size += sum(CELL_BYTES + _bytes(cell) for row in some for cell in row)
+        size += sum(map(_row_bytes, some))
         rows += some
         if len(rows) > limits.rows:
             raise TooManyRowsError(limit=limits.rows)
         if size > limits.bytes:
             raise ResultTooLargeError(limit=limits.bytes)
     return rows
+
+
+def _row_bytes(row: Row) -> int:
+    return sum(CELL_BYTES + _bytes(cell) for cell in row)
 
 
 def _bytes(cell: object) -> int:

@@ -270,12 +270,12 @@ class DuckdbSession:
         endings = tuple(f".{name}" for name in self._readable)
         if not all(name.endswith(endings) for name in self._tables_read(sql)):
             raise refusal("the tables of the catalogue")
-        if self._closed and any(
-            table.endswith(f".{name}") and not columns.isdisjoint(read)
-            for table, read in _columns_of_plan(self._plan(sql))
-            for name, columns in self._closed.items()
-        ):
-            raise refusal("the columns of the catalogue")
+        if not self._closed:
+            return
+        for table, read in _columns_of_plan(self._plan(sql)):
+            for name, columns in self._closed.items():
+                if table.endswith(f".{name}") and not columns.isdisjoint(read):
+                    raise refusal("the columns of the catalogue")
 
     def _plan(self, sql: str) -> object:
         return json.loads(self.cursor.execute(f"EXPLAIN (FORMAT JSON) {sql}").fetchall()[0][1])

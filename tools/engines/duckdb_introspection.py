@@ -83,19 +83,18 @@ def reflect_duckdb(cursor: "duckdb.DuckDBPyConnection", *, name: str) -> Reflect
     views = {}
     for schema, table, kind, comment, sql, _ in rows(TABLES, name):
         key = (schema, table)
-        tables.append(
-            Table(
-                name=_shown(schema, table),
-                kind="view" if kind == "view" else "table",
-                columns=tuple(columns.get(key, ())),
-                primary_key=primary.get(key, ()),
-                foreign_keys=tuple(foreign.get(key, ())),
-                comment=comment or None,
-                schema=schema,
-                bare=table,
-                qualified=schema != "main",
-            )
+        found = Table(
+            name=_shown(schema, table),
+            kind="view" if kind == "view" else "table",
+            columns=tuple(columns.get(key, ())),
+            primary_key=primary.get(key, ()),
+            foreign_keys=tuple(foreign.get(key, ())),
+            comment=comment or None,
+            schema=schema,
+            bare=table,
+            qualified=schema != "main",
         )
+        tables.append(found)
         if kind == "view":
             views[key] = sql or ""
     functions = frozenset(fold(row[0]) for row in rows(FUNCTIONS))

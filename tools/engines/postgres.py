@@ -1,24 +1,19 @@
-"""PostgreSQL behind its own wall: a read-only transaction, one statement, its plan
-checked, timeouts, always rolled back.
+"""PostgreSQL behind its own wall. For each query, on whatever role the URL names:
 
-What the wall does for each query, on whatever role the URL names:
-
-- `BEGIN ... READ ONLY` with statement, lock and idle timeouts, a fixed `search_path`, and, where
-  the role may set it, a bound on temporary files; `ROLLBACK` at the end, which also undoes any
-  setting the query changed.
+- `BEGIN ... READ ONLY` with timeouts, a fixed `search_path` and, if the role may set it, a bound on
+  temporary files; `ROLLBACK` at the end also undoes settings that the query changed.
 - The server's own plan (`EXPLAIN`) must read visible tables only and call none of the functions in
   `postgres_introspection.DENIED`.
-- `DECLARE ... NO SCROLL CURSOR FOR` by the extended protocol: one statement, a query, nothing that
-  writes. Rows come one by one, and a row over the byte limit is stopped in the server.
+- `DECLARE ... NO SCROLL CURSOR FOR` by the extended protocol accepts one statement, a query, that
+  does not write. The server stops at a row over the byte limit.
 - A superuser's queries run as `pg_read_all_data` (PostgreSQL 14 or newer): no files, no programs.
-
-What the role itself should be, since a role is the one wall no text gets around: `LOGIN` without
-`SUPERUSER`, `SELECT` granted on the named tables and nothing else,
-`REVOKE TEMPORARY ON DATABASE ... FROM PUBLIC`,
-`ALTER ROLE ... SET default_transaction_read_only = on`, and a `temp_file_limit` set for it by an
-administrator. Without it, denied tables are kept back by the AST wall and by the plan alone, and
-temporary files are bounded by the time limit alone.
 """
+
+# The role is the one wall that no text gets around. It should have `LOGIN` without `SUPERUSER`,
+# `SELECT` on the named tables and nothing else, `REVOKE TEMPORARY ON DATABASE ... FROM PUBLIC`,
+# `ALTER ROLE ... SET default_transaction_read_only = on`, and a `temp_file_limit` set by an
+# administrator. Without these, only the AST wall and the plan keep denied tables back, and only
+# the time limit bounds temporary files.
 
 import threading
 from collections.abc import Generator, Iterator, Sequence
@@ -111,17 +106,17 @@ class PostgresEngine:
             for table in reflected.tables
             if fold(table.bare_name) in through
         }
-        parts = {part for key in visible | behind for part in reflected.parts.get(key, ())}
+        parts: set[tuple[str, str]] = set()
+        for key in visible | behind:
+            parts.update(reflected.parts.get(key, ()))
         texts = [
             reflected.view_sql.get((table.schema, table.bare_name), "")
             for table in catalog.tables
             if table.kind == "view"
         ]
-        system = {
-            ("pg_catalog", name)
-            for name in reflected.system_relations
-            if any(mentions(text, name) for text in texts)
-        }
+        every_text = "\n".join(texts)
+        relations = reflected.system_relations
+        system = {("pg_catalog", name) for name in relations if mentions(every_text, name)}
         self._readable = frozenset(visible | behind | parts | system)
 
     @contextmanager

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -212,6 +212,62 @@ def server_facts(connection: RawConnection) -> Server:
     )
 
 
+def _columns_by_table(
+    rows: Iterable[Any],
+) -> tuple[dict[int, dict[int, str]], dict[int, list[Column]]]:
+    """Return by the oid of a table the names of its columns by their numbers, and the columns."""
+    names: dict[int, dict[int, str]] = {}
+    columns: dict[int, list[Column]] = {}
+    for oid, number, name, kind, required, comment, sort, base, labels, expression in rows:
+        names.setdefault(oid, {})[number] = name
+        column = Column(
+            name,
+            _type(kind, sort, base, labels),
+            nullable=not required,
+            comment=comment or None,
+            generated_by=expression or "",
+        )
+        columns.setdefault(oid, []).append(column)
+    return names, columns
+
+
+def _without_partitions(table_rows: list[Any], parts: dict[int, list[Any]]) -> list[Any]:
+    """Leave out the partitions of tables that can be read themselves."""
+    readable = {row[0] for row in table_rows}
+    below: set[int] = set()
+    for parent, children in parts.items():
+        if parent in readable:
+            below.update(child[1] for child in children)
+    return [row for row in table_rows if not row[8] or row[0] not in below]
+
+
+def _keys_by_table(
+    rows: Iterable[Any], names: dict[int, dict[int, str]], names_shown: dict[int, str]
+) -> tuple[dict[int, tuple[str, ...]], dict[int, list[ForeignKey]]]:
+    """Return by the oid of a table its primary key and its foreign keys. `names`: of columns."""
+    primary: dict[int, tuple[str, ...]] = {}
+    foreign: dict[int, list[ForeignKey]] = {}
+    for oid, kind, numbers, target, target_numbers in rows:
+        own = _named(names.get(oid, {}), numbers)
+        if own and kind == "p":
+            primary[oid] = own
+        elif own and target in names_shown:
+            others = _named(names.get(target, {}), target_numbers)
+            if others:
+                foreign.setdefault(oid, []).append(ForeignKey(own, names_shown[target], others))
+    return primary, foreign
+
+
+def _type_names(rows: Iterable[Any]) -> frozenset[str]:
+    """Return the names of types: with their schema, and bare too if they are found so."""
+    names: set[str] = set()
+    for schema, name, is_visible in rows:
+        names.add(f"{schema}.{name}")
+        if is_visible:
+            names.add(name)
+    return frozenset(names)
+
+
 def reflect(connection: RawConnection) -> Reflected:
     """Read every table and view that the role may read, of every schema; partitions go by their
     parent's name.
@@ -224,41 +280,15 @@ def reflect(connection: RawConnection) -> Reflected:
     parts: dict[int, list[Any]] = {}
     for row in rows(PARTS):
         parts.setdefault(row[0], []).append(row)
-    readable = {row[0] for row in table_rows}
-    below = {part[1] for parent, below in parts.items() if parent in readable for part in below}
-    listed = [row for row in table_rows if not row[8] or row[0] not in below]
+    listed = _without_partitions(table_rows, parts)
     oids = [row[0] for row in listed]
     keys = {row[0]: (row[1], row[2]) for row in listed}
     names_shown = {row[0]: _shown(row[1], row[2], visible=row[4]) for row in listed}
-    names: dict[int, dict[int, str]] = {}
-    columns: dict[int, list[Column]] = {}
-    for oid, number, name, kind, required, comment, sort, base, labels, expression in rows(
-        COLUMNS, oids
-    ):
-        names.setdefault(oid, {})[number] = name
-        columns.setdefault(oid, []).append(
-            Column(
-                name,
-                _type(kind, sort, base, labels),
-                nullable=not required,
-                comment=comment or None,
-                generated_by=expression or "",
-            )
-        )
-    primary: dict[int, tuple[str, ...]] = {}
-    foreign: dict[int, list[ForeignKey]] = {}
-    for oid, kind, numbers, target, target_numbers in rows(KEYS, oids):
-        own = _named(names.get(oid, {}), numbers)
-        if own and kind == "p":
-            primary[oid] = own
-        elif (
-            own
-            and target in names_shown
-            and (others := _named(names.get(target, {}), target_numbers))
-        ):
-            foreign.setdefault(oid, []).append(ForeignKey(own, names_shown[target], others))
-    tables = tuple(
-        Table(
+    names, columns = _columns_by_table(rows(COLUMNS, oids))
+    primary, foreign = _keys_by_table(rows(KEYS, oids), names, names_shown)
+    tables = []
+    for oid, schema, name, kind, is_visible, comment, estimate, _, _ in listed:
+        found = Table(
             name=names_shown[oid],
             kind="view" if kind in ("v", "m") else "table",
             columns=tuple(columns.get(oid, ())),
@@ -270,20 +300,19 @@ def reflect(connection: RawConnection) -> Reflected:
             qualified=not is_visible,
             rows_estimate=None if kind == "v" else _estimate(oid, kind, estimate, parts),
         )
-        for oid, schema, name, kind, is_visible, comment, estimate, _, _ in listed
-    )
+        tables.append(found)
+    view_sql = {keys[row[0]]: row[7] or "" for row in listed if row[7] is not None}
+    below_tables = {
+        keys[oid]: tuple(dict.fromkeys(_below(oid, parts))) for oid in parts if oid in keys
+    }
     return Reflected(
-        tables,
-        {keys[row[0]]: row[7] or "" for row in listed if row[7] is not None},
+        tuple(tables),
+        view_sql,
         database_names=frozenset({str(rows(NAME)[0][0])}),
         own_functions=frozenset(fold(row[0]) for row in rows(FUNCTIONS)),
         exact_case=True,
-        own_types=frozenset(
-            names_shown
-            for schema, name, visible in rows(TYPES)
-            for names_shown in (f"{schema}.{name}", name)[: 1 + visible]
-        ),
-        parts={keys[oid]: tuple(dict.fromkeys(_below(oid, parts))) for oid in parts if oid in keys},
+        own_types=_type_names(rows(TYPES)),
+        parts=below_tables,
         system_relations=frozenset(row[0] for row in rows(SYSTEM)),
     )
 

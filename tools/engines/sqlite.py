@@ -347,8 +347,7 @@ def _authorizer(
     direct = {fold(table.name) for table in catalog.tables} | TABLE_FUNCTIONS["sqlite"] | shadows
     through_views = read_by_views(reflected, catalog)
     closed = {
-        fold(table): {fold(name) for name in names}
-        for (_, table), names in catalog.hidden_columns.items()
+        fold(table): set(map(fold, names)) for (_, table), names in catalog.hidden_columns.items()
     }
     functions = SCALAR_FUNCTIONS["sqlite"]
 

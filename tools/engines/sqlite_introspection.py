@@ -29,18 +29,18 @@ def reflect_sqlite(connection: sqlite3.Connection) -> Reflected:
     ]
     info = {table: _columns(connection, table) for table, _, _ in objects}
     keys = {fold(table): (table, _primary_key(info[table])) for table, _, _ in objects}
-    tables = tuple(
-        Table(
+    tables = []
+    for table, kind, sql in objects:
+        found = Table(
             name=table,
             kind="view" if kind == "view" else "table",
             columns=tuple(_sqlite_column(row, sql) for row in info[table]),
             primary_key=keys[fold(table)][1],
             foreign_keys=_foreign_keys(connection, table, keys) if kind == "table" else (),
         )
-        for table, kind, sql in objects
-    )
+        tables.append(found)
     views = {("main", table): sql for table, kind, sql in objects if kind == "view"}
-    return Reflected(tables, views, database_names=frozenset({"main"}))
+    return Reflected(tuple(tables), views, database_names=frozenset({"main"}))
 
 
 def virtual_tables(connection: sqlite3.Connection) -> list[str]:
@@ -80,9 +80,9 @@ def _sqlite_column(row: Sequence[Any], table_sql: str) -> Column:
 
 
 def _primary_key(info: list[Any]) -> tuple[str, ...]:
-    return tuple(
-        str(row[1]) for row in sorted((row for row in info if row[5]), key=lambda row: int(row[5]))
-    )
+    parts = [row for row in info if row[5]]
+    parts.sort(key=lambda row: int(row[5]))
+    return tuple(str(row[1]) for row in parts)
 
 
 def _foreign_keys(

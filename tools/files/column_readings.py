@@ -85,15 +85,11 @@ def _decided(
     """Return how to read each column: decided from some values, and again with each value that does
     not fit. `stray`: words of a column that are set aside.
     """
-    values = {
-        name: {
-            str(cell)
-            for (cell,) in root.execute(
-                f"SELECT {name} {body} AND {name} IS NOT NULL LIMIT 200"
-            ).fetchall()
-        }
-        for name in names
-    }
+
+    def cells(sql: str) -> set[str]:
+        return {str(cell) for (cell,) in root.execute(f"{sql} LIMIT 200").fetchall()}
+
+    values = {name: cells(f"SELECT {name} {body} AND {name} IS NOT NULL") for name in names}
     readings: dict[str, Reading] = {}
     unsure = set(names)
     fixed = style
@@ -112,17 +108,8 @@ def _decided(
             f" {', '.join(f'count(*) FILTER ({misfit})' for misfit in misfits.values())} {body}"
         ).fetchall()[0][1:]
         unsure = {name for name, count in zip(misfits, counts, strict=False) if count}
-        values |= {
-            name: (
-                values[name].union(
-                    str(cell)
-                    for (cell,) in root.execute(
-                        f"SELECT DISTINCT {name} {body} AND {misfits[name]} LIMIT 200"
-                    ).fetchall()
-                )
-            )
-            for name in unsure
-        }
+        for name in unsure:
+            values[name] |= cells(f"SELECT DISTINCT {name} {body} AND {misfits[name]}")
         styles: set[Style | None] = {
             reading.style for reading in readings.values() if reading.style
         }

@@ -8,6 +8,7 @@ few are looked at here.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Literal
 
 Style = Literal["point", "comma"]
@@ -111,7 +112,7 @@ def _pattern(form: str) -> str:
     return re.sub("%[A-Za-z]", lambda part: _PARTS[part[0]], form.replace(".", r"\."))
 
 
-_FORMS = {date + time: _pattern(date + time) for date in _DATES for time in _TIMES}
+_FORMS = {date + time: _pattern(date + time) for date, time in product(_DATES, _TIMES)}
 _CLEAR_DATES = ("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", *(each for each in _DATES if "%b" in each))
 
 
@@ -228,6 +229,10 @@ def _decimal_reading(values: Sequence[str], style: Style) -> Reading:
     )
 
 
+def _has_long_decimals(value: str) -> bool:
+    return sum(map(str.isdigit, value)) > 19 and "e" not in value.lower()
+
+
 def _converted(
     values: Sequence[str], style: Style, *notes: tuple[str, str], plain: str = "", pattern: str = ""
 ) -> Reading:
@@ -235,20 +240,13 @@ def _converted(
     if len(units - {""}) > 1 or units == {"", "%"}:
         return Reading(TEXT, notes=(("mixed_units", ", ".join(sorted(units - {""}))),))
     unit = max(units)
-    remarks = [
-        *notes,
-        *[
-            ("percent" if unit == "%" else "currency", value)
-            for value in values
-            if unit and unit in value
-        ][:1],
-        *[("rounded", value) for value in values if _ROUNDED.fullmatch(value)][:1],
-        *[
-            ("long_decimals", value)
-            for value in values
-            if sum(map(str.isdigit, value)) > 19 and "e" not in value.lower()
-        ][:1],
-    ]
+    remarks = list(notes)
+    with_unit = [value for value in values if unit and unit in value]
+    kind = "percent" if unit == "%" else "currency"
+    remarks += [(kind, value) for value in with_unit[:1]]
+    remarks += [("rounded", value) for value in values if _ROUNDED.fullmatch(value)][:1]
+    long = [value for value in values if _has_long_decimals(value)]
+    remarks += [("long_decimals", value) for value in long[:1]]
     if plain:
         return Reading("DOUBLE", plain, "TRY_CAST({v} AS DOUBLE)", notes=tuple(remarks))
     pattern = pattern or _number(style, re.escape(unit), often="{1}" if unit == "%" else "?")
@@ -264,9 +262,8 @@ def _converted(
         f" -TRY_CAST({number} AS DOUBLE) ELSE TRY_CAST({number} AS DOUBLE) END"
     )
     remarks += [("dash_is_zero", value) for value in values if not re.search(r"\d", value)][:1]
-    number_style = (
-        style if not notes and any(sign in value for value in values for sign in ".,") else None
-    )
+    has_sign = any("." in value or "," in value for value in values)
+    number_style = style if not notes and has_sign else None
     return Reading("DOUBLE", pattern, sql, number_style, notes=tuple(remarks))
 
 
@@ -287,15 +284,17 @@ def _date_reading(values: Sequence[str], style: Style | None) -> Reading | None:
     return Reading(kind, pattern, _date_sql([form], kind), notes=tuple(notes))
 
 
+def _first_fit(form: str, values: Sequence[str]) -> str | None:
+    return next((value for value in values if re.fullmatch(_FORMS[form], value)), None)
+
+
 def _mixed_dates(values: Sequence[str]) -> Reading | None:
     """Return how to read dates of several forms that each say which part is the month."""
-    forms = [
-        form for form in _CLEAR_DATES if any(re.fullmatch(_FORMS[form], value) for value in values)
-    ]
+    forms = [form for form in _CLEAR_DATES if _first_fit(form, values) is not None]
     pattern = "|".join(_FORMS[form] for form in forms)
     if not forms or not _all(pattern, values):
         return None
-    examples = [next(v for v in values if re.fullmatch(_FORMS[form], v)) for form in forms]
+    examples = [_first_fit(form, values) or "" for form in forms]
     return Reading(
         "DATE",
         f"(?:{pattern})",

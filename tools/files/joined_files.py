@@ -1,5 +1,6 @@
 """Make one table of files with the same columns: a file for each year, or folders `year=2023`."""
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from longtable.tools.results.parquet import column_names
 
 _ALIKE = ({"BIGINT", "DOUBLE"}, {"DATE", "TIMESTAMP"})
 """Types that one column has in different files."""
+_WHOLE_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 YEAR = re.compile(r"(?:19|20)\d\d")
 
 
@@ -46,7 +48,7 @@ def _made_alike(loading: Loading, tables: Sequence[str]) -> dict[str, str]:
     """
     shapes = [columns_of(loading, table) for table in tables]
     codes: dict[str, str] = {}
-    for name in dict.fromkeys(name for shape in shapes for name in shape):
+    for name in dict.fromkeys(itertools.chain.from_iterable(shapes)):
         types = {shape[name] for shape in shapes if name in shape}
         if len(types) > 1 and not any(types <= alike for alike in _ALIKE):
             codes[name] = "types_differ"
@@ -81,44 +83,21 @@ def join_tables(loading: Loading, loaded: Sequence[tuple[Path, str]], home: Path
         differing_columns = _made_alike(loading, [table for _, table in loaded])
     else:
         differing_columns = {}
-    marks = [hive_columns(file, home) for file, _ in loaded]
-    if len(set(map(str, marks))) < len(marks):
-        marks = [
-            {**mark, "file": loading.sources[table]}
-            for mark, (_, table) in zip(marks, loaded, strict=True)
-        ]
-    differing = [
-        digits
-        for digits in zip(
-            *(re.findall(r"\d+", data_stem(file)) for file, _ in loaded), strict=False
-        )
-        if len(set(digits)) > 1
-    ]
-    if (
-        len(differing) == 1
-        and all(map(YEAR.fullmatch, differing[0]))
-        and not (hive or {"DATE", "TIMESTAMP"} & {kind for _, kind in shapes[0]})
-    ):
-        marks = [{**mark, "year": year} for mark, year in zip(marks, differing[0], strict=True)]
-    known = list(dict.fromkeys(str(name) for shape in shapes for name, _ in shape))
+    has_dates = {"DATE", "TIMESTAMP"} & {kind for _, kind in shapes[0]}
+    marks = _marks(loading, loaded, home, with_year=not (hive or has_dates))
+    every = itertools.chain.from_iterable(shapes)
+    known = list(dict.fromkeys(str(name) for name, _ in every))
     added = column_names([*known, *marks[0]])[len(known) :]
-    casts = [
-        f"::{'BIGINT' if all(re.fullmatch(r'0|[1-9][0-9]{0,17}', mark[key]) for mark in marks) else TEXT}"
-        f" AS {quoted(new)}"
-        for new, key in zip(added, marks[0], strict=True)
-    ]
+    casts = []
+    for new, key in zip(added, marks[0], strict=True):
+        are_numbers = all(_WHOLE_NUMBER.fullmatch(mark[key]) for mark in marks)
+        casts.append(f"::{'BIGINT' if are_numbers else TEXT} AS {quoted(new)}")
     selects = [
         f"SELECT *, {', '.join(map(str.__add__, map(text_literal, mark.values()), casts))} FROM"
         f" {quoted(table)}"
         for mark, (_, table) in zip(marks, loaded, strict=True)
     ]
-    parts = [
-        *loaded[0][0].relative_to(home).parts[:-1],
-        "" if hive else re.sub(r"\d+", " ", data_stem(loaded[0][0])).strip(" _-.()"),
-    ]
-    name = table_name(
-        "_".join(part for part in parts if part and "=" not in part) or home.name, loading.names
-    )
+    name = table_name(_shared_name(loaded[0][0], home, hive), loading.names)
     loading.root.execute(f"CREATE TABLE {quoted(name)} AS {' UNION ALL BY NAME '.join(selects)}")
     loading.sources[name] = home.name
     loading.note(
@@ -132,12 +111,45 @@ def join_tables(loading: Loading, loaded: Sequence[tuple[Path, str]], home: Path
     loading.notes += [
         LoadNote("from_file_name", home.name, table=name, column=column) for column in added
     ]
-    loading.root.execute("; ".join(f"DROP TABLE {quoted(table)}" for _, table in loaded))
-    loading.sources = {
-        table: source
-        for table, source in loading.sources.items()
-        if all(table != part for _, part in loaded)
-    }
+    _drop_parts(loading, [table for _, table in loaded], name)
+
+
+def _marks(
+    loading: Loading, loaded: Sequence[tuple[Path, str]], home: Path, *, with_year: bool
+) -> list[dict[str, str]]:
+    """Return the columns, with their values, that say which file a row is from."""
+    marks = [hive_columns(file, home) for file, _ in loaded]
+    if len(set(map(str, marks))) < len(marks):
+        for mark, (_, table) in zip(marks, loaded, strict=True):
+            mark["file"] = loading.sources[table]
+    years = _years([file for file, _ in loaded])
+    if years and with_year:
+        for mark, year in zip(marks, years, strict=True):
+            mark["year"] = year
+    return marks
+
+
+def _years(files: Sequence[Path]) -> list[str]:
+    """Return the years in the names of files that differ by them alone; else none."""
+    digits = zip(*(re.findall(r"\d+", data_stem(file)) for file in files), strict=False)
+    differing = [places for places in digits if len(set(places)) > 1]
+    if len(differing) != 1 or not all(map(YEAR.fullmatch, differing[0])):
+        return []
+    return list(differing[0])
+
+
+def _shared_name(file: Path, home: Path, hive: dict[str, str]) -> str:
+    """Return the part of a file's name that all files of its group share."""
+    stem = "" if hive else re.sub(r"\d+", " ", data_stem(file)).strip(" _-.()")
+    parts = [*file.relative_to(home).parts[:-1], stem]
+    return "_".join(part for part in parts if part and "=" not in part) or home.name
+
+
+def _drop_parts(loading: Loading, tables: Sequence[str], name: str) -> None:
+    """Drop the tables that were joined; their notes are the joined table's."""
+    loading.root.execute("; ".join(f"DROP TABLE {quoted(table)}" for table in tables))
+    for table in tables:
+        del loading.sources[table]
     loading.notes[:] = [
         note if note.table in loading.sources else replace(note, table=name)
         for note in loading.notes

@@ -62,7 +62,9 @@ def load_files(path: Path, target: Path, *, files: FileLimits) -> tuple[LoadNote
         )
         loading = Loading(root, Path(scratch), files)
         for group in file_groups(sources, home):
-            loaded = [(file, table) for file in group for table in _load(loading, file, home)]
+            loaded: list[tuple[Path, str]] = []
+            for file in group:
+                loaded += [(file, table) for table in _load(loading, file, home)]
             if hive_columns(group[0], home):
                 for part in tables_alike(loading, loaded):
                     join_tables(loading, part, home)

@@ -72,12 +72,10 @@ def _merged_and_unsaved(source: IO[bytes]) -> Notes:
             if re.search(rb"<f[ />]", cell) and not re.search(rb'<v>[^<]|t="str"', cell)
         ]
     merged = re.finditer(rb'(?<=mergeCell ref=")(?![A-Z]+(\d+):[A-Z]+\1")[^"]+', cells[-1])
+    areas = [area[0].decode() for area in merged]
     return [
-        (code, len(cells), ", ".join(cells))
-        for code, cells in (
-            ("unsaved_formulas", unsaved),
-            ("merged_cells", [area[0].decode() for area in merged]),
-        )
+        ("unsaved_formulas", len(unsaved), ", ".join(unsaved)),
+        ("merged_cells", len(areas), ", ".join(areas)),
     ]
 
 

@@ -32,7 +32,28 @@ def find_table(rows: Iterable[Row]) -> tuple[Row, Notes, Iterator[Row], int]:
     head = [read[place] + [""] * (width - len(read[place])) for place in places]
     counts = [sum(map(bool, row)) for row in head]
     first = next(place for place, count in enumerate(counts) if count >= 0.6 * max(counts))
-    body = head[first + 1 : first + HEAD_ROWS]
+    joined = _joined_header(head, first)
+    notes: Notes = []
+    if joined is not None:
+        first = joined[0]
+        names = joined[1]
+        start = places[first + 1] + 1
+        notes.append(("header_joined", 2, ""))
+    elif _is_header(head[first], body := head[first + 1 : first + HEAD_ROWS]):
+        names = [" ".join(name.split()) for name in read[places[first]]]
+        start = places[first] + 1
+        if _lacks_first_name(head[first], body):
+            names = ["", *names][:width]
+    else:
+        names = [""] * width
+        start = places[first]
+        notes.append(("no_names", 1, ""))
+    notes.append(("lines_left_out", first, " / ".join(map(words_of_row, head[:first]))))
+    return names, notes, itertools.chain(read[start:], stripped), sum(counts)
+
+
+def _joined_header(head: Sequence[Row], first: int) -> tuple[int, Row] | None:
+    """Return the first row of a header of two rows, with the names; None for another header."""
     for upper in (first - 1, first):
         over = head[upper]
         under = head[min(upper + 1, len(head) - 1)]
@@ -53,29 +74,18 @@ def find_table(rows: Iterable[Row]) -> tuple[Row, Notes, Iterator[Row], int]:
                 zip(over, under, strict=True),
                 lambda last, cell: (cell[0] or (cell[1] and last[0]), cell[1]),
             )
-            names = [" ".join(filter(None, label)) for label in labels]
-            first = upper
-            start = places[upper + 1] + 1
-            notes = [("header_joined", 2, "")]
-            break
-    else:
-        names = [" ".join(name.split()) for name in read[places[first]]]
-        start = places[first] + 1
-        notes = []
-        if not _is_header(head[first], body):
-            names = [""] * width
-            start = places[first]
-            notes = [("no_names", 1, "")]
-        # R writes no name above the names of rows.
-        elif (
-            not head[first][-1]
-            and all(head[first][:-1])
-            and all(row[-1] for row in body)
-            and len({row[0] for row in body}) == len(body) > 1
-        ):
-            names = ["", *names][:width]
-    notes.append(("lines_left_out", first, " / ".join(map(words_of_row, head[:first]))))
-    return names, notes, itertools.chain(read[start:], stripped), sum(counts)
+            return upper, [" ".join(filter(None, label)) for label in labels]
+    return None
+
+
+def _lacks_first_name(head: Row, body: Sequence[Row]) -> bool:
+    """Return whether the first column holds the names of rows: R writes no name above them."""
+    return bool(
+        not head[-1]
+        and all(head[:-1])
+        and all(row[-1] for row in body)
+        and len({row[0] for row in body}) == len(body) > 1
+    )
 
 
 def words_of_row(row: Row) -> str:
@@ -104,7 +114,8 @@ def _is_header(head: Row, body: Sequence[Row]) -> bool:
 
 def _columns(head: Row, body: Sequence[Row]) -> list[tuple[str, list[str]]]:
     """Return each column's name and its cells that are not missing."""
-    return [
-        (name, [cell for cell in cells if cell and cell.lower() not in MISSING])
-        for name, *cells in zip(head, *body, strict=False)
-    ]
+    return [(name, _present(cells)) for name, *cells in zip(head, *body, strict=False)]
+
+
+def _present(cells: Sequence[str]) -> list[str]:
+    return [cell for cell in cells if cell and cell.lower() not in MISSING]

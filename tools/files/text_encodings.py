@@ -153,8 +153,11 @@ def _explained(sample: bytes, name: str) -> int:
     text = sample.decode(codec_of(name), "replace")
     signs = len(_SIGN.findall(text))
     beyond = [letter for letter in text if letter > "\x7f"]
-    alphabets = [own + own.upper() for own in _LETTERS[name]]
-    return signs + max(sum(letter in own for letter in beyond) for own in alphabets)
+    counts = []
+    for own in _LETTERS[name]:
+        alphabet = own + own.upper()
+        counts.append(sum(letter in alphabet for letter in beyond))
+    return signs + max(counts)
 
 
 def _is_chinese(sample: bytes) -> bool:

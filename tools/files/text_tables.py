@@ -34,11 +34,12 @@ def text_rows(file: Path, encoding: str) -> Iterator[Row]:
         csv.field_size_limit(MOST_LINE)
         rows = _closed(_reader(head[:1000], file.suffix.lower())(itertools.chain(text, [END_MARK])))
         # Codes are written so to keep their zeros: ="007".
-        yield from (
-            ([re.sub(r'^="(.*)"$', r"\1", cell) for cell in row] for row in rows)
-            if any('="' in line for line in head)
-            else rows
-        )
+        has_codes = any('="' in line for line in head)
+        yield from map(_plain_codes, rows) if has_codes else rows
+
+
+def _plain_codes(row: Row) -> Row:
+    return [re.sub(r'^="(.*)"$', r"\1", cell) for cell in row]
 
 
 def _closed(rows: Iterable[Row]) -> Iterator[Row]:

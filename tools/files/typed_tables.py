@@ -5,6 +5,8 @@ import itertools
 import re
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from longtable.tools.catalog import quoted
 from longtable.tools.files.column_readings import readings_of, value_sql
@@ -26,31 +28,9 @@ def make_table(
     `workbook_sheets` has them.
     """
     part = loading.scratch / "rows.csv"
-    width = widest = len(header)
-    counts = Counter[str]()
-    examples = dict[str, str]()
-    blank = 0
-    typical = 0
-    tail = deque[tuple[int, Row]](maxlen=MOST_TAIL + 1)
-    with part.open("w", encoding="utf-8", errors="replace", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        for row in rows:
-            code = "empty_rows" if row else "blank"
-            if any(row) or (width == 1 and row):
-                even = texts is not None or len(row) == width
-                code = "rulers" if is_ruler(row) else "rows" if even else "uneven_lines"
-            counts[code] += 1
-            examples[code] = examples.get(code) or words_of_row(row)
-            if code in ("rows", "uneven_lines"):
-                # A blank line in a file of one column is a value that is missing.
-                writer.writerows([[""]] * blank if width == 1 else [])
-                writer.writerow(row + [""] * (width - len(row)))
-                tail.append((blank, row))
-                blank = 0
-                widest = max(widest, len(row))
-                typical = max(typical, sum(map(bool, row)))
-            else:
-                blank += code != "rulers" or width > 1
+    width = len(header)
+    written = _write_rows(part, width, rows, in_text_file=texts is None)
+    widest = written.widest
     headers = {f"c{place}": name for place, name in enumerate(header + [""] * (widest - width))}
     loading.root.execute(
         f"CREATE OR REPLACE TABLE scratch.body AS FROM read_csv({path_literal(part)},"
@@ -60,13 +40,15 @@ def make_table(
     )
     [(end,)] = loading.root.execute("SELECT count(*) FROM scratch.body").fetchall()
     style: Style | None = None if texts is None else "point"
-    end -= len(below := _lines_below(loading, tail, typical, end, headers, style))
+    below = _lines_below(loading, written.tail, written.typical, end, headers, style)
+    end -= len(below)
     loading.note(
         "rows_left_out", table, count=len(below), value=" / ".join(map(words_of_row, below))
     )
-    counts["uneven_lines"] -= sum(len(row) != width for row in below)
+    written.counts["uneven_lines"] -= sum(len(row) != width for row in below)
     for code in ("uneven_lines", "empty_rows", "rulers"):
-        loading.note(code, table, count=max(0, counts[code]), value=examples.get(code, ""))
+        count = max(0, written.counts[code])
+        loading.note(code, table, count=count, value=written.examples.get(code, ""))
     _leave_out_totals(loading, table, end, headers, style)
     body = f"FROM scratch.body WHERE rowid < {end}"
     used = [
@@ -79,7 +61,8 @@ def make_table(
         loading.note("gap_in_sheet", table, count=int(bool(gap)), value=gap)
     names = dict(zip(used, column_names([headers[name] for name in used]), strict=True))
     readings = readings_of(loading.root, body, headers, style)
-    words = frozenset(word for reading in readings.values() for word in reading.missing)
+    missing = (reading.missing for reading in readings.values())
+    words = frozenset(itertools.chain.from_iterable(missing))
     for name, new in names.items():
         known = [
             *[("unnamed", "")] * (any(header) and not headers[name]),
@@ -92,6 +75,44 @@ def make_table(
         f"{value_sql(name, readings[name], words)} AS {quoted(new)}" for name, new in names.items()
     )
     loading.root.execute(f"CREATE TABLE {quoted(table)} AS SELECT {chosen} {body} ORDER BY rowid")
+
+
+@dataclass
+class _Written:
+    """The rows that were written: how many of each kind with an example, the last ones, most cells
+    of one, and most filled cells.
+    """
+
+    widest: int
+    counts: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
+    tail: deque[tuple[int, Row]] = field(default_factory=lambda: deque(maxlen=MOST_TAIL + 1))
+    typical: int = 0
+
+
+def _write_rows(part: Path, width: int, rows: Iterator[Row], *, in_text_file: bool) -> _Written:
+    written = _Written(width)
+    blank = 0
+    with part.open("w", encoding="utf-8", errors="replace", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        for row in rows:
+            code = "empty_rows" if row else "blank"
+            if any(row) or (width == 1 and row):
+                even = not in_text_file or len(row) == width
+                code = "rulers" if is_ruler(row) else "rows" if even else "uneven_lines"
+            written.counts[code] += 1
+            written.examples[code] = written.examples.get(code) or words_of_row(row)
+            if code in ("rows", "uneven_lines"):
+                # A blank line in a file of one column is a value that is missing.
+                writer.writerows([[""]] * blank if width == 1 else [])
+                writer.writerow(row + [""] * (width - len(row)))
+                written.tail.append((blank, row))
+                blank = 0
+                written.widest = max(written.widest, len(row))
+                written.typical = max(written.typical, sum(map(bool, row)))
+            else:
+                blank += code != "rulers" or width > 1
+    return written
 
 
 def _gap(headers: dict[str, str], used: Sequence[str]) -> str:

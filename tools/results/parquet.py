@@ -95,11 +95,8 @@ def free_name(base: str, used: set[str], *, start: int = 1) -> str:
     """Return `base`, or it with the first free number from `start` on, and add it to the names that
     are taken.
     """
-    name = next(
-        name
-        for name in chain([base], (f"{base}_{number}" for number in count(start)))
-        if fold(name) not in used
-    )
+    numbered = (f"{base}_{number}" for number in count(start))
+    name = next(name for name in chain([base], numbered) if fold(name) not in used)
     used.add(fold(name))
     return name
 
@@ -185,7 +182,8 @@ def _join(
             f"COPY (SELECT {empty} WHERE false) TO {path_literal(path)} (FORMAT parquet)"
         )
         return
-    kinds = [_common([types[place] for _, types in parts]) for place in range(len(names))]
+    types_by_column = zip(*(types for _, types in parts), strict=True)
+    kinds = [_common(list(types)) for types in types_by_column]
     picked = ", ".join(
         f"{quoted(name)}::{kind} AS {quoted(name)}" for kind, name in zip(kinds, names, strict=True)
     )

@@ -22,6 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -269,7 +270,7 @@ class ResultStore:
     def get(self, thread_id: str, handle: str) -> QueryResult:
         """Return a whole result as it was put in."""
         meta = self.meta(thread_id, handle)
-        rows = [row for batch in self.batches(thread_id, handle) for row in batch]
+        rows = list(chain.from_iterable(self.batches(thread_id, handle)))
         return QueryResult(
             meta.sql, meta.columns, meta.types, rows, meta.row_count, 0, frozenset(meta.masked)
         )
@@ -306,11 +307,7 @@ class ResultStore:
         first = (page - 1) * size
         pages = max(1, -(-meta.row_count // size))
         rows = (
-            [
-                row
-                for batch in self.batches(thread_id, handle, offset=first, limit=size)
-                for row in batch
-            ]
+            list(chain.from_iterable(self.batches(thread_id, handle, offset=first, limit=size)))
             if first < meta.row_count
             else []
         )

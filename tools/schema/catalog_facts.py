@@ -9,7 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 
 from longtable.tools.catalog import Catalog, Column, ForeignKey, Table, quoted
 from longtable.tools.schema.sampling import (
@@ -76,7 +76,7 @@ class KeyNames:
         """Yield what the names of a table's columns point at, one target a column; columns with a
         declared key are left out.
         """
-        used = {name for key in table.foreign_keys for name in key.columns}
+        used = set(chain.from_iterable(key.columns for key in table.foreign_keys))
         for column in table.columns if table.kind == "table" else ():
             if column.name in used or table.primary_key == (column.name,):
                 continue
@@ -123,7 +123,7 @@ def _word(name: str) -> str:
     same.
     """
     parts = [part for part in name.replace("_", " ").split() if part]
-    return "".join(term for part in parts for term in _parts(part))
+    return "".join(chain.from_iterable(map(_parts, parts)))
 
 
 def _parts(part: str) -> list[str]:
@@ -256,13 +256,12 @@ class Knowledge:
         alone speak for.
         """
         names = self._key_names()
-        declared = (key.table for table in self.catalog.tables for key in table.foreign_keys)
-        targets = (
-            candidate.table.name
-            for table in self.catalog.tables
-            for candidate in names.candidates(table)
-        )
-        return Counter([*declared, *targets])
+        counts: Counter[str] = Counter()
+        for table in self.catalog.tables:
+            counts.update(key.table for key in table.foreign_keys)
+        for table in self.catalog.tables:
+            counts.update(candidate.table.name for candidate in names.candidates(table))
+        return counts
 
     def _key_names(self) -> KeyNames:
         with self._lock:

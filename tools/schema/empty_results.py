@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from longtable.base.errors import DatabaseError, QueryCancelledError, QueryTimeoutError
 from longtable.tools.catalog import Column, Table, fold, quoted
@@ -32,14 +33,13 @@ TOGETHER = (
 def why_empty(
     database: Database, result: QueryResult, *, cancel: Cancel | None = None
 ) -> dict[str, Json] | None:
-    """Return which conditions of a query that found nothing are at fault; None where it found
-    something, or there are none to try.
+    """Return the conditions of an empty result that no row meets. None if the result is not empty,
+    or there is no condition to try.
 
-    Nothing is no row, or one row of a total over none: 0 or NULL in each column.
+    A total over no rows is empty too: one row with 0 or NULL in each column.
     """
-    if result.row_count > 1 or any(
-        cell is not None and cell != 0 for row in result.rows for cell in row
-    ):
+    cells = chain.from_iterable(result.rows)
+    if result.row_count > 1 or any(cell is not None and cell != 0 for cell in cells):
         return None
     predicates = database.predicates(result.sql)
     if result.row_count and not predicates.is_total:
@@ -103,11 +103,9 @@ class _Trial:
             return {}
         name = quoted(column.name)
         if TEXT.search(column.type) and condition.values is not None:
-            near: list[Json] = [
-                value
-                for text in condition.values[:MOST_VALUES]
-                for value in self._near(text, table, column)
-            ]
+            near: list[Json] = []
+            for text in condition.values[:MOST_VALUES]:
+                near += self._near(text, table, column)
             if near:
                 return {
                     "column": column.name,
@@ -147,8 +145,8 @@ class _Trial:
         )
 
     def _rows(self, sql: str) -> list[list[Json]] | None:
-        """Run SQL behind both walls, for a part of it is the model's; None where it does not run in
-        time, or at all.
+        """Run SQL behind both walls, because part of it is the model's text. None if it fails or
+        times out.
         """
         if self.budget.left <= 0:
             self.incomplete = True

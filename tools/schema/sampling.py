@@ -122,7 +122,10 @@ def value_samples(
     rows = rows_in_time(database, sql, seconds=max(0.05, seconds), cancel=cancel)
     if rows is None:
         return None
-    return {column.name: _short(row[place] for row in rows) for place, column in enumerate(columns)}
+    samples = {}
+    for place, column in enumerate(columns):
+        samples[column.name] = _short(row[place] for row in rows)
+    return samples
 
 
 def _short(cells: Iterable[object]) -> list[str]:

@@ -226,12 +226,12 @@ class _Writer:
 
 def _arrows(keys: Sequence[ForeignKey], arrow: str) -> dict[str, str]:
     """Return what each column points at."""
-    return {
-        column: f" {arrow} {_shown(key.table)}.{_shown(target)}"
-        for key in keys
-        for column, target in zip(key.columns, key.referenced_columns, strict=True)
-        if _is_plain(key.table) and _is_plain(target)
-    }
+    arrows = {}
+    for key in keys:
+        for column, target in zip(key.columns, key.referenced_columns, strict=True):
+            if _is_plain(key.table) and _is_plain(target):
+                arrows[column] = f" {arrow} {_shown(key.table)}.{_shown(target)}"
+    return arrows
 
 
 def _column(column: Column, table: Table, detail: int, keys: Mapping[str, str]) -> str:

@@ -13,14 +13,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain
 
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
-from longtable.tools.catalog import Catalog, Column, Table
+from longtable.base.han import HAN, is_han, pairs_of
+from longtable.tools.catalog import Catalog, Column, Table, each_column
 
-HAN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _RUNS = re.compile(rf"[{HAN}]+|(?:(?![{HAN}_])\w)+")
 _PARTS = re.compile(r"[A-Z]{2,}(?=s(?![^\W\d_A-Z]))|[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _MOST_WORDS = 4
@@ -44,7 +44,7 @@ def _chunk(chunk: str) -> tuple[str, ...]:
     parts: list[str] = []
     for run in _RUNS.findall(chunk):
         if is_han(run):
-            chunks += [first + second for first, second in pairwise(run)]
+            chunks += pairs_of(run)
             chunks += run
         else:
             # "IDs" is cut into "ID" and a lone "s".
@@ -55,11 +55,6 @@ def _chunk(chunk: str) -> tuple[str, ...]:
             ]
     whole = ["".join(parts)] if len(parts) > 1 else []
     return (*chunks, *parts, *whole)
-
-
-def is_han(text: str) -> bool:
-    """Return whether a text is written in Chinese characters or Japanese kana throughout."""
-    return re.fullmatch(f"[{HAN}]+", text) is not None
 
 
 def singular(word: str) -> str:
@@ -83,16 +78,13 @@ def other_numbers(text: str) -> list[str]:
     """
     folded = text.casefold().strip()
     words = list(re.finditer(r"(?<![^\W\d_])[a-z]{3,}(?![^\W\d_])", folded))[-_MOST_WORDS:]
-    forms = [
-        (word, form)
-        for word in reversed(words)
-        for form in dict.fromkeys((singular(word[0]), plural(singular(word[0]))))
-    ]
-    return [
-        folded[: word.start()] + form + folded[word.end() :]
-        for word, form in forms
-        if form != word[0]
-    ]
+    texts = []
+    for word in reversed(words):
+        one = singular(word[0])
+        for form in dict.fromkeys((one, plural(one))):
+            if form != word[0]:
+                texts.append(folded[: word.start()] + form + folded[word.end() :])
+    return texts
 
 
 def plural(word: str) -> str:
@@ -138,7 +130,7 @@ class Index:
         """Index documents, each a count of terms weighted by the field they stand in."""
         sizes = [sum(document.values()) for document in documents]
         mean = sum(sizes) / max(1, len(sizes)) or 1.0
-        counts = Counter(term for document in documents for term in document)
+        counts = Counter(chain.from_iterable(documents))
         rare = {
             term: math.log(1 + (len(documents) - count + 0.5) / (count + 0.5))
             for term, count in counts.items()
@@ -188,12 +180,10 @@ class SchemaIndex:
     _examples: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._places = [
-            (table, column) for table in self.catalog.tables for column in table.columns
-        ]
-        self._owner = [
-            number for number, table in enumerate(self.catalog.tables) for _ in table.columns
-        ]
+        self._places = list(each_column(self.catalog.tables))
+        self._owner: list[int] = []
+        for number, table in enumerate(self.catalog.tables):
+            self._owner += [number] * len(table.columns)
         self._number = {
             (id(table), column.name): place for place, (table, column) in enumerate(self._places)
         }
@@ -212,7 +202,7 @@ class SchemaIndex:
         for name, texts in samples.items():
             place = self._number[id(table), name]
             self._examples[place] = tuple(texts)
-            for term in {term for text in texts for term in terms(text)}:
+            for term in set(chain.from_iterable(map(terms, texts))):
                 self._values.setdefault(term, []).append(place)
 
     def tables(self, text: str) -> list[Table]:
@@ -334,11 +324,9 @@ def _weighted(*fields: tuple[str, float]) -> dict[str, float]:
 
 
 def _table_terms(table: Table) -> dict[str, float]:
-    columns = [
-        part
-        for column in table.columns
-        for part in ((column.name, 1.0), (column.comment or "", 0.5))
-    ]
+    columns: list[tuple[str, float]] = []
+    for column in table.columns:
+        columns += [(column.name, 1.0), (column.comment or "", 0.5)]
     return _weighted((table.name, 4.0), (table.comment or "", 1.5), *columns)
 
 

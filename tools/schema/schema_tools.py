@@ -2,7 +2,7 @@
 description of some tables.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from longtable.base.errors import DatabaseError, QueryCancelledError, QueryFailedError
 from longtable.tools.catalog import Column, ForeignKey, Table, quoted
@@ -77,11 +77,7 @@ def find_columns(
     hits, total = knowledge.find_columns(text, limit, cancel)
     rows: list[Json] = []
     for hit in hits:
-        references = {
-            name: f"{key.table}.{target}"
-            for key in hit.table.foreign_keys
-            for name, target in _pairs(key)
-        }
+        references = _references(hit.table.foreign_keys)
         about = _column(hit.column, hit.table, references)
         entry: Entry = {
             "table": hit.table.name,
@@ -175,14 +171,8 @@ def _describe(
     }
     if table.comment:
         entry["comment"] = clip(clean(table.comment), COMMENT_CHARS)
-    references = {
-        name: f"{key.table}.{target}" for key in table.foreign_keys for name, target in _pairs(key)
-    }
-    inferred = {
-        name: f"{key.table}.{target}"
-        for key in database.knowledge().keys(table, budget, cancel)
-        for name, target in _pairs(key)
-    }
+    references = _references(table.foreign_keys)
+    inferred = _references(database.knowledge().keys(table, budget, cancel))
     columns = {column.name: _column(column, table, references) for column in table.columns}
     for name, target in inferred.items():
         columns[name]["inferred_reference"] = target
@@ -203,10 +193,7 @@ def _describe(
             cancel=cancel,
         )
         masked = {place for place, column in enumerate(table.columns) if column.masked}
-        entry["sample_rows"] = [
-            [MASK if place in masked else cell for place, cell in enumerate(row)]
-            for row in preview_rows(rows)
-        ]
+        entry["sample_rows"] = [_masked_row(row, masked) for row in preview_rows(rows)]
     except QueryCancelledError:
         raise
     except DatabaseError as error:
@@ -222,9 +209,7 @@ def _add_statistics(
     budget: Budget,
     cancel: Cancel | None,
 ) -> None:
-    """Add to each column what it holds, and to the table in how many rows that was seen, where
-    these are not all.
-    """
+    """Add statistics to each column, and to the table the number of rows sampled, if not all."""
     rows = next(
         (
             entry[name]
@@ -249,8 +234,17 @@ def _add_statistics(
         entry["statistics_from"] = f"a sample of {figures.rows:,} rows"
 
 
-def _pairs(key: ForeignKey) -> Iterator[tuple[str, str]]:
-    return zip(key.columns, key.referenced_columns, strict=True)
+def _references(keys: Iterable[ForeignKey]) -> dict[str, str]:
+    """Return for each column of these keys the column that it points at."""
+    references = {}
+    for key in keys:
+        for name, target in zip(key.columns, key.referenced_columns, strict=True):
+            references[name] = f"{key.table}.{target}"
+    return references
+
+
+def _masked_row(row: list[Json], masked: set[int]) -> list[Json]:
+    return [MASK if place in masked else cell for place, cell in enumerate(row)]
 
 
 def _column(column: Column, table: Table, references: dict[str, str]) -> Entry:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from longtable.base.errors import QueryFailedError
-from longtable.tools.catalog import Column, Table, nearest, quoted
+from longtable.tools.catalog import Column, Table, each_column, nearest, quoted
 from longtable.tools.database import Database
 from longtable.tools.schema.sampling import NESTED, NUMBER, TEXT
 from longtable.tools.schema.schema_index import other_numbers
@@ -32,14 +32,10 @@ def searched_columns(database: Database, table: str, column: str) -> Iterator[tu
     tables = [find_table(database, table)] if table.strip() else list(database.catalog().tables)
     name = column.strip().strip('"`[]').casefold()
     if name:
-        by_name = [
-            (owner, item)
-            for owner in tables
-            for item in owner.columns
-            if item.name.casefold() == name
-        ]
+        every = list(each_column(tables))
+        by_name = [(owner, item) for owner, item in every if item.name.casefold() == name]
         if not by_name:
-            close = nearest(column, {item.name for owner in tables for item in owner.columns})
+            close = nearest(column, {item.name for _, item in every})
             hint = (
                 f"nearest columns: {', '.join(close)}"
                 if close

@@ -13,11 +13,12 @@ from longtable.base.errors import (
     QueryCancelledError,
     QueryFailedError,
 )
+from longtable.base.han import is_han
 from longtable.tools.catalog import Column, Table
 from longtable.tools.cells import CELL_CHARS, Json, preview_cell
 from longtable.tools.database import Cancel, Database
 from longtable.tools.schema.sampling import TEXT, Budget
-from longtable.tools.schema.schema_index import is_han, slips
+from longtable.tools.schema.schema_index import slips
 from longtable.tools.schema.value_queries import (
     MOST_DISTINCT,
     PARTIAL,

@@ -6,8 +6,9 @@ sources: SQLite's `prepare` took 8 GB for them, and no limit or interrupt stops 
 view is counted once, so counting is linear in the text.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from sqlglot import exp
 
@@ -69,8 +70,12 @@ class _Scope:
         return (
             self.tables[table]
             if table in self.tables
-            else [column for columns in self.tables.values() for column in columns]
+            else list(chain.from_iterable(self.tables.values()))
         )
+
+
+def _all_columns(sources: Iterable[tuple[str, Columns]]) -> Columns:
+    return list(chain.from_iterable(columns for _, columns in sources))
 
 
 class _Expander:
@@ -117,7 +122,7 @@ class _Expander:
         elif isinstance(query, exp.Select):
             columns = self._select(query, scope)
         else:
-            columns = [column for _, columns in self._source(query, scope) for column in columns]
+            columns = _all_columns(self._source(query, scope))
         for clause in scope.clauses:
             self._expression(clause, scope)
         return columns
@@ -238,12 +243,7 @@ class _Expander:
             names = source.alias_column_names or [source.alias]
             sources = [("", [(fold(name), max(1, references)) for name in names])]
         if source.alias:
-            sources = [
-                (
-                    fold(source.alias),
-                    _renamed([column for _, columns in sources for column in columns], source),
-                )
-            ]
+            sources = [(fold(source.alias), _renamed(_all_columns(sources), source))]
         if isinstance(source, exp.Table | exp.Subquery):
             scope.clauses += child_nodes(source, "this", "db", "catalog", "alias", "joins", "with_")
             for join in source.args.get("joins") or ():

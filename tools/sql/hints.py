@@ -10,7 +10,7 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from longtable.base.errors import DatabaseError, QueryFailedError, QueryRefusedError
-from longtable.tools.catalog import Catalog, fold, nearest, quoted
+from longtable.tools.catalog import Catalog, each_column, fold, nearest, quoted
 from longtable.tools.cells import clip
 from longtable.tools.sql.parsing import (
     MAX_WRITTEN_CHARS,
@@ -240,7 +240,7 @@ def column_hint(
     none is near, list the columns there are.
     """
     used = [table for name in tables if (table := catalog.find(name)) is not None]
-    here = [column.name for table in used for column in table.columns]
+    here = [column.name for _, column in each_column(used)]
     here += [alias.alias for alias in statement(sql, dialect).find_all(exp.Alias) if alias.alias]
     if dialect == "postgres" and (
         same := [name for name in here if name.casefold() == unknown.casefold() and name != unknown]
@@ -250,8 +250,7 @@ def column_hint(
         return f"nearest columns: {', '.join(close)}", tuple(close)
     elsewhere = [
         f"{table.name}.{column.name}"
-        for table in catalog.tables
-        for column in table.columns
+        for table, column in each_column(catalog.tables)
         if column.name.casefold() == unknown.casefold()
     ]
     if elsewhere:

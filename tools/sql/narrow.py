@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from sqlglot import exp
 
-from longtable.tools.catalog import Catalog, Table, fold
+from longtable.tools.catalog import Catalog, Table, each_column, fold
 from longtable.tools.sql.parsing import nodes_of, statement, written
 from longtable.tools.sql.scope import is_cte, resolved_table
 from longtable.tools.sql.verdict import Predicate, Predicates
@@ -133,8 +133,7 @@ def reads_of(tree: exp.Expr, resolve: Resolve) -> tuple[str, ...]:
     return tuple(
         sorted(
             f"{table.name}.{column.name}"
-            for table in tables.values()
-            for column in table.columns
+            for table, column in each_column(tables.values())
             if table.name in every
             or fold(column.name) in words
             or fold(column.name) in pairs.get(table.name + "\0", set())
@@ -228,17 +227,17 @@ def _table(node: exp.Expr, sources: Mapping[str, Table | None]) -> Table | None:
     return sources.get(names.pop()) if len(names) == 1 else None
 
 
+def _has_column(table: Table, name: str) -> bool:
+    return any(fold(column.name) == fold(name) for column in table.columns)
+
+
 def owner_of(column: exp.Column, sources: Mapping[str, Table | None]) -> str:
     """Return the name of what a column is read from, "" where that is unknown."""
     if column.table:
         return fold(column.table)
     if None in sources.values():
         return ""
-    owners = [
-        name
-        for name, table in sources.items()
-        if table and any(fold(each.name) == fold(column.name) for each in table.columns)
-    ]
+    owners = [name for name, table in sources.items() if table and _has_column(table, column.name)]
     return owners[0] if len(owners) == 1 else ""
 
 

@@ -7,6 +7,7 @@ table in `WITH RECURSIVE s AS (SELECT * FROM s) ...` and in the first part of a 
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple, cast
 
 from sqlglot import exp
@@ -144,11 +145,21 @@ columns of any names.
 UNKNOWN: Columns = [(None, Value())]
 
 
+def holds_masks(columns: Columns) -> bool:
+    """Return whether any of these columns is masked."""
+    return any(value.masked for _, value in columns)
+
+
 class Source(NamedTuple):
     """A table, subquery or CTE in FROM."""
 
     name: str
     columns: Columns
+
+    @property
+    def has_masks(self) -> bool:
+        """Return whether any of its columns is masked."""
+        return holds_masks(self.columns)
 
     def values(self, name: str) -> list[Value]:
         """Return what a column name may mean here; of two columns of one name the engine numbers
@@ -186,24 +197,28 @@ class Scope:
         other: list[Value] = []
         for one in self.chain():
             sources = [source for source in one.sources if table in (None, source.name)]
-            listed = [value for source in sources for value in source.values(name)]
+            listed: list[Value] = []
+            for source in sources:
+                listed += source.values(name)
             values += listed
             if table is None:
                 values += [value for item, value in one.items if item == name]
             if listed and not one.partial:
                 break
-            if any(column is None for source in sources for column, _ in source.columns):
+            columns = chain.from_iterable(source.columns for source in sources)
+            if any(column is None for column, _ in columns):
                 other = [Value()]  # a function's column may have the name
         return values and values + other
 
+    def sources_named(self, name: str) -> list[Source]:
+        """Return the sources of this name, from the nearest query outwards."""
+        sources = chain.from_iterable(one.sources for one in self.chain())
+        return [source for source in sources if source.name == name]
+
     def any_masked(self) -> bool:
         """Return whether a masked column can be named here."""
-        return any(
-            value.masked
-            for one in self.chain()
-            for source in one.sources
-            for _, value in source.columns
-        )
+        sources = chain.from_iterable(one.sources for one in self.chain())
+        return any(source.has_masks for source in sources)
 
 
 def merged(values: list[Value]) -> Value:

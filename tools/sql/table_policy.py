@@ -2,25 +2,20 @@
 from code or a TOML file.
 
     rows = 1000
-
     [tables]
     denied = ["audit_log"]
-
     [columns]
-    denied = ["people.salary"]
     masked = ["people.email"]
 
-A denied table or column does not exist for a query. A masked column can be selected, counted,
-grouped, sorted by, joined to a masked one, and compared by =, <>, IN or IS NULL with literal
-values; the person sees its values, the model sees `•••`. Other conditions are refused, since the
-rows that come back would reveal the values. A guess of a whole value can still be confirmed: deny a
-column for which that matters.
+A denied table or column does not exist for a query. The person sees a masked column's values, the
+model `•••`. A guess of a whole value can be confirmed: deny a column for which that matters.
 """
 
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +115,7 @@ class TablePolicy:
         """Raise `ConfigError` for an entry that is no column of these (column, table, schema): a
         typing error would protect nothing.
         """
-        spelled = {name for column in known for name in _spellings(*column)}
+        spelled = set(chain.from_iterable(_spellings(*column) for column in known))
         for kind in ("denied_columns", "masked_columns", "allowed_columns"):
             for entry in sorted(getattr(self, kind) - spelled):
                 place = self.places.get((kind, entry), f"TablePolicy.{kind}")
@@ -131,9 +126,9 @@ class TablePolicy:
 
     def check_tables(self, known: Iterable[tuple[str, str]]) -> None:
         """Raise `ConfigError` for a table named in a file that is none of these (name, schema)."""
-        spelled = {
-            name.casefold() for table, schema in known for name in (table, f"{schema}.{table}")
-        }
+        spelled: set[str] = set()
+        for table, schema in known:
+            spelled |= {table.casefold(), f"{schema}.{table}".casefold()}
         for (kind, entry), place in self.places.items():
             if kind in ("allowed", "denied") and entry not in spelled:
                 raise ConfigError(

@@ -63,12 +63,13 @@ def masked_rows(
     """Return the rows as a model may see them; that there is no value is no secret."""
     if not masked:
         return [tuple(row) for row in rows]
-    return [
-        tuple(
-            MASK if index in masked and cell is not None else cell for index, cell in enumerate(row)
-        )
-        for row in rows
-    ]
+    return [_masked_row(row, masked) for row in rows]
+
+
+def _masked_row(row: Sequence[object], masked: Collection[int]) -> tuple[object, ...]:
+    return tuple(
+        MASK if index in masked and cell is not None else cell for index, cell in enumerate(row)
+    )
 
 
 _OF_THE_TEXT = re.compile(
@@ -111,9 +112,7 @@ Place = tuple[int, int]
 """Line and column, both from 1."""
 
 OVER = "a count is over"
-"""How the error begins that the text of a checked query has the engine raise when a count is too
-large.
-"""
+"""Prefix of the error that our injected check raises when a count is too large."""
 
 
 @dataclass(frozen=True)

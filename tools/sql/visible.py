@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from longtable.tools.catalog import Catalog, Column, Reflected, Table, fold, mentions
+from longtable.tools.catalog import Catalog, Column, Reflected, Table, each_column, fold, mentions
 from longtable.tools.cells import without_labels
 from longtable.tools.sql.masks.masked_names import ROW_IDS
 from longtable.tools.sql.masks.masking import masks_of_view
@@ -33,15 +33,7 @@ def visible(reflected: Reflected, policy: TablePolicy, *, dialect: str = "") -> 
     Columns likewise; a view that takes in a denied column is hidden whole. Raises `ConfigError` for
     a column that is not there.
     """
-    open_tables = {
-        table.name
-        for table in reflected.tables
-        if policy.permits(table.bare_name, table.schema)
-        and not any(
-            policy.denies(name, schema)
-            for schema, name in reflected.parts.get((table.schema, table.bare_name), ())
-        )
-    }
+    open_tables = {table.name for table in reflected.tables if _is_open(table, reflected, policy)}
     denied = {name.rpartition(".")[2] for name in policy.denied}
     open_tables -= _views_that_read(
         reflected, lambda text: any(mentions(text, name) for name in denied)
@@ -53,8 +45,7 @@ def visible(reflected: Reflected, policy: TablePolicy, *, dialect: str = "") -> 
     if policy.names_columns:
         policy.check_columns(
             (column.name, table.bare_name, table.schema)
-            for table in reflected.tables
-            for column in table.columns
+            for table, column in each_column(reflected.tables)
         )
         hidden = _hidden_columns(reflected, policy, dialect)
         closed_columns = _with_row_ids(reflected, hidden)
@@ -89,12 +80,17 @@ def visible(reflected: Reflected, policy: TablePolicy, *, dialect: str = "") -> 
     )
 
 
+def _is_open(table: Table, reflected: Reflected, policy: TablePolicy) -> bool:
+    """Return whether the policy permits a table, and denies nothing that is read along with it."""
+    parts = reflected.parts.get((table.schema, table.bare_name), ())
+    denied = any(policy.denies(name, schema) for schema, name in parts)
+    return policy.permits(table.bare_name, table.schema) and not denied
+
+
 def _hidden_columns(
     reflected: Reflected, policy: TablePolicy, dialect: str
 ) -> dict[tuple[str, str], frozenset[str]]:
-    """Return what is denied of each table; what is denied of a table is denied of its partitions,
-    and the other way round.
-    """
+    """Return the denied columns of each table. A table and its partitions share their denials."""
     hidden: dict[tuple[str, str], set[str]] = {}
     for table in reflected.tables:
         key = (table.schema, table.bare_name)
@@ -170,18 +166,16 @@ def _closed_types(reflected: Reflected, tables: Iterable[Table]) -> frozenset[st
     """Return the types of columns that are denied or masked, but for those that an open column has,
     too: a type may list values.
     """
-    columns_seen = {
-        table.name: {column.name for column in table.columns if not column.masked}
-        for table in tables
+    is_seen = {
+        (table.name, column.name) for table, column in each_column(tables) if not column.masked
     }
-    every = [
-        (column, column.name in columns_seen.get(table.name, ()))
-        for table in reflected.tables
-        for column in table.columns
-    ]
-    return frozenset(column.type for column, _ in every) - {
-        column.type for column, is_open in every if is_open
-    }
+    closed: set[str] = set()
+    seen: set[str] = set()
+    for table, column in each_column(reflected.tables):
+        closed.add(column.type)
+        if (table.name, column.name) in is_seen:
+            seen.add(column.type)
+    return frozenset(closed - seen)
 
 
 def _names_one(name: str, kinds: Iterable[str]) -> bool:
@@ -203,11 +197,11 @@ def _views_that_read(reflected: Reflected, reads: Callable[[str], bool]) -> set[
         if view.name in views
     }
     closed = {name for name, text in texts.items() if reads(text)}
-    while more := {
-        name
-        for name in texts.keys() - closed
-        if any(mentions(texts[name], views[other]) for other in closed)
-    }:
+
+    def reads_closed(name: str) -> bool:
+        return any(mentions(texts[name], views[other]) for other in closed)
+
+    while more := set(filter(reads_closed, texts.keys() - closed)):
         closed |= more
     return closed
 
@@ -241,14 +235,7 @@ def masked_columns(
     """Return the masked columns of each table, by the name it is shown under, and which of them a
     view or the table computes; a view's are what comes of its tables'.
     """
-    masked = {
-        table.name: frozenset(
-            column.name
-            for column in table.columns
-            if _is_masked(reflected, table, column.name, policy)
-        )
-        for table in reflected.tables
-    }
+    masked = {table.name: _masked_by_policy(reflected, table, policy) for table in reflected.tables}
     texts = [
         (view, text)
         for view in reflected.tables
@@ -274,6 +261,11 @@ def masked_columns(
     return masked, computed
 
 
+def _masked_by_policy(reflected: Reflected, table: Table, policy: TablePolicy) -> frozenset[str]:
+    names = [column.name for column in table.columns]
+    return frozenset(name for name in names if _is_masked(reflected, table, name, policy))
+
+
 def _is_masked(reflected: Reflected, table: Table, column: str, policy: TablePolicy) -> bool:
     key = (table.schema, table.bare_name)
     parents = [parent for parent, parts in reflected.parts.items() if key in parts]
@@ -288,16 +280,14 @@ def _with_row_ids(
 ) -> dict[Key, frozenset[str]]:
     """Add the other names of SQLite's row ids."""
     keys = {
-        (table.schema, table.bare_name): {fold(name) for name in table.primary_key}
+        (table.schema, table.bare_name): set(map(fold, table.primary_key))
         for table in reflected.tables
     }
-    return {
-        key: (
-            names
-            | (set(ROW_IDS) if keys.get(key, set()) & {fold(name) for name in names} else set())
-        )
-        for key, names in hidden.items()
-    }
+    closed = dict(hidden)
+    for key, names in hidden.items():
+        if keys.get(key, set()) & set(map(fold, names)):
+            closed[key] = names | set(ROW_IDS)
+    return closed
 
 
 def _takes_in(
@@ -306,9 +296,10 @@ def _takes_in(
     """Return whether a view's SQL may read a hidden column: by its name, or from its table without
     naming it.
     """
-    names = [
-        name for (_, table), columns in hidden.items() if mentions(text, table) for name in columns
-    ]
+    names: list[str] = []
+    for (_, table), columns in hidden.items():
+        if mentions(text, table):
+            names += columns
     if not names:
         return False
     if any(mentions(text, name) for name in names):

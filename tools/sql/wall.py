@@ -8,6 +8,7 @@ reading that was checked.
 
 import re
 import unicodedata
+from itertools import chain
 from threading import Lock
 from weakref import ref
 
@@ -238,7 +239,7 @@ def _render(tree: exp.Expr, dialect: str, *, shown: bool = False, keep: bool = T
 
 
 def _headings(tree: exp.Expr) -> tuple[tuple[str, str], ...]:
-    items = [item for select in tree.find_all(exp.Select) for item in select.expressions]
+    items = chain.from_iterable(select.expressions for select in tree.find_all(exp.Select))
     unnamed = [item for item in items if not isinstance(item, exp.Alias | exp.Column)]
     texts = [(_render(item, "sqlite"), _render(item, "sqlite", shown=True)) for item in unnamed]
     return tuple(dict(texts).items())
@@ -253,19 +254,8 @@ _PIVOT_FORM = (
 def _check_node(node: exp.Expr, sql: str, dialect: str, catalog: Catalog) -> None:
     if isinstance(node, exp.Identifier):
         _check_name(node)
-    if (
-        isinstance(node, exp.Pivot)
-        and node.this
-        and not node.unpivot
-        and not all(isinstance(one, exp.In) for one in node.expressions)
-    ):
-        # DuckDB runs a statement of its own to find the values.
-        raise RefusedError(
-            "construct",
-            "PIVOT without the values that become columns is not one query",
-            _PIVOT_FORM,
-            node=node,
-        )
+    if isinstance(node, exp.Pivot):
+        _check_pivot(node)
     if isinstance(node, exp.PositionalColumn):
         # It has no name, so no rule about columns applies to it.
         raise RefusedError(
@@ -301,6 +291,18 @@ def _check_node(node: exp.Expr, sql: str, dialect: str, catalog: Catalog) -> Non
         hint = "only reading is allowed: send a plain SELECT"
         raise RefusedError(
             "construct", f"{_label(node)} is not allowed in a query", hint, node=node
+        )
+
+
+def _check_pivot(node: exp.Pivot) -> None:
+    """Refuse PIVOT without its values: DuckDB runs a statement of its own to find them."""
+    with_values = all(isinstance(one, exp.In) for one in node.expressions)
+    if node.this and not node.unpivot and not with_values:
+        raise RefusedError(
+            "construct",
+            "PIVOT without the values that become columns is not one query",
+            _PIVOT_FORM,
+            node=node,
         )
 
 

@@ -127,12 +127,7 @@ class MaskedItems(MaskedClauses):
     def _star(self, item: exp.Expr, star: exp.Star, scope: Scope) -> Columns:
         if isinstance(item, exp.Column):
             name = self._key(item.args.get("table"))
-            lists = [
-                source.columns
-                for one in scope.chain()
-                for source in one.sources
-                if source.name == name
-            ]
+            lists = [source.columns for source in scope.sources_named(name)]
             columns = lists[0] if lists else UNKNOWN
             unclear = len(lists) != 1 or item.args.get("db") is not None
         else:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from itertools import chain
 
 from sqlglot import exp
 
@@ -42,9 +43,7 @@ class MaskedNames:
         self._view = view
         self._ctes: dict[int, Columns] = {}
         self._values = 0
-        self._unread = {
-            node for node, table in tables.items() if any(column.masked for column in table.columns)
-        }
+        self._unread = {node for node, table in tables.items() if table.has_masks}
         self._masked_names: set[str | None] = set()
         for table in tables.values():
             self._remember(self._columns(table))
@@ -76,15 +75,14 @@ class MaskedNames:
         if not parts:
             return self._named(name, scope)
         values = scope.find(name, parts[-1])
-        sources = [
-            source for one in scope.chain() for source in one.sources if source.name == parts[-1]
-        ]
-        if not values and any(value.masked for part in parts for value in scope.find(part)):
+        sources = scope.sources_named(parts[-1])
+        fields_of = chain.from_iterable(map(scope.find, parts))
+        if not values and any(value.masked for value in fields_of):
             return Value(masked=True)  # a field of a masked value
         if (
             not values
             and self._dialect == "postgres"
-            and any(value.masked for source in sources for _, value in source.columns)
+            and any(source.has_masks for source in sources)
         ):
             # `t.text` is `CAST(t AS text)` there, and `t.to_json` is `to_json(t)`.
             raise RefusedError(
@@ -104,11 +102,7 @@ class MaskedNames:
             rows = [
                 source for source in one.sources if source.name == name and not source.values(name)
             ]
-            values += [
-                Value(masked=True)
-                for source in rows
-                if any(value.masked for _, value in source.columns)
-            ]
+            values += [Value(masked=True) for source in rows if source.has_masks]
         return merged(values or [Value(masked=name in self._masked_names)])
 
     def _alike(self, one: str, other: str) -> bool:

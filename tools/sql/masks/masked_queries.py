@@ -13,9 +13,16 @@ from longtable.tools.sql.scope import (
     Value,
     child_nodes,
     cte_of,
+    holds_masks,
     holds_query,
     merged,
 )
+
+_SELECT_PARTS = (
+    *("expressions", "from_", "joins", "laterals", "with_", "where"),
+    *("having", "qualify", "distinct", "group", "order"),
+)
+"""The parts of a SELECT that are checked one by one."""
 
 
 class MaskedQueries(MaskedItems):
@@ -51,12 +58,7 @@ class MaskedQueries(MaskedItems):
 
     def _select(self, select: exp.Select, scope: Scope, *, top: bool) -> Columns:
         self._with(select, scope.outer)
-        joins = [
-            select.args.get("from_"),
-            *(select.args.get("joins") or ()),
-            *(select.args.get("laterals") or ()),
-        ]
-        joins = [join for join in joins if join is not None]
+        joins = _joins_of(select)
         for join in joins:
             self._join(join, scope)
         scope.partial = False
@@ -76,32 +78,16 @@ class MaskedQueries(MaskedItems):
             self._by_itself([distinct.args.get("on")], scope)
             self._unused(scope.computed if distinct.args.get("on") is None else [], "made distinct")
         if (group := select.args.get("group")) is not None:
-            self._by_itself(group.expressions, scope)
-            self._unused(
-                [
-                    item
-                    for item in scope.computed
-                    if group.args.get("all") and not item.find(exp.AggFunc)
-                ],
-                "grouped",
-            )
-            self._open(child_nodes(group, "expressions"), scope)
+            self._grouped(group, scope)
         self._sorted(select, scope)
-        done = (
-            "expressions",
-            "from_",
-            "joins",
-            "laterals",
-            "with_",
-            "where",
-            "having",
-            "qualify",
-            "distinct",
-            "group",
-            "order",
-        )
-        self._open(child_nodes(select, *done), scope)
+        self._open(child_nodes(select, *_SELECT_PARTS), scope)
         return scope.items
+
+    def _grouped(self, group: exp.Expr, scope: Scope) -> None:
+        self._by_itself(group.expressions, scope)
+        grouped = scope.computed if group.args.get("all") else []
+        self._unused([item for item in grouped if not item.find(exp.AggFunc)], "grouped")
+        self._open(child_nodes(group, "expressions"), scope)
 
     def _set_operation(self, query: exp.SetOperation, scope: Scope, *, top: bool) -> Columns:
         parts: list[exp.Expr] = []
@@ -119,13 +105,12 @@ class MaskedQueries(MaskedItems):
             parts.insert(0, part.expression)
             part = part.this
         lists = [self.query(one, scope.outer, top=top and plain) for one in [part, *parts]]
-        if not any(value.masked for columns in lists for _, value in columns):
+        if not any(map(holds_masks, lists)):
             return [(name, Value()) for name, _ in lists[0]]
-        complete = len({len(columns) for columns in lists}) == 1 and all(
-            name is not None for columns in lists for name, _ in columns
-        )
-        places = list(zip(*lists, strict=True)) if complete else []
-        values = [[value for _, value in place] for place in places]
+        same_width = len({len(columns) for columns in lists}) == 1
+        complete = same_width and all(map(_all_named, lists))
+        places = list(zip(*map(_values_of, lists), strict=True)) if complete else []
+        values = list(map(list, places))
         if (
             not complete
             or query.args.get("by_name")
@@ -172,10 +157,8 @@ class MaskedQueries(MaskedItems):
             ):
                 raise refused("joined in this way", join)
         for name in using:
-            left, right = (
-                merged([value for column, value in side if column == name])
-                for side in (scope.star, star)
-            )
+            left = merged([value for column, value in scope.star if column == name])
+            right = merged([value for column, value in star if column == name])
             self._check_joined(left, right, join)
         common = [(name, value) for name, value in scope.star if name in using]
         rest = [(name, value) for name, value in star if name not in using]
@@ -258,6 +241,21 @@ class MaskedQueries(MaskedItems):
             ]
         self._remember(columns)
         return columns
+
+
+def _joins_of(select: exp.Select) -> list[exp.Expr]:
+    """Return the FROM clause of a SELECT with its joins."""
+    joins = [*(select.args.get("joins") or ()), *(select.args.get("laterals") or ())]
+    first = select.args.get("from_")
+    return [join for join in (first, *joins) if join is not None]
+
+
+def _all_named(columns: Columns) -> bool:
+    return all(name is not None for name, _ in columns)
+
+
+def _values_of(columns: Columns) -> list[Value]:
+    return [value for _, value in columns]
 
 
 def _alias_of(node: exp.Expr) -> exp.Expr | None:
