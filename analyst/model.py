@@ -20,7 +20,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
 
-from longtable.analyst.colleague import as_colleague, without_colleagues
+from longtable.analyst.checker import as_colleague, without_colleagues
 from longtable.analyst.dialog import Call, decide, read_view
 from longtable.memory.counting.tokens import compact_json, counter
 

@@ -40,9 +40,9 @@ from longtable.nodes.team.team import Team
 from longtable.nodes.team.turn_order import scene_of
 from longtable.nodes.telemetry import span
 from longtable.nodes.tooling.audit import Audit, Log
-from longtable.nodes.tooling.call_report import CallReport, ToolInputs, tool_kind
 from longtable.nodes.tooling.privacy import is_private, without_cells
 from longtable.nodes.tooling.recall import Indexes, Originals
+from longtable.nodes.tooling.tool_call import CallReport, ToolInputs, tool_kind
 from longtable.nodes.tooling.tool_jobs import (
     Job,
     StoredAnswer,

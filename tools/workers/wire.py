@@ -12,6 +12,7 @@ from decimal import Decimal
 from io import RawIOBase
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import ormsgpack
 
@@ -39,21 +40,31 @@ class _Pairs:
     items: list[list[object]]
 
 
-def _zoned(text: str) -> datetime:
-    """Read what `_datetime_text` wrote: DuckDB's time zones are pytz's."""
-    if " " not in text:
-        return datetime.fromisoformat(text)
-    import pytz
+_PYTZ = "pytz:"
+"""Before the name of a zone of pytz, which DuckDB used up to 2.0.0."""
 
+
+def _zoned(text: str) -> datetime:
+    """Read what `_datetime_text` wrote."""
     plain, _, zone = text.partition(" ")
-    return datetime.fromisoformat(plain).astimezone(pytz.timezone(zone))
+    time_ = datetime.fromisoformat(plain)
+    if not zone:
+        return time_
+    if zone.startswith(_PYTZ):
+        import pytz
+
+        return time_.astimezone(pytz.timezone(zone.removeprefix(_PYTZ)))
+    return time_.astimezone(ZoneInfo(zone))
 
 
 def _datetime_text(value: datetime) -> str:
     if value.tzinfo is None:
         return value.isoformat()
-    zone = getattr(value.tzinfo, "zone", "")
-    return f"{value.isoformat()} {zone}" if zone else value.isoformat()
+    if zone := getattr(value.tzinfo, "zone", ""):
+        return f"{value.isoformat()} {_PYTZ}{zone}"
+    if isinstance(value.tzinfo, ZoneInfo) and value.tzinfo.key:
+        return f"{value.isoformat()} {value.tzinfo.key}"
+    return value.isoformat()
 
 
 def _delta_text(value: timedelta) -> str:
