@@ -255,9 +255,7 @@ class StoreOutage(logging.Filter):
 def open_threads(
     url: str, lease: AdvisoryLease, key: str | None
 ) -> Iterator[tuple[PostgresSaver, PostgresStore]]:
-    """Open saver and store on one pool, their tables there, the saver's serializer the one that
-    `key` asks for.
-    """
+    """Open saver and store on one pool, create their tables, encrypt if `key` is given."""
     serde = _set_up(url, lease, key)
     kwargs = {**OPTIONS, "row_factory": dict_row}
 

@@ -87,6 +87,9 @@ class Backend(Protocol):
 class Database:
     """A database behind both walls; safe to share between threads, usable as a context manager."""
 
+    notes: tuple[LoadNote, ...]
+    """The guesses made when its files were loaded; empty for any other database."""
+
     def __init__(
         self,
         backend: Backend,
@@ -97,7 +100,6 @@ class Database:
         policy: TablePolicy,
         notes: tuple[LoadNote, ...] = (),
     ) -> None:
-        """`notes` are the guesses made when its files were loaded; empty for any other database."""
         self.backend = backend
         self.url = without_password(url, location)
         self.name = location.name
