@@ -99,7 +99,9 @@ def table_cost(catalog: Catalog, tables: frozenset[str], table: str) -> float:
 
 
 def path_cost(steps: tuple[Step, ...]) -> float:
-    """Return what joins cost beyond the first, and down after up."""
+    """Return the cost of a path: each join after the first costs, and so does a step down after a
+    step up.
+    """
     zigzag = any(first.up and not second.up for first, second in itertools.pairwise(steps))
     return costs.STEP * max(0, len(steps) - 1) + (costs.ZIGZAG if zigzag else 0.0)
 

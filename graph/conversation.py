@@ -509,8 +509,8 @@ class Conversation:
         """Return a result as a chart, by the spec of a `chart` event or by a wish ("line by
         month"); notebooks show it.
 
-        Raises `ChartSpecError` and what `result` raises. Pictures of it need the extra `charts`,
-        its text does not.
+        Raises `ChartSpecError` and what `result` raises. A picture needs the extra `charts`, its
+        form as text does not.
         """
         return chart_of(handle, self.result(handle), spec=spec, wish=wish)
 

@@ -70,7 +70,7 @@ class Quiz(Mode):
         return [*(players if question_count else ()), self.quizmaster]
 
     def apart(self, persona: str) -> bool:
-        """Return whether a persona plays: the quizmaster hears all answers."""
+        """Return whether a persona is a player, who does not hear the other answers of the turn."""
         return persona != self.quizmaster
 
     def whisper(self, scene: Scene, persona: str) -> str:

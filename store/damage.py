@@ -89,7 +89,7 @@ def skip_unreadable(on_damaged: Report) -> Iterator[None]:
 
 
 def log_damaged(error: DamagedThreadError) -> None:
-    """Write a warning to the log, where the caller gave nothing else to do."""
+    """Write a warning to the log: the default if the caller gave no handler."""
     _log.warning("%s", error)
 
 

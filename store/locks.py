@@ -133,7 +133,7 @@ class ThreadLocks:
     def locked(
         self, thread_id: str, *, wait: bool, place: "Future[None] | None" = None
     ) -> Iterator[None]:
-        """Have the thread alone within the block: see `alone`."""
+        """Hold the thread's lock within the block; see `alone`."""
         stack = AsyncExitStack()
         complete(stack.enter_async_context(self.alone(thread_id, SYNC, wait=wait, place=place)))
         try:

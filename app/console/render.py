@@ -355,7 +355,7 @@ def _written_by(event: ContextCompressed, language: Language) -> str:
 
 
 def retired(event: MessagesRetired, language: Language) -> Text:
-    """Return the line of messages that went to the archive."""
+    """Return the line that tells of messages moved to the archive."""
     return Text(
         counted("retired", language, event["messages"], archived=f"{event['archived']:,}"), "dim"
     )

@@ -216,7 +216,9 @@ def without_stale(
 
 
 def change_of(message: BaseMessage) -> Change | None:
-    """Return the change of the schema before the turn that a message opened, None without one."""
+    """Return the schema change just before the turn that this message opens, None if there was
+    none.
+    """
     change = mark_of(message, CHANGED) if message.type == "human" else None
     return change if isinstance(change, dict) else None
 

@@ -43,7 +43,7 @@ class Standing:
     said: Sequence[Numbered] = ()
 
     def allows(self, line: str) -> bool:
-        """Return whether a line does not repeat a pin that ended, rather than one that holds."""
+        """Return False for a line that repeats an ended pin and no pin in force, else True."""
         ended = max((_nearness(line, text) for text in self.ended), default=0.0)
         shown = max((_nearness(line, text) for text in self.shown), default=0.0)
         return ended < SAME or ended <= shown

@@ -317,8 +317,9 @@ def complete(
 ) -> list[SubjectDraft]:
     """File every message of the rounds with the drafts.
 
-    A message goes to each draft that cites it; one that none cites goes with its round; a round
-    that none cites becomes a section made by code, in the draft of the round before it.
+    A message goes to each draft that cites it. A message that no draft cites goes where the rest of
+    its round goes. If no draft cites any message of a round, code makes a section of it, in the
+    draft of the previous round.
     """
     cited = [cited_by(draft.sections) for draft in drafts]
     filed: list[list[Numbered]] = [[] for _ in drafts]

@@ -364,8 +364,8 @@ def bounded(model: BaseChatModel, tokens: int) -> BaseChatModel:
 def summary_settings(context: Context, model: BaseChatModel) -> Settings:
     """Return what goes with a call that writes a summary: little or no thinking.
 
-    Only to clients whose settings are known, and no switch for thinking to servers that may not
-    know one: what a server refuses costs the summary.
+    They are sent only to clients whose settings are known. A server that may not know a switch for
+    thinking gets none: if it refused the call, the summary would be lost.
     """
     modules = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
     name = _model_name(model)

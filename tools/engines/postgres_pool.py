@@ -173,7 +173,7 @@ class Pool:
             raise
 
     def replace(self, link: Link) -> None:
-        """Give the link a new connection for one that the server has closed meanwhile."""
+        """Replace the link's connection, which the server has closed, by a new one."""
         link.connection.close()
         link.connection = self._connect()
         link.fresh = True

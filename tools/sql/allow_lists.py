@@ -201,7 +201,7 @@ SYNTAX_FUNCTIONS = frozenset(_classes(_SYNTAX_FUNCTIONS))
 
 
 def allowed_node(node: exp.Expr) -> bool:
-    """Return whether this very class is named above: a subclass that a new release brings is
-    not.
+    """Return whether the node's exact class is listed above. A subclass that a new release adds is
+    refused.
     """
     return type(node) in NODES or type(node) in SYNTAX_FUNCTIONS
