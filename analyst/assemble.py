@@ -628,7 +628,7 @@ def _implied(draft: Draft) -> Measure:
 
 
 def _link_table(draft: Draft, base: str, keys: list[Key], measures: list[Measure]) -> str:
-    """Return the table that only connects what is counted with what it is counted for, where there
+    """Return the table that only connects what is counted with what it is counted for if there
     is one: its rows are the pairs.
     """
     if len(keys) == 1 and all(measure == Measure("count", base) for measure in measures):

@@ -278,7 +278,7 @@ class Catalog:
 
     @cached_property
     def plain(self) -> tuple[Table, ...]:
-        """Return the tables that are no views; the views where there is nothing else."""
+        """Return the tables that are no views; the views if there is nothing else."""
         return tuple(table for table in self.tables.values() if table.kind == "table") or tuple(
             self.tables.values()
         )

@@ -60,7 +60,7 @@ def a_from(blocking: Callable[Params, Result]) -> Callable[Params, Coroutine[Any
 
 @dataclass(frozen=True)
 class Execution:
-    """How a coroutine that is written once waits: on the event loop, or blocking where there is
+    """How a coroutine that is written once waits: on the event loop, or blocking if there is
     none.
     """
 

@@ -54,7 +54,7 @@ class ContextUsage(UsageFigures):
 
     type: Literal["context_usage"]
     voice: NotRequired[str]
-    """The persona that is asked, where there is a team."""
+    """The persona that is asked if there is a team."""
 
 
 class ContextCompressed(TypedDict):

@@ -391,7 +391,7 @@ class Conversation:
 
     def undo(self) -> str | None:
         """Drop the newest compaction, so that the view before it holds again; return its id, None
-        where there is none.
+        if there is none.
 
         The next compaction waits until new messages have come. Raises `UndoTooFarError` where its
         originals have retired.

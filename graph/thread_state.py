@@ -83,7 +83,7 @@ class StoredThreads:
 
     @property
     def store(self) -> BaseStore:
-        """Return the store. Raises `ConfigError` where there is none."""
+        """Return the store. Raises `ConfigError` if there is none."""
         if (store := self.optional_store) is None:
             raise ConfigError(
                 "archived messages are in a store: compile the graph with it, graph.compile(...,"
@@ -93,7 +93,7 @@ class StoredThreads:
 
     def batch(self, ops: Sequence[Op]) -> list[Any]:
         """Carry out store operations, in one transaction where the store has them; None for each
-        where there is no store.
+        if there is no store.
         """
         store = self.optional_store
         return store.batch(ops) if store is not None else [None] * len(ops)

@@ -134,7 +134,7 @@ def find_thread(
 
 
 def index_entry(threads: StoredThreads, thread_id: str) -> Json:
-    """Return a thread's item of the index, empty where there is none, it is damaged, or no store
+    """Return a thread's item of the index, empty if there is none, it is damaged, or no store
     keeps any.
     """
     return (

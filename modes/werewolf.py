@@ -47,7 +47,7 @@ class _Day:
 class Werewolf(Mode):
     """Personas play werewolf; the person watches, and each message of theirs is the next day.
 
-    Roles are drawn by `seed`: a werewolf for every four players, a seer where there are four, else
+    Roles are drawn by `seed`: a werewolf for every four players, a seer if there are four, else
     villagers. At night code draws the victim, and one player whose role the seer is whispered; by
     day all who live speak, then vote with the tool `vote`. What a player must not know is in no
     message: it is drawn again from the seed for each whisper. The state holds the day and who

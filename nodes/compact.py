@@ -79,7 +79,7 @@ reach it, and two tags say so to LangGraph and to agent-chat-ui.
 OTHER_ANSWERS = 4_096
 """Least that may be answered to a strategy other than "rolling", in tokens."""
 RECENT = 256
-"""Records a process keeps, so that a compaction is made once also where there is no store."""
+"""Records a process keeps, so that a compaction is made once also if there is no store."""
 
 
 class Writer(NamedTuple):

@@ -75,7 +75,7 @@ def counts_after_run_tools(before: Now, after: Now) -> bool:
 
 
 def after_settle(state: State) -> Counted | Literal["prepare", "__end__"]:
-    """Ask the team's next voice; after the last make room for the next turn where there is
+    """Ask the team's next voice; after the last make room for the next turn if there is
     something to compact or to retire.
     """
     turn = turn_of(state)

@@ -1,4 +1,4 @@
-"""Close the turn: give a notice where there is no answer, raise where the input or the call was
+"""Close the turn: give a notice if there is no answer, raise where the input or the call was
 refused, see what is to prepare.
 """
 

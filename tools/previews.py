@@ -69,7 +69,7 @@ def summary(
     """Return least, most, mean and NULLs of the numeric columns past those shown, the first
     `SUMMED_COLUMNS` of them.
 
-    Over the first rows only where there are very many cells; `of_rows` says so. A masked column
+    Over the first rows only if there are very many cells; `of_rows` says so. A masked column
     tells nothing.
     """
     ranges: dict[str, Json] = {}

@@ -259,7 +259,7 @@ def _table(
 
 def gauge(usage: ContextUsage, language: Language, whose: str = "") -> Text:
     """Return the context gauge: used / limit, a bar with the threshold marked, and the parts.
-    `whose`: the name of the voice that it is of, where there is a team.
+    `whose`: the name of the voice that it is of if there is a team.
     """
     if usage.get("of_team"):
         whose = say("team", language)

@@ -155,7 +155,7 @@ def check(
     first that is wrong.
 
     `where` names a place for the message. Not `strict`: texts of an environment or a command line,
-    "1" being true. Paths are seen from `folder`, where there is one.
+    "1" being true. Paths are seen from `folder` if there is one.
     """
     try:
         tables = SettingsTables.model_validate(values, strict=strict, context=folder)

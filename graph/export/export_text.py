@@ -261,7 +261,7 @@ def to_html(
 
 
 def _drawn(parts: Iterable[Part], draw: Draw | None) -> Iterator[Part]:
-    """Yield the parts, each chart with its picture in place of its words, or as code where there is
+    """Yield the parts, each chart with its picture in place of its words, or as code if there is
     none.
     """
     for part in parts:

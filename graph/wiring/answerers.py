@@ -60,7 +60,7 @@ class ToolOffer:
     tools: Sequence[BaseTool]
     """Offered without a team; none to a model that calls no tools."""
     pinning: Sequence[BaseTool]
-    """`remember` and `forget`, where they are offered."""
+    """`remember` and `forget` if they are offered."""
     marker: bool
     """The model calls no tools: it asks for earlier messages by a marker."""
     by_persona: Mapping[str, Sequence[BaseTool]] = field(default_factory=dict)

@@ -182,7 +182,7 @@ class Caller:
         )
 
     def _wait(self, error: Exception) -> float:
-        """Return the seconds until the next try, by the same model or the next in line; raise where
+        """Return the seconds until the next try, by the same model or the next in line; raise if
         there is none.
 
         Only where no part of an answer has come: the person has seen it, and a second one would

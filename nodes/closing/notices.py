@@ -39,7 +39,7 @@ NOTICES: dict[str, dict[str, str]] = {
         "zh": "团队中没有人需要回答这条消息。",
     },
 }
-"""What a person reads where there is no answer, by the status of the turn."""
+"""What a person reads if there is no answer, by the status of the turn."""
 
 
 CUT_SHORT = {

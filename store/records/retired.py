@@ -191,7 +191,7 @@ class Archive(Protocol):
         """
 
     def get(self, namespace: Namespace, keys: Sequence[str]) -> Sequence[Mapping[str, Any] | None]:
-        """Return the item of each key, None where there is none."""
+        """Return the item of each key, None if there is none."""
         ...
 
 

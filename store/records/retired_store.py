@@ -33,7 +33,7 @@ class StoreArchive:
             self.store.batch(batch)
 
     def get(self, namespace: Namespace, keys: Sequence[str]) -> list[Mapping[str, Any] | None]:
-        """Return the item of each key, None where there is none."""
+        """Return the item of each key, None if there is none."""
         items = self.store.batch([GetOp(namespace, key) for key in keys])
         return [item.value if isinstance(item, Item) else None for item in items]
 

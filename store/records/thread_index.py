@@ -57,7 +57,7 @@ def close_turn(store: BaseStore, thread_id: str, *, messages: int, checkpoint: s
 
 
 def entry_of(store: BaseStore, thread_id: str) -> Entry:
-    """Return a thread's item, empty where there is none or it is damaged: the next turn writes it
+    """Return a thread's item, empty if there is none or it is damaged: the next turn writes it
     anew.
     """
     item = store.get(THREADS, thread_id)

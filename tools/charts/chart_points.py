@@ -1,4 +1,4 @@
-"""The points that a chart draws: rows as they are, or added up where there are too many."""
+"""The points that a chart draws: rows as they are, or added up if there are too many."""
 
 from collections.abc import Callable, Sequence
 from itertools import chain

@@ -146,7 +146,7 @@ class _Sheet:
 
 
 def _load_block(loading: Loading, sheet: _Sheet, rows: Iterator[Row]) -> str:
-    """Load one table of a sheet and return its name, "" where there is none."""
+    """Load one table of a sheet and return its name, "" if there is none."""
     names, guesses, body, cells = find_table(rows)
     if sheet.title and cells == 1:
         words = f"{sheet.title} ({words_of_row(names)})"
@@ -163,7 +163,7 @@ def _load_block(loading: Loading, sheet: _Sheet, rows: Iterator[Row]) -> str:
 
 
 def _number_tables(loading: Loading, tables: Sequence[str], sheet: _Sheet) -> None:
-    """Note which table of its sheet each is, where there are several."""
+    """Note which table of its sheet each is if there are several."""
     here = [table for table in tables if loading.sources[table] == sheet.source]
     if len(here) > 1:
         for number, table in enumerate(here, start=1):

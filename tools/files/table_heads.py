@@ -18,7 +18,7 @@ _RULER = re.compile(r"[-=_+|*]*[-=_]{3}[-=_+|*]*")
 def find_table(rows: Iterable[Row]) -> tuple[Row, Notes, Iterator[Row], int]:
     """Return the names of a table, what was guessed, its rows, and how many cells were seen.
 
-    It begins at the first row that fills most of its columns. There are no names where there is no
+    It begins at the first row that fills most of its columns. There are no names if there is no
     cell.
     """
     stripped = itertools.dropwhile(

@@ -46,7 +46,7 @@ Count = Callable[[str], int]
 
 @dataclass(frozen=True)
 class Card:
-    """The text, "" where there is no room for any, and the tables on it: whether all, and which."""
+    """The text, "" if there is no room for any, and the tables on it: whether all, and which."""
 
     text: str
     shown: tuple[str, ...] = ()

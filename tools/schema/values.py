@@ -126,7 +126,7 @@ def find_values(
     """Search the text columns, or those of the table or column named (also as `table.column`); best
     matches first.
 
-    Values that are only nearly the text are looked for where there are no others.
+    Values that are only nearly the text are looked for if there are no others.
     """
     phrase = text.strip()
     if not phrase:

@@ -220,7 +220,7 @@ def _resolved(node: exp.Expr, catalog: Catalog, dialect: str) -> Table | None:
 
 
 def _table(node: exp.Expr, sources: Mapping[str, Table | None]) -> Table | None:
-    """Return the one table that a condition looks at, None where there is no such one."""
+    """Return the one table that a condition looks at, None if there is no such one."""
     if node.find(exp.Query, exp.AggFunc, exp.Window) is not None:
         return None
     names = {owner_of(column, sources) for column in node.find_all(exp.Column)}

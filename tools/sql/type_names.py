@@ -107,7 +107,7 @@ def _check_type(node: exp.DataType, catalog: Catalog) -> None:
 
 
 def _check_attribute(node: exp.Column | exp.Dot, catalog: Catalog) -> None:
-    """`people.pay` calls the function `pay(people)` where there is no such column."""
+    """`people.pay` calls the function `pay(people)` if there is no such column."""
     name = fold(node.expression.name if isinstance(node, exp.Dot) else node.name)
     qualified = isinstance(node, exp.Dot) or bool(node.table)
     if qualified and name in catalog.hidden_functions and not catalog.has_column(name):

@@ -154,7 +154,7 @@ class _Worker:
 
 
 def _log_file() -> IO[bytes]:
-    """Open a temporary file, or the null device where there is no folder for one."""
+    """Open a temporary file, or the null device if there is no folder for one."""
     try:
         return tempfile.TemporaryFile()
     except OSError:
@@ -178,7 +178,7 @@ class Workers:
         """Start the first worker without waiting for it.
 
         `database`: arguments of `Database.open`. `answer_bytes`: size of a result. `wait_seconds`:
-        most that a job waits for a worker that is free. Raises `ConfigError` where there is no
+        most that a job waits for a worker that is free. Raises `ConfigError` if there is no
         Python to start.
         """
         if getattr(sys, "frozen", False) or not re.search(

@@ -181,7 +181,7 @@ def _read_extension(code: int, data: bytes) -> object:
 
 
 def _written_column(cells: Sequence[Any]) -> list[object]:
-    """Return the code of the one type whose cells pass as text, None where there is no such type,
+    """Return the code of the one type whose cells pass as text, None if there is no such type,
     and the cells.
     """
     kinds = set(map(type, cells)) - {type(None)}
