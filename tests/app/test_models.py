@@ -127,7 +127,7 @@ def test_models_at_different_urls_stand_side_by_side_each_with_its_own_key(
         other.always(say("far"))
         assert arguments["model"].invoke("hi").text == "near"
         assert arguments["models"]["far"].invoke("hi").text == "far"
-        assert arguments["summarizer"].invoke("hi").text == "near"
+        assert arguments["summarizer"].model.invoke("hi").text == "near"
         [near, local] = server.requests
         [far] = other.requests
     assert [each.body["model"] for each in (near, far, local)] == ["llama", "far", "local"]

@@ -246,9 +246,10 @@ def pinning(
         return AIMessage(step) if isinstance(step, str) else step(messages)
 
     model = ScriptedModel(say=say)
-    graph = build_graph(
-        model=model, memory_tools=MemoryTools(pins=True), summarizer=summariser(), **more
-    ).compile(InMemorySaver(), store=InMemoryStore())
+    more.setdefault("memory_tools", MemoryTools(pins=True))
+    graph = build_graph(model=model, summarizer=summariser(), **more).compile(
+        InMemorySaver(), store=InMemoryStore()
+    )
     return Conversation(graph, "t", context=Context(model_limit=limit))
 
 
@@ -345,7 +346,7 @@ def test_a_newer_sentence_of_the_user_is_enough_to_end_a_pin_and_it_is_told_and_
 
 def test_the_two_tools_count_in_usage_and_are_left_out_below_a_limit_of_8000() -> None:
     usage = {
-        limit: pinning("hi", limit=limit, memory_tools=MemoryTools(recall=False))
+        limit: pinning("hi", limit=limit, memory_tools=MemoryTools(recall=False, pins=True))
         for limit in (8_000, 7_999)
     }
     for conversation in usage.values():

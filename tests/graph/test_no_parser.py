@@ -13,7 +13,7 @@ from pathlib import Path
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from longtable.graph import Context, Conversation, Database, ResultStore, build_graph
-from longtable.tools.toolset import check_tool
+from longtable.tools.check_tool import check_tool
 from tests.support.models import call, script
 
 calls = [
