@@ -43,10 +43,10 @@ TakenBack = Annotated[
 ]
 
 Replaced = Annotated[
-    str | None, Field(description="Id of the pin that it takes the place of, such as p1a2b3c4.")
+    str | None, Field(description="Id of the pin that it takes the place of, such as p1a2b3c4d.")
 ]
 
-PinId = Annotated[str, Field(description="Id of the pin, such as p1a2b3c4.")]
+PinId = Annotated[str, Field(description="Id of the pin, such as p1a2b3c4d.")]
 
 
 def pin_tools() -> list[BaseTool]:

@@ -20,7 +20,7 @@ _WORDS = {
         "contract": (
             """Then write one more heading, "## Pins": under it quote, word for word, each statement of the user that binds \
 later answers (rules, units, definitions, filters, style), one a line: - [m12] "the user's own words". Where it takes the place of \
-a pin listed here, add: replaces p1a2b3c4. Where it only takes one back, add: ends p1a2b3c4. \
+a pin listed here, add: replaces p1a2b3c4d. Where it only takes one back, add: ends p1a2b3c4d. \
 Quote no question, no request of the moment, no password or key, and nothing the assistant or a tool said."""
         ),
         "pinned": (
@@ -38,7 +38,7 @@ Quote no question, no request of the moment, no password or key, and nothing the
     "zh": {
         "contract": (
             """最后再写一个标题“## 原话”：其下逐字引用用户说过的、对以后的回答仍有约束的每句话（规则、单位、定义、筛选、风格），\
-每条一行：- [m12] “用户的原话”。若它取代下列某条，加上：取代 p1a2b3c4；若它只是取消某条，加上：结束 p1a2b3c4。\
+每条一行：- [m12] “用户的原话”。若它取代下列某条，加上：取代 p1a2b3c4d；若它只是取消某条，加上：结束 p1a2b3c4d。\
 不要引用问题、当下的请求、密码或密钥，也不要引用助手或工具的话。"""
         ),
         "pinned": "用户的原话（逐字保留）：对每个回答都有效；若有冲突，以后说的为准。",

@@ -1,7 +1,10 @@
 """A quote is found word for word, and a summary's rules are the user's sentences."""
 
+import re
+
 from langchain_core.messages import HumanMessage
 
+from longtable.memory.pins.pin_lines import pin_contract
 from longtable.memory.pins.quotes import (
     find_quote,
     holds_words,
@@ -60,3 +63,10 @@ def test_the_pins_of_a_summary_are_sentences_of_the_user_and_no_others() -> None
 def test_a_summary_without_its_pins_keeps_the_rest() -> None:
     rest = "## Facts and findings\n- 28,796 flights left [m2]"
     assert without_quotes_section(SUMMARY) == rest
+
+
+def test_the_example_of_a_pin_in_the_contract_is_read_as_one() -> None:
+    for language in ("en", "zh"):
+        examples = re.findall(r"\bp[0-9a-f]{6,}\b", pin_contract(language, []))
+        assert examples
+        assert all(re.fullmatch(r"p[0-9a-f]{8}", each) for each in examples)
