@@ -24,8 +24,8 @@ take.
 """
 SPARE_SHARE = 0.03
 TALK_SHARE = 0.1
-"""Where what must stay leaves less than the first share of the limit below the threshold, the
-threshold cannot be held: the rest of the call may have the second share then.
+"""If the parts that must stay leave less than `SPARE_SHARE` of the limit below the threshold, the
+threshold cannot be held. The rest of the call may then take `TALK_SHARE` of the limit.
 """
 WHISPER_SHARE = 0.1
 """Longest whisper of a mode, as a share of the limit. A reviewer's reason to send work back may
