@@ -167,7 +167,9 @@ class Job:
 
     @cached_property
     def pin_contract(self) -> str:
-        """Return the instructions about pins, with the pins that the summariser may replace or end."""
+        """Return the instructions about pins, and with the pins that the summariser may replace or
+        end.
+        """
         shown, _ = pins_that_fit(current_pins(self.thread.pins), self.call_config)
         return pin_contract(self.language, shown)
 

@@ -230,7 +230,9 @@ def _next_is_over(call_plan: CallPlan) -> bool:
 
 
 def _coming(call_plan: CallPlan, *, with_answer: bool = True) -> int:
-    """Return the expected tokens of the next round: the mean of the newest few, with whole results."""
+    """Return the expected tokens of the next round: the mean size of the newest few rounds, with
+    whole results.
+    """
     rounds = split_rounds(call_plan.thread.uncompacted)
     if len(rounds) > 1 and len(rounds[-1]) == 1:
         # A question without its answer yet says nothing of a round's size.

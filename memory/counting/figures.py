@@ -1,8 +1,8 @@
 """Find the figures that a text claims, and every value that each may stand for.
 
-A figure is read in all the ways people write digits (1,234.5; 1 234,5; 1.234,5; １２３; 3.4k; 1250 万;
-34 %; 3 成; 2.3 times). A reading is an interval: the written number and all numbers that round to
-it. Numbers written as words are not read.
+A figure is read in all the ways people write digits (1,234.5; 1 234,5; 1.234,5; １２３; 3.4k; 1250
+万; 34 %; 3 成; 2.3 times). Each reading is an interval: the written number and all numbers that
+round to it. Numbers written as words are not read.
 """
 
 import math

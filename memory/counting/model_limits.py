@@ -114,7 +114,9 @@ def encoding_name(name: str) -> str:
 
 
 def _own_tokenizer(bare: str) -> str | None:
-    """Return the model's own tokenizer from the extra `tokenizers`, None if it is not among them."""
+    """Return the model's own tokenizer from the extra `tokenizers`, None if the extra does not have
+    it.
+    """
     if _QWEN.match(bare):
         version = _QWEN_VERSION.match(bare)
         return "qwen3.5" if version and float(version.group(1)) >= 3.5 else "qwen"

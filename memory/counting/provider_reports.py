@@ -40,7 +40,7 @@ def reported(message: AIMessage) -> ReportedTokens | None:
 
 
 def token_count(value: object) -> int | None:
-    """Return a count of tokens, None for a value that is not a count: negative, text, NaN, True."""
+    """Return a count of tokens, None for any other value: negative, text, NaN, True."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return (
@@ -88,7 +88,7 @@ def charged(message: BaseMessage) -> float | None:
 
 
 def money(value: object) -> float | None:
-    """Return an amount of money, None for a value that is not an amount: negative, text, NaN, True."""
+    """Return an amount of money, None for any other value: negative, text, NaN, True."""
     return (
         float(value)
         if isinstance(value, int | float)
