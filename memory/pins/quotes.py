@@ -169,9 +169,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Rule:
-    """A sentence of the user that a summary repeats as a rule, and the pin that it ends.
+    """A sentence of the user that a summary repeats as a rule, and the id of the pin that it ends.
 
-    `only_ends`: it takes the place of nothing.
+    `only_ends`: it ends that pin without becoming a pin itself.
     """
 
     source: BaseMessage
