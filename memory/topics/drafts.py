@@ -196,7 +196,7 @@ def _fault(error: ValidationError) -> str:
 SAME_SUBJECT = 0.3
 SAME_WORDS = 0.15
 """Least share of a text's words, by weight, that another text must have to be about the same
-subject. The second constant holds if no SQL names tables.
+subject. `SAME_WORDS` holds if no SQL names tables.
 
 Tuned on two wandering talks, held out on two others (tests/memory/topics/test_drafts.py): 82 % of
 the pairs of questions filed together belong together, and 93 % of the pairs that belong together
