@@ -1,8 +1,8 @@
 """Every error longtable raises on purpose: one base, a flat tree.
 
-Three audiences. The developer and the log read `str(error)`: what was wanted, what was found, what
-to do. A program reads `error.code` and the attributes. A person reads `error.user_text(language)`:
-one short sentence without internals (no SQL, path, URL, key or stack).
+Each error has three audiences. The developer and the log read `str(error)`: the expected value, the
+actual one, and what to do. A program reads `error.code` and the attributes. A person reads
+`error.user_text(language)`: one short sentence without internals (no SQL, path, URL, key or stack).
 
     LongtableError
         ConfigError
@@ -405,7 +405,7 @@ class NotPrivateError(InputError):
 THE_MESSAGE = "the newest message"
 SYSTEM_PROMPT = "the system prompt"
 TOOLS = "the tools"
-"""A part of a call that may be too large for it."""
+"""`THE_MESSAGE`, `SYSTEM_PROMPT` and `TOOLS` name the part of a call that is too large."""
 
 
 class ContextTooLargeError(InputError):

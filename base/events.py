@@ -40,14 +40,14 @@ class UsageFigures(TypedDict):
     threshold: float
     parts: UsageParts
     shrunk: int
-    """Tool results shown as a preview or a stub, for the call to fit."""
+    """Number of tool results shown as a preview or a stub, so that the call fits."""
     left_out: int
-    """Messages not shown, for the call to fit."""
+    """Number of messages not shown, so that the call fits."""
     estimated: bool
-    """The tokenizer's data could not be read: counts are estimates."""
+    """Whether the counts are estimates, because the tokenizer's data could not be read."""
     of_team: NotRequired[bool]
-    """Whether the figures are of a call that stands for all personas, whichever is asked. So in a
-    mode that keeps secrets.
+    """Whether the figures are those of one call that stands for all personas, whichever is asked.
+    This is so in a mode that keeps secrets.
     """
 
 
@@ -94,7 +94,7 @@ class ContextCompressed(TypedDict):
     messages out.
     """
     archive: NotRequired[str]
-    """Key of the file that holds what was compacted: `Conversation.archive_file(key)`."""
+    """Key of the file that holds the compacted messages: `Conversation.archive_file(key)`."""
 
 
 class ContextCompactionSkipped(TypedDict):
@@ -324,7 +324,7 @@ class ApprovalRequested(TypedDict):
 
 class InputRequested(TypedDict):
     """A tool waits for an answer (it called `interrupt`): `Conversation.resume(answer)`. `value` is
-    what it asks.
+    its question.
     """
 
     type: Literal["input_requested"]
@@ -359,7 +359,7 @@ class Failed(TypedDict):
 
     type: Literal["failed"]
     code: str
-    """The error's `code`; "error" for one that was not raised on purpose."""
+    """The error's `code`, or "error" if it was not raised on purpose."""
     text: str
     """One sentence for the person, in the language of `Context.language` or of the newest
     message.
@@ -400,8 +400,8 @@ TurnStatus = (
     | Notice
 )
 """After `overflow` and `again` the call is counted and made once more. `refused`: the input was
-refused. `failed`: the provider refused the request. In both cases a notice takes the place of the
-answer.
+refused. `failed`: the provider refused the request. A status of `Notice` is the code of the notice
+that takes the place of the answer.
 """
 Wait = Literal["approval_requested", "input_requested"]
 """What a turn waits for: a person's approval, or a person's input."""

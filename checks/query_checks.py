@@ -3,7 +3,7 @@
 `probes_of` reads the tree of a query that the wall let pass, so it runs where texts are parsed.
 Each check is a function of one SELECT (`Part`) and yields `Probe`s, whose SQL the caller runs
 behind both walls. All figures are counts of rows: no probe returns a cell. The question, if the
-caller has it, says what was meant: without it no check knows that minutes were asked for, or
+caller has it, tells the meaning: without it no check knows that minutes were asked for, or
 customers and not orders.
 """
 

@@ -64,8 +64,8 @@ class CompactionPolicy(Settings):
     rebuild_every: Count = 5
     """Every so many compactions the summary is made from the originals again; 0: never."""
     ahead: bool = True
-    """Compact after the answer when one more round like the newest would pass the threshold: the
-    next turn need not wait.
+    """Compact after the answer if one more round like the newest would pass the threshold, so that
+    the next turn need not wait.
     """
     # At a limit of 32,000 turn 500 takes 27 ms of processor with 200 or 300 here, 40 with 1,000.
     retire_after: Count | None = 200

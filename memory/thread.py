@@ -158,7 +158,7 @@ class Thread:
 
     @property
     def newest(self) -> Compaction | None:
-        """Return the newest compaction that changes what a call is shown, None if there is none."""
+        """Return the newest compaction that changes the view of a call, None if there is none."""
         memory, start = self.live
         results, end = self.live_results
         if results is None or end <= start:

@@ -2,8 +2,8 @@
 no node and no model.
 
 A strategy writes the memory; `compaction_steps` puts each of its drafts before the gate and makes
-the record of the first that passes. Both are generators without I/O: they yield requests to a model
-and are sent its text, or what went wrong.
+the record of the first that passes. Both are generators without I/O: they yield requests to a
+model, and are sent its text or an exception.
 """
 
 import hashlib

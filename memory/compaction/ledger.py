@@ -52,7 +52,9 @@ class LedgerLine:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "LedgerLine":
-        """Read what `as_json` wrote, now or in an earlier version, which knew filters, too."""
+        """Read the JSON that `as_json` wrote, now or in an earlier version, which also had
+        filters.
+        """
         lists = {name: tuple(data[name]) for name in ("tables", "columns")}
         return cls(**{**{name: data[name] for name in cls.__dataclass_fields__}, **lists})
 

@@ -1,5 +1,5 @@
-"""Merge the older compactions of a long thread into one, so that what a turn stores does not grow
-with their number.
+"""Merge the older compactions of a long thread into one, so that the data stored by a turn do not
+grow with their number.
 
 The merged compaction holds all that later memories need: the newest text, the pins, the newest
 lines of the ledger, and the topics as they are now. The original compactions retire to a store, as

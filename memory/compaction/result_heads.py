@@ -111,7 +111,7 @@ def _head(text: str, number: int) -> str:
 
 
 def _json_of(text: str) -> Any:
-    """Return the JSON of a text, None if it is none."""
+    """Return the JSON of a text, None if the text is not JSON."""
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:

@@ -1,13 +1,13 @@
-"""Exact token counts of what a chat request holds: text, names, tool calls, tool results, tool
+"""Exact token counts of the parts of a chat request: text, names, tool calls, tool results, tool
 definitions, images.
 
 Text is counted by tiktoken, or by a model's own tokenizer (extra `tokenizers`). The overheads of
 the chat format are those of the OpenAI cookbook ("How to count tokens with tiktoken"): 3 tokens a
 message, 1 for a name, 3 that prime the answer. A tool call has no published formula: its compact
 JSON counts. A tool definition counts as its compact JSON or by the cookbook's formula for gpt-4o
-(section 7), whichever is more. Against a server that counts by the cookbook that is 1.0 to 1.9
-times what it reports for the tools, never under. DeepSeek and Qwen write tools into the prompt by
-a chat template, as JSON with blanks and with text around it.
+(section 7), whichever is more. If a server counts by the cookbook, this is 1.0 to 1.9 times the
+tokens that it reports for the tools, never less. DeepSeek and Qwen write tools into the prompt by a
+chat template, as JSON with blanks and with text around it.
 """
 
 import hashlib

@@ -182,7 +182,7 @@ class ThinkTagParser:
 
 
 def split_reasoning(answer: BaseMessage, model: str) -> BaseMessage:
-    """Return a whole answer with the reasoning moved out of its text, to where `separate_reasoning`
+    """Return a whole answer with the reasoning moved out of its text, so that `separate_reasoning`
     finds it.
     """
     if (

@@ -1,7 +1,7 @@
 """Find the sentences of a user that hold a word of lasting ("always", "by default", 以后).
 
-The words are a table. A find is only "said in passing": it stands below what a model was told to
-keep, and goes first. Rules without such a word are left to the models.
+The words are a table. A find is only "said in passing": it is shown below the pins that a model
+made, and is dropped before them. Rules without such a word are left to the models.
 """
 
 import re
@@ -268,9 +268,7 @@ def is_request(sentence: str) -> bool:
 
 
 def takes_back(sentence: str) -> bool:
-    """Return whether a sentence may undo what was said before it: "no longer", "open it up to all",
-    恢复.
-    """
+    """Return whether a sentence may undo an earlier one: "no longer", "open it up to all", 恢复."""
     if not 3 < len(sentence) <= LONG or asks(sentence):
         return False
     if _CHANGE.match(_without_lead(sentence)):

@@ -29,8 +29,8 @@ IN_PASSING = "heuristic"
 
 @dataclass(frozen=True)
 class Pin:
-    """A statement of the user, word for word. `ended`: the user's words that ended it, "" while it
-    holds.
+    """A statement of the user, word for word. `ended`: the user's words that ended it, "" while the
+    pin holds.
 
     `by`: "model" (a tool call or the summariser), "heuristic" (said in passing, found by code) or
     "user" (made by hand, with no message). `speaker`: the name that the message bears.
@@ -50,8 +50,8 @@ class Pin:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Pin":
-        """Read what `as_json` wrote, or an older version, whose `kind` and `matter` are no longer
-        used.
+        """Read the JSON that `as_json` wrote. In JSON of an older version, `kind` and `matter` are
+        ignored.
         """
         return cls(**{name: data[name] for name in cls.__dataclass_fields__ if name in data})
 

@@ -104,8 +104,8 @@ class Sources:
         return any(_in_bounds(numbers, *each) for numbers, each in product(sources, bounds))
 
     def know(self, text: str) -> bool:
-        """Return whether a text is about what was said: it cites a message, has a figure, or shares
-        two words.
+        """Return whether a text is about the conversation: it cites a message, has a figure, or
+        shares two words with the messages.
         """
         return bool(cited_numbers(text) or figures(text)) or len(self._words & _words(text)) >= 2
 

@@ -41,7 +41,7 @@ def terms(text: str) -> list[str]:
 
 
 def keywords(texts: Iterable[str], most: int) -> list[str]:
-    """Return the words that name what the texts are about, the most frequent first.
+    """Return the words that name the subject of the texts, the most frequent first.
 
     A pair of Chinese characters must occur twice, because half of the pairs in a run of characters
     are no words.
