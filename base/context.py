@@ -172,8 +172,8 @@ class Context(Settings):
 
     @property
     def fields_set(self) -> frozenset[str]:
-        """The fields that were set; of a copy that did not note them, those unlike their
-        default.
+        """The names of the fields that were set. If a copy did not note them: the fields whose
+        value differs from the default.
         """
         unlike = (
             each.name

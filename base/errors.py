@@ -521,8 +521,8 @@ class ThreadExistsError(LongtableError):
 
 
 class ThreadFormatError(LongtableError):
-    """An exported thread cannot be read: another kind of file, cut off, changed, or of a newer
-    version; nothing was written.
+    """An exported thread cannot be read: the file is of another kind, cut off, changed, or of a
+    newer version. Nothing was written.
     """
 
 
@@ -769,7 +769,9 @@ class UnknownTableError(QueryRefusedError, QueryFailedError):
 
 
 class QueryTimeoutError(DatabaseError):
-    """The statement ran longer than allowed. Seconds, and whether its process had to be killed."""
+    """The statement ran longer than allowed. The error has the seconds, and says whether its
+    process had to be killed.
+    """
 
     problem = "too_slow"
 
@@ -783,8 +785,8 @@ class QueryTimeoutError(DatabaseError):
 
 
 class ConnectionWaitError(DatabaseError):
-    """No connection to the server came free in time: the query never began. Seconds, and how many
-    connections there are.
+    """No connection to the server came free in time: the query never began. The error has the
+    seconds waited, and the number of connections.
     """
 
     problem = "unavailable"
@@ -809,7 +811,7 @@ class TooManyRowsError(DatabaseError):
 
 
 class ResultTooLargeError(DatabaseError):
-    """The result is larger than allowed (bytes), or one value or row of it; nothing of it is
+    """The result, or one value or row of it, is larger than allowed (bytes). Nothing of it is
     returned.
     """
 
@@ -821,14 +823,16 @@ class ResultTooLargeError(DatabaseError):
 
 
 class QueryMemoryError(ResultTooLargeError):
-    """The engine would need more memory for the query than it may have. Bytes."""
+    """The engine would need more memory for the query than it may have. Sizes in bytes."""
 
     def __init__(self, *, limit: int) -> None:
         super().__init__(limit=limit, what="the query's memory")
 
 
 class TempSpaceError(ResultTooLargeError):
-    """The engine would need more temporary space on disk for the query than it may have. Bytes."""
+    """The engine would need more temporary space on disk for the query than it may have. Sizes in
+    bytes.
+    """
 
     def __init__(self, *, limit: int) -> None:
         super().__init__(limit=limit, what="the query's temporary space")
@@ -919,4 +923,6 @@ class ProviderProtocolError(ProviderError):
 
 
 class ModelContextOverflowError(ProviderError):
-    """The provider says the request is over its context, and compacting harder did not help."""
+    """The provider says that the request exceeds the model's context, and further compaction did
+    not help.
+    """

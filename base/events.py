@@ -88,7 +88,9 @@ class ContextCompressed(TypedDict):
     """
     ms: int
     kind: NotRequired[Literal["results"]]
-    """Only results of tools shrank to their heads; `messages` counts them. No summary was made."""
+    """Present if only results of tools shrank to their heads. `messages` counts them, and no
+    summary was made.
+    """
     topics: NotRequired[dict[str, str]]
     """Titles, by id, of the topics that it changed: it filed messages into them, or took excluded
     messages out.
@@ -130,7 +132,8 @@ class ContextPassed(TypedDict):
 
 
 class ModelRetry(TypedDict):
-    """A model did not answer and is asked again after `wait_s` seconds. `code`: of the error.
+    """A model did not answer and is asked again after `wait_s` seconds. `code`: the code of the
+    error.
 
     With the code "thread_busy" another run took the thread over, and the turn begins again.
     """
@@ -263,8 +266,8 @@ class ChartShown(TypedDict):
 
 
 class UnsupportedNumbers(TypedDict):
-    """Figures of the answer, as written, that no result of its turn gives, directly or by one step.
-    Comes after the tokens.
+    """Figures of the answer, as written, that do not follow from a result of its turn, directly or
+    by one step. This event comes after the tokens.
     """
 
     type: Literal["unsupported_numbers"]

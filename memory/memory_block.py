@@ -73,8 +73,8 @@ def memory_of(thread: Thread, call_config: CallConfig) -> Memory:
 def visible_text(record: Compaction, thread: Thread, call_config: CallConfig) -> str:
     """Return the text of the live compaction without the words of messages excluded since.
 
-    A line that cites such a message goes. A line that cites nothing goes too, for it may be about
-    any message that the text covers.
+    A line that cites such a message is dropped. A line that cites nothing is dropped too, for it
+    may be about any message that the text covers.
     """
     hidden = {
         number
@@ -97,10 +97,10 @@ def visible_text(record: Compaction, thread: Thread, call_config: CallConfig) ->
 
 
 def ledger_of(thread: Thread, call_config: CallConfig) -> tuple[list[LedgerLine], int]:
-    """Return the newest queries of the compacted rounds, oldest first, as many as could fit, and
-    how many came before them.
+    """Return the newest queries of the compacted rounds that could fit, oldest first, and how many
+    came before them.
 
-    Those of excluded messages are left out.
+    Queries of excluded messages are left out.
     """
     most = call_config.ledger_tokens // LEAST_LINE + 1
     stored: list[Any] = []

@@ -42,7 +42,7 @@ from longtable.memory.view import CallPlan
 
 ROLLING = "rolling"
 MEMORY_VERSION = 2
-"""Part of a compaction's identity: raise it when the same input should be compacted anew."""
+"""Part of a compaction's identity. Raise it to have the same input compacted anew."""
 MARGIN = 0.1
 """A new memory must be smaller than the text it replaces by at least this share. Otherwise the call
 is not worth its cost.
@@ -197,8 +197,8 @@ class Job:
 
     @property
     def previous(self) -> str:
-        """Return the memory text that the new one continues, empty if it is made from the
-        originals.
+        """Return the text of the memory that the new memory continues, empty if the new one is made
+        from the originals.
         """
         return "" if self.rebuilt or not self.plan.previous else str(self.plan.previous["summary"])
 

@@ -78,7 +78,7 @@ def _ready(plan: CompactionPlan | None, breaker: int | None) -> CompactionPlan |
 
 
 def _waits(call_plan: CallPlan, breaker: int | None) -> bool:
-    """Return whether an undo, or a compaction that failed, keeps results from shrinking yet."""
+    """Return whether results must not shrink yet, because of an undo or a failed compaction."""
     more = WORTH * call_plan.call_config.threshold_tokens
     return breaker is not None and call_plan.parts.total < breaker + more
 

@@ -1,5 +1,5 @@
-"""The query ledger: one line for each query that ran, made by code from tool messages, and its part
-of the view.
+"""The query ledger: one line for each query that ran, made by code from tool messages. This module
+also renders it for the view.
 """
 
 import json
@@ -143,8 +143,8 @@ def _list(value: Json) -> list[Json]:
 
 
 def figures_of(columns: Sequence[str], rows: Sequence[Sequence[Json]]) -> str:
-    """Return the first figures of a result: "count=6200, avg=3.4" for one row, the first three rows
-    for several.
+    """Return the first figures of a result: "count=6200, avg=3.4" for a single row, or those of the
+    first three rows if there are several.
     """
     if not rows:
         return ""

@@ -45,8 +45,8 @@ RECENT = 3
 """Number of newest rounds from which the size of the next round is estimated."""
 
 When = Literal["due", "ahead", "asked"]
-"""Why a compaction is looked for: before a call, after an answer (ahead of the next turn), or
-because a person asked.
+"""The occasion of a compaction: before a call, after an answer (ahead of the next turn), or because
+a person asked.
 """
 
 

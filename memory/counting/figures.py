@@ -47,7 +47,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Source:
-    """One result that the turn used; `rows` hold JSON-safe cells, `row_count` counts also rows that
+    """One result that the turn used. `rows` hold JSON-safe cells. `row_count` also counts rows that
     are not in `rows`.
     """
 
@@ -329,8 +329,8 @@ _NUMBER_CELL = re.compile(
 
 
 def number_in(cell: object) -> float | None:
-    """Return the number that a cell of a result is, also one kept as text ("2328.60", "53.57%");
-    None for any other.
+    """Return the number in a cell of a result, also if it is kept as text ("2328.60", "53.57%").
+    None for any other cell.
     """
     if isinstance(cell, str) and len(cell) <= 40 and (match := _NUMBER_CELL.fullmatch(cell)):
         cell = float(match[1].replace(",", ""))
@@ -340,7 +340,7 @@ def number_in(cell: object) -> float | None:
 
 
 def numbers_in_column(cells: Iterable[object]) -> list[float]:
-    """Return the number of each cell, NaN for one that holds none."""
+    """Return the number in each cell, NaN if a cell holds no number."""
     numbers = map(number_in, cells)
     return [math.nan if number is None else number for number in numbers]
 

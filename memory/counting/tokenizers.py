@@ -36,7 +36,7 @@ def load_tokenizer(encoding: str) -> Encode:
     """Return a function from text to tokens. Raises ImportError without the package, ValueError on
     a vocabulary it cannot read.
 
-    A special token in the text, as `<|endoftext|>`, counts as the text it is.
+    A special token in the text, such as `<|endoftext|>`, is counted as plain text.
     """
     return _deepseek() if encoding == "deepseek" else _qwen(_QWEN_MODELS[encoding])
 
@@ -102,8 +102,8 @@ def ranks_of(vocabulary: Mapping[str, Any]) -> dict[bytes, int]:
 
 
 def _byte_signs() -> dict[str, int]:
-    """Return the byte that each sign of a byte-level vocabulary stands for: printable ones
-    themselves, the rest from U+0100 on.
+    """Return the byte for each character of a byte-level vocabulary. Printable bytes are written as
+    themselves, the others as characters from U+0100 on.
     """
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     rest = [byte for byte in range(256) if byte not in set(printable)]
@@ -155,8 +155,8 @@ marked as estimates.
 """
 
 STAND_IN_ENCODING = "o200k_base"
-"""Counts for a tokenizer that is not installed: 0.9 to 1.3 times the tokens of DeepSeek and Qwen,
-Chinese the highest.
+"""Encoding that counts in place of a tokenizer that is not installed. It gives 0.9 to 1.3 times the
+tokens of DeepSeek and Qwen, the most for Chinese.
 """
 
 _UNREADABLE = (ImportError, OSError, ValueError, AttributeError, KeyError, TypeError)

@@ -35,7 +35,9 @@ NEAR = 20
 def with_notes(
     messages: Sequence[BaseMessage], excluded: Collection[str], refused: Collection[str]
 ) -> list[BaseMessage]:
-    """Return the messages that are not excluded, with one note for each run of refused ones."""
+    """Return the messages that are not excluded, with one note in place of each run of refused
+    messages.
+    """
     if not refused:
         return (
             [message for message in messages if message.id not in excluded]

@@ -262,8 +262,8 @@ def _is_stated(sentence: str, is_answered: bool) -> bool:
 
 
 def _figures_found(answer: str, question: str, round_: Sequence[Numbered]) -> tuple[list[str], str]:
-    """Return the sentences of an answer with a figure that no result of its round holds, and the
-    rest of it.
+    """Return the sentences of an answer that have a figure which no result of its round holds, and
+    the rest of the answer.
     """
     results = [str(message.text) for _, message in round_ if isinstance(message, ToolMessage)]
     known: set[str] = set()
@@ -301,9 +301,7 @@ def _said(message: BaseMessage) -> str:
 
 
 def _conclusion(answer: str) -> str:
-    """Return an answer without the rows of its Markdown tables beyond the first five; sentences
-    stay.
-    """
+    """Return an answer with only the first five rows of each Markdown table. Sentences stay."""
     lines: list[str] = []
     rows = 0
     for line in answer.splitlines():

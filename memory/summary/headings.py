@@ -245,7 +245,9 @@ def _unmarked(line: str) -> str:
 
 
 def _listed(lines: Iterable[str]) -> list[str]:
-    """Return lines as "- " lines, each once, without lines such as "none"."""
+    """Return the lines with "- " before each, without repetitions and without lines such as
+    "none".
+    """
     bare = [_unmarked(line) for line in lines]
     return [
         f"- {line}"

@@ -16,8 +16,8 @@ from longtable.memory.topics.artifacts import Count, read_sources
 
 Item = TypeVar("Item")
 CLIP_TOOL_CHARS = 800
-"""Characters of a tool result that the summariser reads: head of a table and its first rows.
-Nothing else is clipped.
+"""Most characters of a tool result that the summariser reads: the head of a table and its first
+rows. Only tool results are clipped.
 """
 
 
@@ -40,8 +40,8 @@ def coverage(messages: Sequence[tuple[int, BaseMessage]], count: Count) -> tuple
 
 
 def attachments(message: BaseMessage) -> list[str]:
-    """Return the kinds of a message's parts that are no text ("image_url"), in order; tool calls
-    aside.
+    """Return the kinds of a message's parts that are not text ("image_url"), in order. Tool calls
+    are left out.
     """
     if isinstance(message.content, str):
         return []

@@ -352,8 +352,8 @@ def complete(
 
 
 def code_drafts(rounds: Sequence[Round], language: str) -> list[SubjectDraft]:
-    """Group rounds into topics by the words and tables of their questions, one section a round,
-    sources exact.
+    """Group rounds into topics by the words and tables of their questions. Each round becomes one
+    section with exact sources.
 
     A follow-up of few words stays with the round before it. Deterministic; O(rounds x groups).
     """

@@ -155,8 +155,8 @@ class Filer:
         )
 
     def _ask(self, system: str, asked: str) -> Steps[str | None]:
-        """Return the model's text, None if there is no model, it failed before, or the request
-        would not fit.
+        """Return the model's text. None if there is no model, if it failed before, or if the
+        request would not fit.
         """
         if self.silent or self.job.count(system) + self.job.count(asked) > self.job.room:
             return None
