@@ -1,3 +1,3 @@
-"""What every room speaks: errors, events, settings, redaction, keys of the store. It imports
-nothing of ours.
+"""Basics for all other packages: errors, events, settings, redaction, keys of the store. It imports
+no other package of longtable.
 """

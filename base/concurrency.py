@@ -1,12 +1,12 @@
-"""Write work once for callers that block and callers that await; keep bounded caches that threads
-share.
+"""Run one implementation for callers that block and callers that await, and keep bounded caches
+that threads share.
 
-`a_from` makes the awaited twin of a method that blocks, in a bounded pool of threads of our own.
-What streams, waits or is cancelled is a coroutine that waits by its `Execution` only: `await` runs
-it on the event loop, `complete` without one.
+`a_from` makes the awaited twin of a method that blocks; it runs in a bounded pool of threads of our
+own. Code that streams, waits or can be cancelled is written as a coroutine that waits only through
+its `Execution`: `await` runs it on the event loop, `complete` without one.
 
-LangGraph runs sync nodes in the event loop's default executor. No twin runs in that one: six calls
-that waited in it starved a turn of its nodes (8.2 s instead of 0.3).
+LangGraph runs sync nodes in the event loop's default executor. No twin runs in that executor: six
+waiting calls in it kept a turn's nodes from running (8.2 s instead of 0.3).
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 WORKERS = 32
 BACKGROUND = "longtable prepare"
-"""Name of the threads in which work goes on after a turn."""
+"""Name of the threads in which work continues after a turn."""
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
 
@@ -32,8 +32,8 @@ async def in_thread(
 ) -> Result:
     """Run a blocking call in a thread and return its result.
 
-    Cancelled, it still waits for the call to end: nothing writes behind the back of a caller that
-    has moved on.
+    If it is cancelled, it still waits for the call to end, so that nothing is written after the
+    caller has moved on.
     """
     job = _submitted(partial(contextvars.copy_context().run, partial(call, *args, **kwargs)))
     done = asyncio.wrap_future(job)
@@ -60,17 +60,15 @@ def a_from(blocking: Callable[Params, Result]) -> Callable[Params, Coroutine[Any
 
 @dataclass(frozen=True)
 class Execution:
-    """How a coroutine that is written once waits: on the event loop, or blocking if there is
-    none.
-    """
+    """The way in which a coroutine waits: on the event loop, or blocking if there is none."""
 
     on_loop: bool
 
     async def call(
         self, blocking: Callable[[], Result], awaited: Callable[[], Awaitable[Result]] | None = None
     ) -> Result:
-        """Make a call. On the loop use its awaited twin, or the thread of a node where it has
-        none.
+        """Make a call. On the event loop use its awaited twin, or if it has none, the thread of a
+        node.
         """
         return (
             await (awaited() if awaited else asyncio.to_thread(blocking))
@@ -105,9 +103,7 @@ def _submitted(work: Callable[[], Result]) -> Future[Result]:
 
 
 def end_idle_threads() -> None:
-    """End the pool's threads, each once it has done what it was given; the next call starts new
-    ones.
-    """
+    """End the pool's threads, each after its present work. The next call starts new ones."""
     pool = _pool(os.getpid())
     _pool.cache_clear()
     pool.shutdown(wait=False)
@@ -118,7 +114,9 @@ Value = TypeVar("Value")
 
 
 class BoundedCache(Generic[Key, Value]):
-    """At most `most` values by key, the oldest go first. Safe to share between threads."""
+    """A cache of at most `most` values by key. The oldest are dropped first. Safe to share between
+    threads.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -126,7 +124,7 @@ class BoundedCache(Generic[Key, Value]):
         self._lock = threading.Lock()
 
     def get(self, key: Key) -> Value | None:
-        """Return the value of a key, None where it is not kept."""
+        """Return the value of a key, None if it is not kept."""
         with self._lock:
             return self._made.get(key)
 

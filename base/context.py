@@ -22,7 +22,7 @@ STRICTER: dict[str, tuple[str, ...]] = {
     "check_numbers": ("off", "flag"),
     "privacy": ("off", "types"),
 }
-"""Choices of which one is stricter than another, the strictest last."""
+"""Fields with choices of different strictness, the strictest choice last."""
 LIMITS = {
     "model_limit",
     "max_model_calls",
@@ -35,8 +35,8 @@ LIMITS = {
 """Numbers for which an operator's value is the maximum."""
 MOST_TURNS = 10_000
 MOST_SECONDS = 31_536_000
-"""Of a rate limit. An owner's times are one item of the store: 10,000 of them are 0.5 MB, read and
-written with each turn.
+"""Longest period of a rate limit. The times of an owner's turns are one item of the store. 10,000
+times are 0.5 MB, which are read and written with each turn.
 """
 
 
@@ -172,8 +172,8 @@ class Context(Settings):
 
     @property
     def fields_set(self) -> frozenset[str]:
-        """The fields that were set; of a copy that did not note them, those unlike their
-        default.
+        """The names of the fields that were set. If a copy did not note them: the fields whose
+        value differs from the default.
         """
         unlike = (
             each.name
@@ -226,10 +226,10 @@ class RequestLimits(Settings):
 
 
 def requester(user: object, claimed: str | None) -> str | None:
-    """Return whose a request is: the identity that a server's authentication found; `claimed` where
-    the server has none.
+    """Return the owner of a request: the identity that the server's authentication found, or
+    `claimed` if the server has no authentication.
 
-    `user`: what the server says of who sent it. One that is not authenticated is nobody, whatever
+    `user`: the server's data on the sender. A sender that is not authenticated is nobody, whatever
     the request claims.
     """
     if user is None or type(user).__module__ == "langgraph_api.auth.noop":

@@ -1,8 +1,8 @@
 """Every error longtable raises on purpose: one base, a flat tree.
 
-Three audiences. The developer and the log read `str(error)`: what was wanted, what was found, what
-to do. A program reads `error.code` and the attributes. A person reads `error.user_text(language)`:
-one short sentence without internals (no SQL, path, URL, key or stack).
+Each error has three audiences. The developer and the log read `str(error)`: the expected value, the
+actual one, and what to do. A program reads `error.code` and the attributes. A person reads
+`error.user_text(language)`: one short sentence without internals (no SQL, path, URL, key or stack).
 
     LongtableError
         ConfigError
@@ -83,8 +83,8 @@ from longtable.base.redaction import redacted
 
 
 class Reason(TypedDict):
-    """Why something did not happen, or what went wrong on the way: a code for programs, words for a
-    model or a person.
+    """The reason why something failed or went wrong: a code for programs, and words for a model or
+    a person.
     """
 
     code: str
@@ -105,7 +105,7 @@ class LongtableError(Exception):
     code: ClassVar[str] = "error"
     """The class name in snake case, unless the class sets another."""
     language: str = ""
-    """The person's, if it is known where the error is raised."""
+    """The person's language, if it is known when the error is raised."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -134,8 +134,8 @@ class LongtableError(Exception):
         return self.code
 
     def dict(self) -> dict[str, str]:
-        """Return what Agent Server sends for an error raised outside the nodes: in both languages
-        if the person's is unknown.
+        """Return the form in which Agent Server sends an error raised outside the nodes: in both
+        languages if the person's is unknown.
         """
         languages = [self.language] if self.language else ["en", "zh"]
         return {
@@ -146,8 +146,8 @@ class LongtableError(Exception):
 
 
 class RunFailedError(RuntimeError):
-    """What leaves a run on a server in place of an error: the person's sentence. Servers pass on
-    the text of this base.
+    """Error that replaces another one when it leaves a run on a server. Its text is the sentence
+    for the person, as servers pass on the text of this base.
 
     If it replaces a typed error, it is also an instance of that class and has its attributes. The
     developer's text goes to the log.
@@ -175,7 +175,7 @@ def client_error(error: Exception, text: str, code: str) -> RunFailedError:
 class ConfigError(LongtableError):
     """A setting is wrong or missing; the message names it and says what is allowed.
 
-    `name` and `wanted` are for the person, and repeat nothing that was sent. `says`: the key of
+    `name` and `wanted` are for the person, and never repeat input of a client. `says`: the key of
     another sentence in `error_sentences.toml`.
     """
 
@@ -191,9 +191,9 @@ class ConfigError(LongtableError):
 
 
 class UnknownSettingError(ConfigError):
-    """There is no setting of this name. A person is told the name only if it has nothing but
-    letters and underscores: a client may send anything. `near`: the setting that is most like it,
-    "" if none is.
+    """There is no setting of this name. A person is told the name only if it consists of letters
+    and underscores, because a client may send anything. `near`: the most similar setting, "" if
+    there is none.
     """
 
     code = ConfigError.code
@@ -210,7 +210,9 @@ class UnknownSettingError(ConfigError):
 
 
 def check_type(name: str, value: object, kind: type, *, optional: bool = False) -> None:
-    """Raise `ConfigError` for an argument of another type; None is right where it is optional."""
+    """Raise `ConfigError` for an argument of another type. None is allowed if the argument is
+    optional.
+    """
     if not isinstance(value, kind) and not (optional and value is None):
         raise ConfigError(
             f"{name} must be {kind.__name__}{' or None' * optional}, found {type(value).__name__}"
@@ -234,7 +236,7 @@ AWAITED = (
     "this store belongs to an event loop: call what is awaited there (aask, astream, ainvoke ...),"
     " or use one from `open_persistence`"
 )
-"""Told where a call would block the event loop it waits for."""
+"""Text of the error if a call would block the event loop that it waits for."""
 
 
 # -- what a person sent ----------------------------------------------------------------------------
@@ -292,7 +294,7 @@ class HistoryMessageTooLongError(InputError):
     """A message of handed-in history is longer than the model's limit could ever take; nothing was
     written. Sizes in characters.
 
-    `place`: where it stands in the input, from 1; `role`: whose it is.
+    `place`: its place in the input, from 1. `role`: the role of its author.
     """
 
     def __init__(self, *, place: int, role: str, size: int, limit: int) -> None:
@@ -344,8 +346,8 @@ class RequestTooLargeError(RequestLimitError):
 
 
 class RateLimitedError(InputError):
-    """The owner has begun as many turns as allowed in a time; nothing was written. `wait_s`:
-    seconds until the next may begin.
+    """The owner has begun as many turns as are allowed in a period; nothing was written. `wait_s`:
+    seconds until the next turn may begin.
     """
 
     def __init__(self, *, turns: int, seconds: int, wait_s: float) -> None:
@@ -375,8 +377,8 @@ class InvalidTextError(InputError):
 
 
 class WrongRoleError(InputError):
-    """A message of the input is none of the user, the model or a tool, or the last one is not the
-    user's.
+    """A message of the input is not from the user, the model or a tool, or the last one is not from
+    the user.
     """
 
     def __init__(self, *, role: str) -> None:
@@ -389,8 +391,8 @@ class WrongRoleError(InputError):
 
 
 class NotPrivateError(InputError):
-    """Cells are to be withheld in a thread that has turns whose cells the model was shown; nothing
-    was written.
+    """Cells must be withheld from the model, but the thread has turns in which the model was shown
+    cells; nothing was written.
     """
 
     def __init__(self) -> None:
@@ -403,11 +405,11 @@ class NotPrivateError(InputError):
 THE_MESSAGE = "the newest message"
 SYSTEM_PROMPT = "the system prompt"
 TOOLS = "the tools"
-"""What may be too large for a call."""
+"""`THE_MESSAGE`, `SYSTEM_PROMPT` and `TOOLS` name the part of a call that is too large."""
 
 
 class ContextTooLargeError(InputError):
-    """What must be sent word for word does not fit the model's limit. Sizes in tokens."""
+    """The text that must be sent word for word does not fit the model's limit. Sizes in tokens."""
 
     def __init__(self, *, need: int, budget: int, what: str = THE_MESSAGE) -> None:
         super().__init__(
@@ -451,8 +453,8 @@ class TurnPendingError(LongtableError):
 
 
 class WrongDecisionError(LongtableError):
-    """An answer to what a turn waits for does not fit the question, which still stands; nothing was
-    written.
+    """An answer does not fit the question that a turn waits for. The question is still open;
+    nothing was written.
     """
 
 
@@ -470,9 +472,9 @@ class NothingAskedError(LongtableError):
 class ThreadBusyError(LongtableError):
     """Another run works on the thread.
 
-    `stored`: False, nothing of this run was written; True, its message is in the thread, and
-    another run went on from there; None, that happened while its message was on its way in: the
-    history tells.
+    `stored`: False if nothing of this run was written. True if its message is in the thread and
+    another run continued from there. None if the other run came while the message was being
+    written: the history shows whether it is there.
     """
 
     def __init__(self, thread_id: str, *, stored: bool | None = False) -> None:
@@ -519,8 +521,8 @@ class ThreadExistsError(LongtableError):
 
 
 class ThreadFormatError(LongtableError):
-    """An exported thread cannot be read: another kind of file, cut off, changed, or of a newer
-    version; nothing was written.
+    """An exported thread cannot be read: the file is of another kind, cut off, changed, or of a
+    newer version. Nothing was written.
     """
 
 
@@ -562,8 +564,8 @@ class UnknownTopicError(LongtableError):
 
 
 class UndoTooFarError(LongtableError):
-    """The messages behind this compaction have retired to the archive: the view before it cannot be
-    had again.
+    """The messages that this compaction covers have retired to the archive, so the view before it
+    cannot be restored.
     """
 
     def __init__(self, archived: int) -> None:
@@ -597,8 +599,8 @@ class DamagedThreadError(PersistenceError):
 
 
 class LostMessagesError(DamagedThreadError):
-    """Rows of a thread are gone from the store: messages that it held are not there. How many it
-    held, and how many are found.
+    """Rows of a thread are gone from the store, and some of its messages with them. The error says
+    how many messages there were, and how many are found.
     """
 
     def __init__(self, thread_id: str, *, wanted: int, found: int, **_: object) -> None:
@@ -630,13 +632,13 @@ class NewerStoreError(PersistenceError):
 
 
 class StoreKeyError(PersistenceError):
-    """The store is encrypted and the key is missing or another one, or it is not encrypted and a
+    """The store is encrypted and the key is missing or wrong, or the store is not encrypted and a
     key was given.
     """
 
 
 class UnknownArchiveError(LongtableError):
-    """The thread has no archive file of this key, or it is no key."""
+    """The thread has no archive file with this key, or the text is not a key."""
 
     def __init__(self, key: str) -> None:
         super().__init__(
@@ -645,8 +647,8 @@ class UnknownArchiveError(LongtableError):
 
 
 class ArchiveGapError(PersistenceError):
-    """Archived messages that were asked for are not there. `missing`: their numbers in the
-    transcript, as (first, last).
+    """Requested messages are missing in the archive. `missing`: their numbers in the transcript, as
+    (first, last).
     """
 
     def __init__(self, missing: list[tuple[int, int]], *, what: str = "messages") -> None:
@@ -662,8 +664,8 @@ class ArchiveGapError(PersistenceError):
 
 
 class ArchiveFormatError(PersistenceError):
-    """A message holds what cannot be archived, or an archived one cannot be read; nothing was
-    written.
+    """A message has content that cannot be archived, or an archived message cannot be read; nothing
+    was written.
     """
 
 
@@ -671,13 +673,11 @@ class ArchiveFormatError(PersistenceError):
 
 
 class RecallRefusedError(LongtableError):
-    """A recall was asked for in a way that can find nothing; the message tells the model how to
-    ask.
-    """
+    """The arguments of a recall can find nothing; the message tells the model how to ask."""
 
 
 class PinRefusedError(LongtableError):
-    """A model asked for a pin, or the end of one, that is not allowed; the message says why."""
+    """A model asked to make or end a pin, and this is not allowed; the message says why."""
 
 
 # -- the database ----------------------------------------------------------------------------------
@@ -694,7 +694,7 @@ Problem = Literal[
     "unavailable",
     "other",
 ]
-"""What is wrong with a query, whichever engine says so and in whatever words."""
+"""The kind of fault in a query, the same for every engine and wording."""
 
 
 class DatabaseError(LongtableError):
@@ -702,10 +702,12 @@ class DatabaseError(LongtableError):
 
     problem: Problem = "other"
     line: int | None = None
-    """Where in the SQL as it was asked, both from 1; None where that is not known."""
+    """Line and column of the fault in the SQL as it was asked, both from 1. None if they are not
+    known.
+    """
     column: int | None = None
     nearest: tuple[str, ...] = ()
-    """Names that were probably meant, the likeliest first."""
+    """Names that the query probably meant, the likeliest first."""
 
 
 class DatabaseUnavailableError(DatabaseError):
@@ -767,7 +769,9 @@ class UnknownTableError(QueryRefusedError, QueryFailedError):
 
 
 class QueryTimeoutError(DatabaseError):
-    """The statement ran longer than allowed. Seconds, and whether its process had to be killed."""
+    """The statement ran longer than allowed. The error has the seconds, and says whether its
+    process had to be killed.
+    """
 
     problem = "too_slow"
 
@@ -781,8 +785,8 @@ class QueryTimeoutError(DatabaseError):
 
 
 class ConnectionWaitError(DatabaseError):
-    """No connection to the server came free in time: the query never began. Seconds, and how many
-    connections there are.
+    """No connection to the server came free in time: the query never began. The error has the
+    seconds waited, and the number of connections.
     """
 
     problem = "unavailable"
@@ -807,7 +811,7 @@ class TooManyRowsError(DatabaseError):
 
 
 class ResultTooLargeError(DatabaseError):
-    """The result is larger than allowed (bytes), or one value or row of it; nothing of it is
+    """The result, or one value or row of it, is larger than allowed (bytes). Nothing of it is
     returned.
     """
 
@@ -819,14 +823,16 @@ class ResultTooLargeError(DatabaseError):
 
 
 class QueryMemoryError(ResultTooLargeError):
-    """The engine would need more memory for the query than it may have. Bytes."""
+    """The engine would need more memory for the query than it may have. Sizes in bytes."""
 
     def __init__(self, *, limit: int) -> None:
         super().__init__(limit=limit, what="the query's memory")
 
 
 class TempSpaceError(ResultTooLargeError):
-    """The engine would need more temporary space on disk for the query than it may have. Bytes."""
+    """The engine would need more temporary space on disk for the query than it may have. Sizes in
+    bytes.
+    """
 
     def __init__(self, *, limit: int) -> None:
         super().__init__(limit=limit, what="the query's temporary space")
@@ -867,7 +873,9 @@ class ProviderQuotaError(ProviderError):
 
 
 class ProviderRateLimitedError(ProviderError):
-    """The provider asks to wait (429). `retry_after` in seconds, None when it does not say."""
+    """The provider asks to wait (429). `retry_after` in seconds, None if the provider does
+    not say.
+    """
 
     def __init__(self, message: str, *, retry_after: float | None) -> None:
         super().__init__(message)
@@ -880,7 +888,7 @@ class ProviderRateLimitedError(ProviderError):
 
 class ProviderUnavailableError(ProviderError):
     """The provider cannot be reached, failed (5xx), or broke the stream. `retry_after` in seconds,
-    where it says when to ask again.
+    if the provider says when to ask again.
     """
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
@@ -891,9 +899,9 @@ class ProviderUnavailableError(ProviderError):
 class ProviderRefusedError(ProviderError):
     """The provider refused the request (another 4xx).
 
-    `content`: for what its messages hold, so that the turn is closed; `left_out`: its messages left
-    the view. If the call is refused even without earlier refused messages, nothing more is removed
-    from the view.
+    `content`: it was refused for the content of its messages, so the turn is closed. `left_out`:
+    its messages were left out of the view. If the call is refused even without earlier refused
+    messages, nothing more is removed from the view.
     """
 
     def __init__(self, message: str, *, content: bool = False, left_out: bool = False) -> None:
@@ -915,4 +923,6 @@ class ProviderProtocolError(ProviderError):
 
 
 class ModelContextOverflowError(ProviderError):
-    """The provider says the request is over its context, and compacting harder did not help."""
+    """The provider says that the request exceeds the model's context, and further compaction did
+    not help.
+    """

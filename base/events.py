@@ -1,4 +1,4 @@
-"""What a run tells while it works: the payloads of the custom stream, each a plain dict with a
+"""The events of a run while it works: the payloads of the custom stream, each a plain dict with a
 `type`.
 
 `Conversation.stream` yields these, and besides them `token`, `reasoning` and `answer`.
@@ -20,7 +20,7 @@ class UsageParts(TypedDict):
     memory: int
     messages: int
     passed: NotRequired[int]
-    """What context providers added to this call alone; there where they added anything."""
+    """Material that context providers added to this call alone. Present only if they added any."""
 
 
 class UsageFigures(TypedDict):
@@ -31,8 +31,8 @@ class UsageFigures(TypedDict):
     total: int
     calibrated: int
     ratio: float
-    """The provider's tokens for each one counted, as its reports show; 1 where it reports fewer, or
-    nothing.
+    """The provider's tokens for each counted token, according to its reports. 1 if it reports
+    fewer, or nothing.
     """
     limit: int
     fraction: float
@@ -40,13 +40,15 @@ class UsageFigures(TypedDict):
     threshold: float
     parts: UsageParts
     shrunk: int
-    """Tool results shown as a preview or a stub, for the call to fit."""
+    """Number of tool results shown as a preview or a stub, so that the call fits."""
     left_out: int
-    """Messages not shown, for the call to fit."""
+    """Number of messages not shown, so that the call fits."""
     estimated: bool
-    """The tokenizer's data could not be read: counts are estimates."""
+    """Whether the counts are estimates, because the tokenizer's data could not be read."""
     of_team: NotRequired[bool]
-    """In a mode that keeps secrets: of a call that stands for all personas, whoever is asked."""
+    """Whether the figures are those of one call that stands for all personas, whichever is asked.
+    This is so in a mode that keeps secrets.
+    """
 
 
 class ContextUsage(UsageFigures):
@@ -70,10 +72,10 @@ class ContextCompressed(TypedDict):
     writer: str
     """Who wrote it: the name of the model, or "code"."""
     why_by_code: str
-    """Why code wrote it and not a model, in a sentence; "" where a model did."""
+    """Why code wrote it and not a model, in a sentence. "" if a model wrote it."""
     input: int
     output: int
-    """Tokens of the summariser's calls for it, those whose text was refused included."""
+    """Tokens of the summariser's calls for it, including calls whose text was refused."""
     coverage: float
     """Tokens of text the writer saw / tokens of text compacted."""
     rebuilt: bool
@@ -81,16 +83,20 @@ class ContextCompressed(TypedDict):
     ahead: bool
     """It was made after the answer, for the next turn."""
     reasons: list[Reason]
-    """What happened on the way: drafts the gate refused, a summariser that failed, an archive file
+    """Failures on the way: drafts that the gate refused, a summariser that failed, an archive file
     that was not written.
     """
     ms: int
     kind: NotRequired[Literal["results"]]
-    """Only results of tools shrank to their heads; `messages` counts them. No summary was made."""
+    """Present if only results of tools shrank to their heads. `messages` counts them, and no
+    summary was made.
+    """
     topics: NotRequired[dict[str, str]]
-    """Titles, by id, of the topics that it filed messages into, or took excluded ones out of."""
+    """Titles, by id, of the topics that it changed: it filed messages into them, or took excluded
+    messages out.
+    """
     archive: NotRequired[str]
-    """Key of the file that holds what was compacted: `Conversation.archive_file(key)`."""
+    """Key of the file that holds the compacted messages: `Conversation.archive_file(key)`."""
 
 
 class ContextCompactionSkipped(TypedDict):
@@ -100,12 +106,12 @@ class ContextCompactionSkipped(TypedDict):
     reasons: list[Reason]
     input: NotRequired[int]
     output: NotRequired[int]
-    """Tokens of the summariser's calls whose text was refused, where there were any."""
+    """Tokens of the summariser's calls whose text was refused. Present only if there were any."""
 
 
 class PassedMaterial(TypedDict):
-    """What one context provider added to a call. `tokens` with what stands around it; `ms`: what
-    the provider took.
+    """Material that one context provider added to a call. `tokens` include the text around it.
+    `ms`: the time that the provider took.
     """
 
     source: str
@@ -115,8 +121,8 @@ class PassedMaterial(TypedDict):
 
 
 class ContextPassed(TypedDict):
-    """Context providers were asked for a call, the `call`th of its turn. `left_out`: those that
-    failed, were slow, or had no room.
+    """Context providers were asked for a call, the `call`th of its turn. `left_out`: providers that
+    failed or were slow, or whose material had no room.
     """
 
     type: Literal["context_passed"]
@@ -126,7 +132,8 @@ class ContextPassed(TypedDict):
 
 
 class ModelRetry(TypedDict):
-    """A model did not answer and is asked again after `wait_s` seconds. `code`: of the error.
+    """A model did not answer and is asked again after `wait_s` seconds. `code`: the code of the
+    error.
 
     With the code "thread_busy" another run took the thread over, and the turn begins again.
     """
@@ -137,7 +144,9 @@ class ModelRetry(TypedDict):
     wait_s: float
     code: str
     in_place: NotRequired[bool]
-    """The turn does not begin again: it goes on where it stood, and its queries so far count."""
+    """Whether the turn continues from where it was, with its queries so far, and does not begin
+    again.
+    """
 
 
 class ModelFallback(TypedDict):
@@ -170,7 +179,7 @@ class Recall(TypedDict):
 
 
 class PinsChanged(TypedDict):
-    """Words of the user were pinned, or pins ended by words of theirs; `/pins` lists them and
+    """Words of the user were pinned, or the user's words ended pins. `/pins` lists pins and
     restores one.
 
     `by`: "model", "heuristic" (code found it, said in passing).
@@ -231,8 +240,8 @@ class QueryFinished(TypedDict):
     """Why the result store could not keep it."""
     error: NotRequired[str]
     problem: NotRequired[Problem]
-    """What is wrong with it, whichever engine says so; then where in the SQL as asked, and what was
-    probably meant.
+    """The kind of fault, the same for every engine. The next fields tell the place in the SQL as
+    asked, and the names probably meant.
     """
     rule: NotRequired[str]
     """Which rule of a wall refused it."""
@@ -245,8 +254,8 @@ class ChartShown(TypedDict):
     """A chart is to be drawn: a checked Vega-Lite spec without data, for the result that the handle
     names.
 
-    `Conversation.chart(handle, spec)` has its rows, and draws it. `notes` say what is left out or
-    added up.
+    `Conversation.chart(handle, spec)` gives its rows, and draws it. `notes` say which data are left
+    out or added up.
     """
 
     type: Literal["chart"]
@@ -257,20 +266,20 @@ class ChartShown(TypedDict):
 
 
 class UnsupportedNumbers(TypedDict):
-    """Figures of the answer, as written, that no result of its turn gives, directly or by one step.
-    Comes after the tokens.
+    """Figures of the answer, as written, that do not follow from a result of its turn, directly or
+    by one step. This event comes after the tokens.
     """
 
     type: Literal["unsupported_numbers"]
     turn: int
     figures: list[str]
     failure: NotRequired[str]
-    """Why the check could not be made; then there are no figures."""
+    """Why the check could not be made. If it could not, there are no figures."""
 
 
 class SchemaChanged(TypedDict):
-    """The database's schema is another than at the turn before. Tables by name; of a large schema
-    those the conversation was told of.
+    """The database's schema has changed since the turn before. Tables are given by name; for a
+    large schema, only the tables that the conversation was told of.
     """
 
     type: Literal["schema_changed"]
@@ -280,8 +289,8 @@ class SchemaChanged(TypedDict):
 
 
 class AuditFailed(TypedDict):
-    """The store did not take what the audit says of so many calls; the turn goes on. `failure`: the
-    error's class.
+    """The store did not accept the audit entries for this number of calls. The turn goes on.
+    `failure`: the error's class.
     """
 
     type: Literal["audit_failed"]
@@ -290,7 +299,9 @@ class AuditFailed(TypedDict):
 
 
 class ActionRequest(TypedDict):
-    """One call that waits for a person's decision: the tool, its arguments, and why it is asked."""
+    """One call that waits for a person's decision: the tool, its arguments, and why the person is
+    asked.
+    """
 
     name: str
     args: dict[str, Any]
@@ -316,7 +327,7 @@ class ApprovalRequested(TypedDict):
 
 class InputRequested(TypedDict):
     """A tool waits for an answer (it called `interrupt`): `Conversation.resume(answer)`. `value` is
-    what it asks.
+    its question.
     """
 
     type: Literal["input_requested"]
@@ -325,8 +336,8 @@ class InputRequested(TypedDict):
 
 
 class ThreadWaiting(TypedDict):
-    """Another turn has the thread, in this process or another: the message waits until that one is
-    over.
+    """Another turn is using the thread, in this process or another. The message waits until that
+    turn is over.
     """
 
     type: Literal["thread_waiting"]
@@ -334,8 +345,8 @@ class ThreadWaiting(TypedDict):
 
 
 class Steered(TypedDict):
-    """A message that came while a turn was under way joined it (to who reads that turn), or is on
-    its way there (to who sent it).
+    """A message arrived while a turn was running. To the reader of that turn this says that the
+    message joined the turn, to the sender that it is on its way there.
     """
 
     type: Literal["steered"]
@@ -345,19 +356,19 @@ class Steered(TypedDict):
 
 
 class Failed(TypedDict):
-    """The run failed; this is the last event. It holds what a person may be told, for those who
-    read only the stream.
+    """The run failed; this is the last event. It holds the text that a person may be told, for
+    readers of the stream alone.
     """
 
     type: Literal["failed"]
     code: str
-    """The error's `code`; "error" for one that was not raised on purpose."""
+    """The error's `code`, or "error" if it was not raised on purpose."""
     text: str
     """One sentence for the person, in the language of `Context.language` or of the newest
     message.
     """
     retry_after: float | None
-    """Seconds after which trying again may help, where that is known."""
+    """Seconds after which another try may help, if known."""
 
 
 class Token(TypedDict):
@@ -391,20 +402,21 @@ TurnStatus = (
     ]
     | Notice
 )
-"""`overflow` and `again` count and ask once more; `refused` is an input, `failed` a request that
-the provider refused; a notice stands for the answer.
+"""After `overflow` and `again` the call is counted and made once more. `refused`: the input was
+refused. `failed`: the provider refused the request. A status of `Notice` is the code of the notice
+that takes the place of the answer.
 """
 Wait = Literal["approval_requested", "input_requested"]
-"""What a turn waits for: a person who approves, or who gives something."""
+"""What a turn waits for: a person's approval, or a person's input."""
 AnswerStatus = TurnStatus | Wait | Literal["steered", ""]
-"""How a turn ended, what it waits for, or "steered": its message joined another turn. Empty if
+"""How a turn ended, or what it waits for. "steered": its message joined another turn. Empty if
 nothing ran.
 """
 
 
 class AnswerEvent(TypedDict):
-    """The turn is complete, or waits. `status`: 'answered', the code of the notice that stands for
-    an answer, 'approval_requested' or 'input_requested'.
+    """The turn is complete, or waits. `status`: 'answered', the code of the notice that takes the
+    place of an answer, 'approval_requested' or 'input_requested'.
     """
 
     type: Literal["answer"]
@@ -416,8 +428,9 @@ class AnswerEvent(TypedDict):
 
 
 class TeamTurn(TypedDict):
-    """A turn of a team begins. `tokens`: of the next call of each voice that may speak, in a mode
-    that keeps secrets of one that stands for all, as "team"; `most_calls`: of all of them together.
+    """A turn of a team begins. `tokens`: tokens of the next call of each voice that may speak; in a
+    mode that keeps secrets, of one call that stands for all, as "team". `most_calls`: the most
+    calls of all voices together.
     """
 
     type: Literal["team_turn"]
@@ -427,8 +440,8 @@ class TeamTurn(TypedDict):
 
 
 class VoiceStarted(TypedDict):
-    """A voice of the team is asked, or goes on after another one; until the next such event each
-    event's `voice` names it. `name` and `color` are for people.
+    """A voice of the team is asked, or goes on after another voice. Until the next event of this
+    type, each event's `voice` names it. `name` and `color` are for display.
     """
 
     type: Literal["voice_started"]
@@ -454,7 +467,7 @@ class SpokenAnswer(TypedDict):
     name: str
     text: str
     unsupported_numbers: NotRequired[list[str]]
-    """Figures of its text that nothing vouches for, as written."""
+    """Figures of its text that no result supports, as written."""
 
 
 Event = (
@@ -490,8 +503,8 @@ Event = (
 
 
 def largest_usage(events: Iterable[Event]) -> ContextUsage | None:
-    """Return the newest count of a turn; of a team that of the voice with the largest share of its
-    limit. What was counted before a compaction counts no more.
+    """Return the newest count of a turn. For a team, return the count of the voice with the largest
+    share of its limit. Counts from before a compaction are ignored.
     """
     newest: dict[str, ContextUsage] = {}
     for event in events:

@@ -1,4 +1,4 @@
-"""How to install an extra, in the words that fit how longtable itself was installed."""
+"""Tell how to install an extra, by a command that fits the way longtable itself was installed."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).parents[1]
 
 EDITABLE = (CHECKOUT / "pyproject.toml").is_file()
-"""The sources of a checkout are what runs; else longtable was built and installed."""
+"""Whether longtable runs from the sources of a checkout. If not, it was built and installed."""
 
 
 def pip_install(what: str, *, checkout: Path = CHECKOUT, python: str = sys.executable) -> str:

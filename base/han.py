@@ -1,7 +1,7 @@
-"""Chinese and Japanese text as the searches cut it: which characters, and in which pairs.
+"""Split Chinese and Japanese text for the searches: which characters count, and in which pairs.
 
-English words are cut by each search in its own way: the search of messages stems them, the search
-of a schema knows plurals alone, and stored word indexes hold the former's stems.
+Each search treats English words in its own way. The search of messages stems them, and stored word
+indexes hold these stems. The search of a schema knows only plurals.
 """
 
 import re
@@ -20,5 +20,5 @@ def is_han(text: str) -> bool:
 
 
 def pairs_of(run: str) -> Iterator[str]:
-    """Yield each two characters that follow one another: such text has no blanks between words."""
+    """Yield each pair of neighbouring characters, because such text has no blanks between words."""
     return map("".join, pairwise(run))

@@ -1,5 +1,5 @@
-"""Take out of a text what nobody may see who reads an error: keys, tokens, passwords, credentials
-in URLs.
+"""Remove secrets from a text that is shown in an error: keys, tokens, passwords, credentials in
+URLs.
 """
 
 import re
@@ -10,8 +10,8 @@ _NAMES = (
     r"(?:api[_-]?key|access[_-]?key(?:[_-]?id)?|store[_-]?key|private[_-]?key|secret|password|passwd|passphrase|pwd"
     r"|(?:access|refresh|auth|bearer|session|security|id)[_-]?token)"
 )
-"""What a secret is called, whatever stands before: `OPENAI_API_KEY`, `PGPASSWORD`. Not `token`
-alone: a column, a count.
+"""Names of secrets, with any text before them: `OPENAI_API_KEY`, `PGPASSWORD`. `token` alone is not
+among them, for it may be a column or a count.
 """
 
 # All lengths are bounded: a hostile text is read in linear time.
@@ -84,7 +84,7 @@ _SECRETS = (
 
 
 def redacted(text: str) -> str:
-    """Return a text without secrets that can be told by their form."""
+    """Return a text without secrets that can be recognised by their form."""
     for pattern, instead in _SECRETS:
         text = pattern.sub(instead, text)
     return text

@@ -1,5 +1,5 @@
-"""Check the fields of frozen dataclasses of settings when they are built: by their annotations,
-with the nearest name for one that is unknown.
+"""Check the fields of frozen dataclasses of settings by their annotations when they are built. The
+error for an unknown name suggests the nearest one.
 """
 
 import dataclasses
@@ -26,7 +26,9 @@ class SettingWarning(UserWarning):
 
 
 class _Signature:
-    """The parameters of a class's `__init__`; `inspect` would take those of `__new__`."""
+    """The signature of a class, from the parameters of its `__init__`. `inspect` would use those of
+    `__new__`.
+    """
 
     def __get__(self, instance: object, owner: Any) -> inspect.Signature:
         return inspect.Signature(list(inspect.signature(owner.__init__).parameters.values())[1:])
@@ -40,7 +42,9 @@ class _Kind(type):
 
 
 def _refuse_unknown(kind: Any, values: Mapping[str, Any]) -> None:
-    """Raise `UnknownSettingError` for the first name that is no field, with the nearest one."""
+    """Raise `UnknownSettingError` for the first name that is no field, with the nearest field's
+    name.
+    """
     fields = [each.name for each in dataclasses.fields(kind)]
     known = {*fields, *kind.REPLACED, *kind.WITHOUT_EFFECT}
     for name in [each for each in values if each not in known]:
@@ -52,7 +56,7 @@ def _refuse_unknown(kind: Any, values: Mapping[str, Any]) -> None:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return the name that is most like this one, "" if none is."""
+    """Return the name most similar to this one, "" if none is similar."""
     from rapidfuzz import process
     from rapidfuzz.distance import OSA
 
@@ -63,8 +67,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def _current(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values without fields of earlier versions. Warns of one that has no effect any
-    more; raises `ConfigError` for one that needs another setting instead, or is unknown.
+    """Return the values without fields of earlier versions. Warns of a field that has no effect any
+    more. Raises `ConfigError` for a field that another setting has replaced, or that is unknown.
     """
     _refuse_unknown(kind, values)
     for name, value in values.items():
@@ -87,9 +91,9 @@ def _current(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
 class Settings(metaclass=_Kind):
     """Base of frozen dataclasses whose fields pydantic checks when they are built.
 
-    Raises `ConfigError` naming field, value and what is allowed; for a field or a choice of an
-    earlier version, what replaced it. Saved settings may still hold such a field: one at its
-    default, None or "" is left out.
+    Raises `ConfigError` naming field, value and the allowed values. For a field or a choice of an
+    earlier version the error names the replacement. Saved settings may still hold such a field: if
+    its value is its default, None or "", it is left out.
     """
 
     REPLACED: ClassVar[Mapping[str, str]] = {}

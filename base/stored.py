@@ -1,9 +1,9 @@
-"""Every name under which threads, stores and files keep data, since 0.1.0.
+"""All names under which threads, stores and files keep data, since 0.1.0.
 
-They are a contract, whatever Python calls the things: LangGraph drops a channel that it does not
-know without an error, and a store answers an unknown key with nothing. What must change is read in
-both forms, and the version of the store goes up. tests/base/test_stored.py compares the lists with
-the code: a name that disappears from either is an error.
+They are a contract, and do not follow changes of names in the code: LangGraph drops an unknown
+channel without an error, and a store returns nothing for an unknown key. If a name must change,
+data are read in both forms, and the version of the store goes up. tests/base/test_stored.py
+compares the lists with the code: a name that disappears from either is an error.
 """
 
 from typing import Literal, get_args
@@ -11,42 +11,44 @@ from typing import Literal, get_args
 Namespace = tuple[str, ...]
 
 THREADS: Namespace = ("longtable", "threads")
-"""The thread index: one item a thread, by its id."""
+"""The thread index: one item for each thread, by its id."""
 BELLS = ("longtable", "bells")
 USAGE = ("longtable", "usage")
-"""One item a thread whose inbox is not empty; one a deleted thread, with the tokens that it
-took.
+"""One item for each thread with a non-empty inbox, and one for each deleted thread, with the tokens
+that it used.
 """
 TURNS: Namespace = ("longtable", "turns")
-"""One item an owner: when the last turns began, for the rate limit."""
+"""One item for each owner: when the last turns began, for the rate limit."""
 
 SPENT: Namespace = ("longtable", "spent")
-"""Above the namespaces of the kind of this name."""
+"""Prefix of the namespaces of the kind `spent`."""
 
 Kind = Literal[
     "archive", "archived", "compactions", "records", "inbox", "audit", "recall", "words", "spent"
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-"""What a store keeps of one thread.
+"""Kinds of data that a store keeps of one thread.
 
-`archive` holds retired messages by number, `archived` their numbers by message id, `recall` the
-texts of live messages that were made searchable by meaning, `words` the index of the words of
-retired messages: its keys are numbers and hold no word, `spent` on a server the tokens of each
-turn.
+`archive` holds retired messages by number, and `archived` their numbers by message id. `recall`
+holds the texts of live messages that were made searchable by meaning. `words` holds the index of
+the words of retired messages; its keys are numbers and contain no word. `spent` holds the tokens of
+each turn, on a server.
 """
 NODE = "\x1f"
-"""Separates a thread's id from the node of a parent graph whose memory it is."""
+"""Separator between a thread's id and the node of a parent graph to which the memory belongs."""
 
 
 def thread_namespace(kind: Kind, thread_id: str) -> Namespace:
-    """Return the namespace of one kind of data of a thread; that of a node in another graph's
-    thread is below the thread's.
+    """Return the namespace of one kind of data of a thread. For a node in another graph's thread it
+    is below that thread's namespace.
     """
     return ("longtable", kind, *(label(part) for part in thread_id.split(NODE)))
 
 
 def label(thread_id: str) -> str:
-    """Return a thread's id as a store accepts it in a namespace: without dots, never empty."""
+    """Return a thread's id in a form that a store accepts in a namespace: without dots, never
+    empty.
+    """
     return thread_id.replace("%", "%25").replace(".", "%2E") or "%"
 
 
@@ -64,9 +66,9 @@ CHANNELS = (
     "ahead",
     "tally",
 )
-"""Of the state. `brief` is the call config."""
+"""Channels of the state. `brief` is the call config."""
 NODES = ("ingest", "estimate", "compact", "respond", "run_tools", "approve", "settle", "prepare")
-"""A checkpoint that waits names the node that comes next."""
+"""Nodes of the graph. A waiting checkpoint names the next node."""
 MARKS = (
     "turn",
     "time",
@@ -90,7 +92,7 @@ MARKS = (
     "private",
     "pooled",
 )
-"""Of messages, in `additional_kwargs["longtable"]`."""
+"""Marks of messages, in `additional_kwargs["longtable"]`."""
 KINDS_OF_MESSAGES = ("recalled", "steered", "colleague", "excluded", "summary")
 """Values of the mark `kind`."""
 KEYS = {
@@ -122,14 +124,16 @@ KEYS = {
     "ArchiveCount": "count",
     "Tally": "count digest",
 }
-"""Of the records in the state, by the Python type that has them."""
+"""Keys of the records in the state, by their Python type."""
 TABLES = ("longtable_meta", "longtable_leases", "longtable_writers")
-"""In a store's database, beside LangGraph's own."""
+"""Tables in a store's database, besides LangGraph's own."""
 METADATA = ("longtable_owner", "reducing")
 """Keys in the metadata of a checkpoint."""
 CHECKPOINT = "checkpoint"
-"""Key in the thread index: a checkpoint of the thread that is stored; its newest is no older."""
+"""Key in the thread index: the id of a stored checkpoint of the thread. The newest checkpoint is
+this one or a later one.
+"""
 RESULT_FILES = ("data.parquet", "meta.json")
-"""Of one result, in `folder/<hash of the thread id>/<handle>/`."""
+"""Files of one result, in `folder/<hash of the thread id>/<handle>/`."""
 EXPORT_FORMAT = "longtable-thread"
-"""First value of an exported thread."""
+"""The first value in the file of an exported thread."""

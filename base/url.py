@@ -1,4 +1,4 @@
-"""Read a database URL: which engine, which file or server."""
+"""Read a database URL: the engine, and the file or server."""
 
 import re
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ DATA_ENDINGS = frozenset(
     {".csv", ".tsv", ".txt", ".parquet", ".json", ".jsonl", ".ndjson", ".xlsx"}
 )
 PACKABLE = DATA_ENDINGS - {".parquet", ".xlsx"}
-"""Files that may be packed, as in sales.csv.gz."""
+"""Endings of files that may be compressed, as in sales.csv.gz."""
 GZIP = ".gz"
 POSTGRES_SCHEMES = ("postgresql", "postgres")
 SUPPORTED = (
@@ -40,7 +40,8 @@ WHY_UNWALLED = (
 
 @dataclass(frozen=True)
 class Location:
-    """Where a database is: a file, or a server. `server` holds the password, so it is never shown.
+    """The location of a database: a file or a server. `server` holds the password, so it is never
+    shown.
 
     With `load`, `path` is a file of data or a folder of them, to be loaded.
     """
@@ -67,7 +68,9 @@ def data_stem(path: Path) -> str:
 
 
 def parse_url(url: str) -> Location:
-    """Return engine and place that a URL names; raise `ConfigError` with the supported forms."""
+    """Return the location that a URL names. Raise `ConfigError` with the supported forms if it
+    names none.
+    """
     if not isinstance(url, str) or not url.strip():
         raise ConfigError(
             f"the database URL must be text that is not blank, found {url!r}: use {SUPPORTED}"
@@ -106,9 +109,7 @@ def parse_url(url: str) -> Location:
 
 
 def _server(rest: str) -> Location:
-    """Read a PostgreSQL URL as libpq does; the part of SQLAlchemy's that names a driver is set
-    aside.
-    """
+    """Read a PostgreSQL URL as libpq does. A driver's name, as in SQLAlchemy's URLs, is ignored."""
     server = f"postgresql://{rest}"
     try:
         parts = urlsplit(server)

@@ -1,1 +1,1 @@
-"""Checks of figures: of an answer against results, and of a query by further queries."""
+"""Check figures: those of an answer against results, and those of a query by further queries."""

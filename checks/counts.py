@@ -1,4 +1,4 @@
-"""Counts of rows, if the question counts things that may be in several rows."""
+"""Check counts of rows if the question is about things that may be in several rows."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from longtable.tools.sql.verdict import Probe
 
 
 def counted_rows(part: Part) -> Iterator[Probe]:
-    """Find counts of rows that should count the different things in them."""
+    """Find counts of rows that should be counts of the distinct things in them."""
     counts = any(isinstance(node, exp.Count) for node in part.aggregates)
     if not counts or not all(part.tables.values()):
         return
@@ -35,7 +35,7 @@ def counted_rows(part: Part) -> Iterator[Probe]:
 
 
 def _keys_of(noun: str, part: Part) -> list[str]:
-    """Return the columns that identify the thing counted: the key of a table of that name, or
+    """Return the columns that identify the counted thing: the key of the table with that name, or
     another column.
     """
     by_name = [alias for alias in part.tables if part.table_words(alias) == [noun]]
@@ -45,7 +45,9 @@ def _keys_of(noun: str, part: Part) -> list[str]:
 
 
 def _column_of(noun: str, part: Part) -> list[str]:
-    """Return the first column that holds the thing counted, or refers to it; empty if none does."""
+    """Return the first column that holds the counted thing, or refers to it. Empty if no column
+    does.
+    """
     references = _references_to(noun, part)
     for alias, table in part.tables.items():
         for column in table.columns if table else ():
@@ -57,14 +59,14 @@ def _column_of(noun: str, part: Part) -> list[str]:
 
 
 def _is_called(words: list[str], noun: str) -> bool:
-    """Return whether a column's name ends with a noun, or is short for it."""
+    """Return whether a column's name ends with this noun, or is short for it."""
     if words[-1:] == [noun]:
         return True
     return len(words) == 1 and len(words[0]) > 3 and noun.startswith(words[0])
 
 
 def _references_to(noun: str, part: Part) -> set[tuple[str, ...]]:
-    """Return the keys of the tables of a name, and the foreign keys to them."""
+    """Return the keys of the tables with a name, and the foreign keys that refer to them."""
     targets = {
         table.name: table.primary_key
         for table in part.catalog.tables

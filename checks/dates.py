@@ -1,4 +1,4 @@
-"""Ranges of dates that end within a day, or a day early or late."""
+"""Check for ranges of dates that end within a day, or a day too early or too late."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,9 @@ _DATE = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](.+))?")
 
 
 class DayNamed(NamedTuple):
-    """A day that a question names, and how far the bound is from it: -1 for "before 3 May"."""
+    """A day that a question names. `step` says how many days the bound is away from it: -1 for
+    "before 3 May".
+    """
 
     month: int
     day: int
@@ -56,9 +58,9 @@ class _Bound:
     is_first: bool
     column: str
     day: date
-    """The first or last day within."""
+    """The first or last day within the range."""
     cuts_day: bool
-    """Whether it takes in only the first moment of its last day."""
+    """Whether the range includes only the first moment of its last day."""
 
 
 def date_bounds(part: Part) -> Iterator[Probe]:
@@ -124,7 +126,7 @@ def _bound_probe(part: Part, bound: _Bound, day: date, *, is_inside: bool) -> Pr
 def _wrong_number(
     part: Part, comparison: Comparison, word: str, numbers: set[int]
 ) -> Iterator[Probe]:
-    """Find a number of a month or day that is one off those of the question."""
+    """Find a number of a month or day that differs by one from a number in the question."""
     if not comparison.value.is_int or name_words(comparison.side.name) != [word]:
         return
     number = int(comparison.value.name) + STEPS[comparison.kind]
@@ -150,5 +152,5 @@ def _right_day(bound: _Bound, others: Sequence[date], asked: set[date]) -> date 
 
 
 def _ends_month(day: date, is_first: bool) -> bool:
-    """Return whether a day is the first of its month, or the last."""
+    """Return whether a day is the first of its month (with `is_first`) or the last."""
     return (day if is_first else day + _DAY).day == 1

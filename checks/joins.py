@@ -1,4 +1,6 @@
-"""Joins that repeat the rows a figure adds up, or lose rows that the question wants."""
+"""Check for joins that repeat the rows which a figure adds up, or lose rows that the question
+wants.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +13,7 @@ from longtable.tools.sql.verdict import Probe
 
 
 def fan_out(part: Part) -> Iterator[Probe]:
-    """Find rows of the table that is added up, or listed, that a join repeats."""
+    """Find joins that repeat rows of the table whose rows are added up or listed."""
     if len(part.tables) < 2 or not all(part.tables.values()):
         return
     yield from _repeated_figures(part)
@@ -36,7 +38,7 @@ def _repeated_figures(part: Part) -> Iterator[Probe]:
 
 
 def _repeated_counts(part: Part) -> Iterator[Probe]:
-    """Find counts of all rows of a join that pairs rows without a condition."""
+    """Find counts over a join that pairs rows without a condition."""
     crossed = [] if part.question.says("pairs") else _crossed(part)
     if not crossed:
         return
@@ -52,7 +54,7 @@ def _repeated_counts(part: Part) -> Iterator[Probe]:
 
 
 def _idle_joins(part: Part) -> Iterator[Probe]:
-    """Find joins that only repeat the rows of a list."""
+    """Find joins that only repeat the rows of a list, and show nothing of the joined table."""
     if not part.is_list:
         return
     for join in part.joins:
@@ -68,7 +70,9 @@ def _idle_joins(part: Part) -> Iterator[Probe]:
 
 
 def _crossed(part: Part) -> list[str]:
-    """Return the first table and those joined to it, if no condition ties a further one to them."""
+    """Return the first table and all tables that conditions tie to it, if some other table is not
+    tied to them. Else return an empty list.
+    """
     if any(join.args.get("using") or join.method == "NATURAL" for join in part.joins):
         return []
     ties = [part.owners(each) for each in _all_conditions(part)]
@@ -81,7 +85,7 @@ def _crossed(part: Part) -> list[str]:
 
 
 def _all_conditions(part: Part) -> Iterator[exp.Expr]:
-    """Yield the conditions of a SELECT and its joins that all must hold."""
+    """Yield the conditions of a SELECT and of its joins that must all hold."""
     yield from part.conditions
     for join in part.joins:
         on = join.args.get("on")
@@ -90,8 +94,8 @@ def _all_conditions(part: Part) -> Iterator[exp.Expr]:
 
 
 def _is_weighted(part: Part, owners: Sequence[str]) -> bool:
-    """Return whether the question wants the average of each row of another table: of the weather
-    at each late flight.
+    """Return whether the question wants an average over the rows of another table: over late
+    flights, of the weather at each.
     """
     if not part.question.text:
         return False
@@ -108,7 +112,9 @@ def _is_weighted(part: Part, owners: Sequence[str]) -> bool:
 
 
 def _is_one_each(part: Part, alias: str) -> bool:
-    """Return whether a join has each row of a table once: all others are joined by their keys."""
+    """Return whether the joins keep each row of a table single, because all other tables are joined
+    by their keys.
+    """
     reached = {alias}
     size = 0
     while size < len(reached):
@@ -133,8 +139,8 @@ def _is_joined_by_key(part: Part, name: str, known: set[str]) -> bool:
 
 
 def rows_lost(part: Part) -> Iterator[Probe]:
-    """Find rows that a join loses because they have no match, if the question wants them or
-    nothing else of the join is used.
+    """Find rows that a join loses because they have no match. They are reported if the question
+    wants them, or if nothing else of the join is used.
     """
     for place, join in enumerate(part.joins):
         on = join.args.get("on")
@@ -149,7 +155,7 @@ def rows_lost(part: Part) -> Iterator[Probe]:
 
 
 def _loses_wanted_rows(part: Part, place: int) -> bool:
-    """Return whether a row without a match in the join at `place` would be missed."""
+    """Return whether the answer should include rows without a match in the join at `place`."""
     join = part.joins[place]
     onwards = {*list(part.tables)[place + 1 :]}
     if any(onwards & part.owners(each) for each in part.conditions):

@@ -1,4 +1,4 @@
-"""Conditions and counts that leave out rows without a value."""
+"""Check for conditions and counts that leave out rows without a value."""
 
 from collections.abc import Iterator
 
@@ -31,8 +31,8 @@ def _dropped_by_conditions(part: Part) -> Iterator[Probe]:
 
 
 def _negations(part: Part, condition: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield what a reader takes to include rows without a value: "not in Berlin", and, if the
-    question says no or not, any comparison by size.
+    """Yield the comparisons that a reader expects to include rows without a value: negations such
+    as "not in Berlin" and, if the question says "no" or "not", any comparison by size.
     """
     kinds = (exp.NEQ, exp.Not, exp.Like, *(STEPS if part.question.says("negated") else ()))
     for node in condition.find_all(*kinds):
@@ -54,7 +54,9 @@ def _dropped_by_counts(part: Part) -> Iterator[Probe]:
 
 
 def _is_of_a_share(node: exp.Count) -> bool:
-    """Return whether the other side of a share reads the column counted, or counts all rows."""
+    """Return whether a count is part of a share whose other side reads the counted column, or
+    counts all rows.
+    """
     quotient = node.find_ancestor(exp.Div)
     if quotient is None:
         return False

@@ -1,10 +1,10 @@
 """Check that each figure of an answer follows from the results of its turn.
 
 A sentence points at places of a result: the rows that it names (Canada, 2022, UA), their sum and
-mean, and the sum and mean of all rows. Near evidence: these cells, and the difference, ratio or
-share of any two. Middle evidence: what two columns give together. Other evidence: all other rows
-and top rows, and what figures that hold give together. Middle and other evidence count only for a
-figure that a made-up one of its size would seldom hit.
+mean, and the sum and mean of all rows. Near evidence is these cells, and the difference, ratio or
+share of any two. Middle evidence is the result of combining two columns. Other evidence is all
+other rows, the top rows, and results of combining figures that were already confirmed. Middle and
+other evidence count only if a made-up figure of the same size would seldom match.
 """
 
 import math
@@ -32,8 +32,8 @@ from longtable.memory.counting.figures import (
 )
 
 CHANCES = (math.inf, 0.5, 0.1)
-"""Chance that a made-up figure of the same size hits, up to which near, middle and other evidence
-counts.
+"""Largest chance of a match by a made-up figure of the same size, for near, middle and other
+evidence to count.
 """
 _SCALE = re.compile(
     r"(?:^|[_\s(（/])(k|thousand|m|mn|mio|million|bn|billion|wan|yi|[kmgt]b|km|kg)s?(?:usd|eur|gbp|cny|rmb|chf|[$€£¥元])?(?=$|[_\s)）/])"
@@ -46,12 +46,14 @@ billions.
 _FACTORS = {
     "seconds": (1.0, 60.0, 3600.0, 86400.0, 604800.0, 0.001), "percent": (100.0,), "points": (1.0, 100.0), "times": (1.0,),
 }  # fmt: skip
-"""What a figure of a kind may be of a cell: 34 % of .34 or 34, 2 hours of 7,200 or 120."""
+"""Factors by which a figure of a kind may differ from its cell: 34 % from .34 or 34, 2 hours from
+7,200 or 120.
+"""
 _SENTENCE = re.compile(r"[^\n。！？；;]+?(?:[.!?](?=\s)|[\n。！？；;]|$)")
 
 
 class _Bounds(NamedTuple):
-    """What a reading of a figure stands for in a result."""
+    """The interval of numbers in a result that a reading of a figure may stand for."""
 
     low: float
     high: float
@@ -65,10 +67,11 @@ def unsupported(
     said: Iterable[float] = (),
     earlier: Iterable[float] = (),
 ) -> list[Figure]:
-    """Return the figures of `answer` that the results do not give, in order.
+    """Return the figures of `answer` that do not follow from the results, in order.
 
-    Figures of the question and the SQL may be repeated, so may the numbers that other tools of the
-    turn `said`; those of `earlier` messages count only for a figure that is seldom hit.
+    An answer may repeat figures of the question and the SQL, and the numbers in `said`, from other
+    tools of the turn. Numbers of `earlier` messages count only if a made-up figure would seldom
+    match.
     """
     tables = [ResultTable(source, f"{question}\n{answer}") for source in sources]
     labels = _labels(sources, tables)
@@ -123,8 +126,8 @@ def _holds(
     *,
     growth: bool,
 ) -> bool:
-    """Return whether a reading of the figure is in a tier where a made-up figure of its size would
-    seldom be.
+    """Return whether a tier of evidence holds a reading of the figure, and a made-up figure of its
+    size would seldom match there.
     """
     for reading, (tier, chance) in product(figure.readings, zip(tiers, CHANCES, strict=True)):
         is_ratio = reading.kind in ("percent", "times")
@@ -139,7 +142,9 @@ def _holds(
 def _bounds(
     reading: Reading, figure: Figure, scales: Iterable[float], *, may_grow: bool
 ) -> Iterator[_Bounds]:
-    """Yield what a reading may stand for; growth by 34 % is also a ratio of 1.34 or 0.66."""
+    """Yield the intervals that a reading may stand for. Growth by 34 % is also a ratio of 1.34 or
+    0.66.
+    """
     for factor in _FACTORS.get(reading.kind, scales):
         yield _Bounds(reading.low / factor, reading.high / factor, figure.negative)
     if reading.kind == "percent" and may_grow:
@@ -156,7 +161,7 @@ def _hits(lists: Iterable[Sequence[float]], bounds: _Bounds) -> bool:
 
 
 def _chance(lists: Iterable[Sequence[float]], bounds: _Bounds) -> float:
-    """Return how many hits a made-up figure would have that is between a third and three times as
+    """Return the expected number of matches of a made-up figure between a third and three times as
     large.
     """
     size = max(abs(bounds.low), abs(bounds.high), 1e-300)
@@ -168,7 +173,7 @@ def _chance(lists: Iterable[Sequence[float]], bounds: _Bounds) -> float:
 
 
 def _scales(sources: Sequence[Source], question: str) -> set[float]:
-    """Return what numbers may be multiplied by: 1, and the units of columns and question ("USD
+    """Return the factors for numbers of the results: 1, and the units of columns and question ("USD
     millions", 万元).
     """
     heads = [question]
@@ -181,7 +186,9 @@ def _scales(sources: Sequence[Source], question: str) -> set[float]:
 
 
 def _steps(held: Sequence[Figure], tables: Sequence[ResultTable]) -> Evidence:
-    """Return what two figures that hold, or a figure and a total, give: 5.66 % of 18,460."""
+    """Return the results of combining two confirmed figures, or a figure and a total: 5.66 % of
+    18,460.
+    """
     values = [_plain_value(figure) for figure in held[:MOST_OPERANDS]]
     totals: list[float] = []
     for table in tables:
@@ -195,6 +202,6 @@ def _steps(held: Sequence[Figure], tables: Sequence[ResultTable]) -> Evidence:
 
 
 def _plain_value(figure: Figure) -> float:
-    """Return a figure's value, of a percentage the share."""
+    """Return a figure's value; for a percentage, the share (0.34 for 34 %)."""
     is_percent = bool(figure.readings) and figure.readings[0].kind == "percent"
     return figure.value / (100 if is_percent else 1)

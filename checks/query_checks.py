@@ -1,9 +1,9 @@
-"""Plan the checks of a query: the SQL that shows whether its figures can be trusted.
+"""Plan the checks of a query: write the SQL that shows whether its figures can be trusted.
 
 `probes_of` reads the tree of a query that the wall let pass, so it runs where texts are parsed.
 Each check is a function of one SELECT (`Part`) and yields `Probe`s, whose SQL the caller runs
 behind both walls. All figures are counts of rows: no probe returns a cell. The question, if the
-caller has it, says what was meant: without it no check knows that minutes were asked for, or
+caller has it, tells the meaning: without it no check knows that minutes were asked for, or
 customers and not orders.
 """
 
@@ -34,8 +34,8 @@ CHECKS = (
 
 
 def probes_of(sql: str, question: str = "", *, dialect: str, catalog: Catalog) -> list[Probe]:
-    """Return the checks of a query that ran: all that need no SQL, and at most `MOST_PROBES` that
-    do.
+    """Return the checks of a query that ran: all checks that need no SQL, and at most `MOST_PROBES`
+    checks that need some.
     """
     tree = statement(sql, dialect)
     asked = Question(question.casefold())
@@ -53,8 +53,8 @@ def probes_of(sql: str, question: str = "", *, dialect: str, catalog: Catalog) -
 
 
 def _selects(tree: exp.Expr) -> list[exp.Select]:
-    """Return the SELECTs with a FROM, except those of a condition, which may name columns of the
-    query around them.
+    """Return the SELECTs with a FROM. A SELECT in a condition is left out, because it may name
+    columns of the query around it.
     """
     return [
         select

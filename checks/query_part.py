@@ -15,21 +15,23 @@ from longtable.tools.sql.narrow import owner_of, sources_of
 from longtable.tools.sql.parsing import written
 
 STEPS: dict[type[exp.Expr], int] = {exp.GT: 1, exp.GTE: 0, exp.LT: -1, exp.LTE: 0}
-"""Comparisons by size: how far the first or last number within is from the one written."""
+"""Comparisons by size, each with the distance from the written number to the first or last whole
+number that fits.
+"""
 
 
 class Comparison(NamedTuple):
-    """One comparison by size; BETWEEN is two."""
+    """One comparison by size. A BETWEEN becomes two."""
 
     condition: exp.Expr
     side: exp.Expr
-    """What is compared."""
+    """The expression that is compared with `value`."""
     kind: type[exp.Expr]
     value: exp.Expr
 
 
 def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
-    """Return the conditions that an AND joins."""
+    """Return the conditions that are joined by AND."""
     if isinstance(condition, exp.And):
         return list(condition.flatten())
     return [condition]
@@ -42,7 +44,7 @@ def row_key(table: Table) -> Sequence[str]:
 
 @dataclass(frozen=True)
 class Part:
-    """One SELECT of a query, and what its columns mean."""
+    """One SELECT of a query, and the meaning of its columns."""
 
     select: exp.Select
     root: exp.Expr
@@ -53,7 +55,9 @@ class Part:
 
     @cached_property
     def tables(self) -> Mapping[str, Table | None]:
-        """Return what it reads by the folded names used in the query; None for a subquery."""
+        """Return the tables that it reads, by their folded names in the query. The value is None
+        for a subquery.
+        """
         return sources_of(self.select, self.catalog, self.dialect)
 
     def table_words(self, alias: str) -> list[str]:
@@ -96,7 +100,7 @@ class Part:
 
     @cached_property
     def aggregates(self) -> list[exp.Expr]:
-        """Return its sums, averages and counts of rows, those of inner queries left out."""
+        """Return its sums, averages and counts of rows. Inner queries are left out."""
         nodes = self.select.find_all(exp.Sum, exp.Avg, exp.Count)
         return [node for node in nodes if self._is_own_aggregate(node)]
 
@@ -178,8 +182,9 @@ class Part:
         joins: int | None = None,
         figure: str = "COUNT(*)",
     ) -> str:
-        """Return SQL that counts the rows, before they are grouped, for which these conditions
-        hold too; `without` one of its own conditions; with the first `joins` joins only.
+        """Return SQL that counts the rows, before grouping, for which these conditions hold too.
+        `without`: one of its own conditions to leave out. `joins`: use only so many of the first
+        joins.
         """
         with_ = self.root.args.get("with_")
         start = self.text(with_) if with_ else ""
@@ -193,7 +198,9 @@ class Part:
         return f"{start} SELECT {figure} {source} WHERE {where}"
 
     def repeats(self, keys: Sequence[str]) -> str:
-        """Return SQL for how many different keys the groups hold, and in how many rows."""
+        """Return SQL for two counts: the distinct keys in each group, added up, and the rows that
+        hold them.
+        """
         group = self.select.args.get("group")
         keys_of_groups = [] if group is None else group.expressions
         groups = [self._group_text(key) for key in keys_of_groups]
@@ -201,7 +208,9 @@ class Part:
         return f"SELECT COUNT(*), SUM(n) FROM ({rows} GROUP BY {', '.join([*groups, *keys])}) AS r"
 
     def _group_text(self, key: exp.Expr) -> str:
-        """Return SQL for a key of GROUP BY, which may be a place or an alias of the SELECT."""
+        """Return SQL for a key of GROUP BY. The key may be the number or the alias of a column of
+        the SELECT.
+        """
         items = self.select.expressions
         if key.is_int:
             return self.text(items[int(key.name) - 1].unalias())

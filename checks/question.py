@@ -1,4 +1,4 @@
-"""The question that a query answers, and what its words mean."""
+"""The question that a query answers, and the meaning of its words."""
 
 import re
 from dataclasses import dataclass
@@ -10,23 +10,23 @@ from longtable.tools.schema.schema_index import singular
 
 @dataclass(frozen=True)
 class Question:
-    """A question; its text is folded, and empty if nobody asked."""
+    """A question. Its text is folded, and empty if there is no question."""
 
     text: str
 
     def says(self, meaning: str) -> list[str]:
-        """Return the words of the question that have a meaning of words.toml."""
+        """Return the words of the question that have this meaning in words.toml."""
         matches = PHRASES[meaning].finditer(self.text)
         return [match[match.lastindex or 0] for match in matches]
 
     @cached_property
     def words(self) -> set[str]:
-        """Return its Latin words, singular."""
+        """Return its Latin words, in the singular."""
         return {singular(word) for word in re.findall("[a-z]+", self.text)}
 
     def names(self, term: str) -> bool:
-        """Return whether the question has a part of a name as a word, or a word that it is short
-        for, as `dep` is for `departure`.
+        """Return whether the question has this part of a name as a word, or has a word that the
+        part abbreviates, as `dep` does `departure`.
         """
         if term in self.words:
             return True

@@ -1,4 +1,4 @@
-"""One result of a turn, and the evidence that it holds on a sentence of the answer."""
+"""One result of a turn, and its evidence on a sentence of the answer."""
 
 import math
 import re
@@ -17,7 +17,7 @@ MOST_TOP = 10
 MOST_COLUMNS = 20
 MOST_OPERANDS = 30
 MOST_FACTORS = 5
-"""Measures that are multiplied with one another."""
+"""Most measures that are multiplied with one another."""
 _LABEL = re.compile(
     r"(?:^|[_\s])(?:ids?|code|year|month|quarter|day|hour|week|zip|phone|rank|no|nr)$|^(?:年[份度]?|月份?|季度|日期?|编号|序号|排名)$|_?id$",
     re.IGNORECASE,
@@ -25,13 +25,15 @@ _LABEL = re.compile(
 """Columns whose numbers name things: they are never added."""
 
 Place = Sequence[float]
-"""The numbers of a row, or of a sum or mean over rows: each measure, then what two give together.
-NaN for a missing number.
+"""The numbers of a row, or of a sum or mean over rows: first each measure, then the results of
+combining two. NaN for a missing number.
 """
 
 
 class Evidence:
-    """Numbers to look figures up in, and ratios, which are for "34 %" and "2.3 times" only."""
+    """Numbers in which figures are looked up, and ratios, which are only for figures such as "34 %"
+    and "2.3 times".
+    """
 
     def __init__(self, numbers: Iterable[float] = (), ratios: Iterable[float] = ()) -> None:
         self.numbers = list(numbers)
@@ -44,7 +46,7 @@ class Evidence:
             self.ratios += quotients(x, y)
 
     def sort(self) -> "Evidence":
-        """Make ready for look-ups, and return itself."""
+        """Sort the numbers and ratios for look-ups, and return this evidence."""
         self.numbers = sorted(set(filter(math.isfinite, self.numbers)))
         self.ratios = sorted(set(filter(math.isfinite, self.ratios)))
         return self
@@ -61,7 +63,9 @@ def quotient(x: float, y: float) -> float:
 
 
 def as_shares(numbers: Iterable[float]) -> list[float]:
-    """Return what percentages may stand for numbers: .34 or 34."""
+    """Return the ratios that percentages may give for these numbers: 34 % may be written for .34 or
+    for 34.
+    """
     shares: list[float] = []
     for number in numbers:
         shares += [number, number / 100]
@@ -78,7 +82,7 @@ Tiers = list[list[Evidence]]
 
 
 class ResultTable:
-    """One result, read once for an answer; `text` is question and answer."""
+    """One result, read once for an answer. `text` is the question with the answer."""
 
     def __init__(self, source: Source, text: str) -> None:
         columns = [str(name) for name in source.columns[:MOST_COLUMNS]]
@@ -124,8 +128,8 @@ class ResultTable:
         orders: Sequence[Sequence[int]],
         text: str,
     ) -> Evidence:
-        """Return how many rows there are, of each value, and over and under each number of the
-        text; with the medians.
+        """Return counts of rows (of all, of each value, and over and under each number of the text)
+        and the medians.
         """
         counts: list[float] = []
         for column in cells:
@@ -176,8 +180,8 @@ class ResultTable:
         ]
 
     def named(self, text: str) -> tuple[set[int], list[set[int]]]:
-        """Return the rows that a text names, and those of each name. Names of several columns hold
-        together.
+        """Return the rows that a text names, and the rows of each name. If the text has names from
+        several columns, only rows with a name from each count, provided there are any.
         """
         by_place = list(self.names.values())
         groups: list[set[int]] = []
@@ -191,8 +195,8 @@ class ResultTable:
         return scope, groups[:MOST_OPERANDS]
 
     def evidence(self, sentence: str, before: str) -> Tiers:
-        """Return near, middle and other evidence on a sentence; `before` is the sentence before
-        it.
+        """Return near, middle and other evidence on a sentence. `before` is the sentence
+        before it.
         """
         scope, groups = self.named(sentence)
         is_whole = not scope and bool(TOTAL.search(sentence)) and len(self.rows) > 1
@@ -215,7 +219,9 @@ class ResultTable:
     def _places(
         self, scope: set[int], groups: Sequence[set[int]], *, is_whole: bool
     ) -> list[Place]:
-        """Return the rows that a sentence names, with their sums and means, and those of all."""
+        """Return the rows that a sentence names, their sums and means, and the sums and means of
+        all rows.
+        """
         own = sorted(scope or self.rows)
         singles = [] if is_whole else own[:MOST_PLACES]
         places = [self.over([at]) for at in singles]
@@ -225,7 +231,9 @@ class ResultTable:
         return places + self.whole
 
     def _other_places(self, scope: set[int], before: str) -> list[Place]:
-        """Return the rows beside those named, the top rows, and what is left of the total."""
+        """Return the rows next to the named ones, the top rows, and the total without the named
+        rows.
+        """
         own = sorted(scope or self.rows)
         beside = {0, len(self.rows) - 1, *sorted(self.named(before)[0])[:6]}
         for at in own[:MOST_PLACES]:
@@ -239,7 +247,7 @@ class ResultTable:
         return others
 
     def _cells(self, scope: set[int], places: Sequence[Place]) -> list[float]:
-        """Return the numbers of the rows named, and the measures of the places."""
+        """Return the numbers of the named rows, and the measures of the places."""
         cells: list[float] = []
         for column in self.numbers:
             cells += [column[at] for at in scope]
@@ -263,8 +271,8 @@ def _sums(columns: Sequence[Sequence[float]], rows: Sequence[int], *, mean: bool
 
 
 def _value_counts(column: Sequence[object]) -> list[int]:
-    """Return how many values a column has, how many cells are empty, and how many rows each value
-    has, if there are few.
+    """Return how many values a column has and how many cells are empty. If there are few values,
+    also return how many rows each has.
     """
     sizes = Counter(map(str, column))
     each = list(sizes.values()) if len(sizes) < 60 else []
@@ -272,7 +280,9 @@ def _value_counts(column: Sequence[object]) -> list[int]:
 
 
 def _limit_counts(ordered: Sequence[float], limits: Sequence[float]) -> list[int]:
-    """Return how many numbers are under and over each limit, with those equal and without."""
+    """Return how many numbers are under and over each limit, both with and without the numbers
+    equal to it.
+    """
     under: list[int] = []
     for limit in limits:
         under += [bisect_left(ordered, limit), bisect_right(ordered, limit)]

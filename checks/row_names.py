@@ -1,4 +1,6 @@
-"""How an answer may name a row of a result: by a cell's text, or by a date in other words."""
+"""Find the names that an answer may use for a row of a result: a cell's text, or a date in other
+words.
+"""
 
 import re
 from collections import defaultdict
@@ -22,19 +24,21 @@ _WHEN = re.compile(
     r"|(?:quarter|季)[^=]*=Q?([1-4])$|=Q([1-4])$",
     re.IGNORECASE,
 )
-"""A column's name and a cell that is a date, or a part of one."""
+"""A column's name with a cell that is a date, or a part of a date."""
 _ENDING = re.compile(r"(?:特别行政区|自治区|[市省县区部]|(?<=[a-z]{3})s|(?<=^[A-Z]{2})[A-Z])$")
-"""What a short form of a name leaves out."""
+"""Endings that a short form of a name leaves out."""
 _AFTER = (
     "(?:uary|ruary|ch|il|e|y|ust|tember|ober|ember|day|sday|nesday|rsday|urday)?s?(?![A-Za-z0-9])"
 )
 
 RowsByName = dict[str, dict[str, set[int]]]
-"""For each name what it is a name of, such as a column or its year, and the rows."""
+"""For each name: the things it is a name of, such as a column or the year in it, each with its
+rows.
+"""
 
 
 class _Form(NamedTuple):
-    """One name for a row, and what it is a name of."""
+    """One name for a row, and the thing it is a name of."""
 
     of: str
     text: str
@@ -53,8 +57,8 @@ def names_in_column(cells: Iterable[object]) -> set[str]:
 def rows_by_name(
     cells: Sequence[Sequence[object]], columns: Sequence[str], folded: str
 ) -> RowsByName:
-    """Return the names of rows in a folded text, and for each column the rows; longest first: New
-    York is not York. `cells` are by column.
+    """Return the names of rows that a folded text contains, and for each the rows by column. The
+    longest name comes first, so that New York is not read as York. `cells` are by column.
     """
     rows: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for column, name in zip(cells, columns, strict=True):
@@ -68,7 +72,7 @@ def rows_by_name(
 
 
 def name_pattern(names: Mapping[str, object]) -> re.Pattern[str]:
-    """Return the pattern of any of these names, each a group."""
+    """Return a pattern that matches any of these names, each as a group."""
     return re.compile("|".join(map(_pattern, names)) or r"(?!)")
 
 
@@ -112,7 +116,7 @@ def _date_forms(cell: str | int, column: str) -> list[_Form]:
 
 
 def _name_forms(cell: str) -> list[str]:
-    """Return a name, its short form, its initials, and its longer words but the last."""
+    """Return a name, its short form, its initials, and its longer words except the last."""
     words = cell.split()
     initials = "".join(word[0] for word in words) if cell.istitle() else ""
     return [cell, _ENDING.sub("", cell), initials, *(word for word in words[:-1] if len(word) > 2)]

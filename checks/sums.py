@@ -1,4 +1,6 @@
-"""Figures of the wrong column: without a factor, with another table's price, or not as asked."""
+"""Check for figures of the wrong column: without a factor, with another table's price, or of
+another column than asked for.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -45,7 +47,7 @@ class _Measure:
 
     @cached_property
     def prices(self) -> dict[str, exp.Column]:
-        """Return the prices that are added up, by the names of their tables."""
+        """Return the columns of prices that are added up, by the names of their tables."""
         if not self.is_sum:
             return {}
         return {
@@ -64,8 +66,8 @@ class _Measure:
 
 
 def measure_faults(part: Part) -> Iterator[Probe]:
-    """Find sums that lack a factor, take the price of another table, or are of another column than
-    the question names.
+    """Find sums that lack a factor, use the price of another table, or use another column than the
+    question names.
     """
     every = list(_number_columns(part))
     read = {fold(column.name) for column in part.root.find_all(exp.Column)}
@@ -91,7 +93,7 @@ def _number_columns(part: Part) -> Iterator[_NumberColumn]:
 
 
 def _missing_factor(measure: _Measure, other: _NumberColumn) -> Iterator[Probe]:
-    """Find a discount or quantity beside the price that the sum leaves out."""
+    """Find a discount or quantity that belongs to the price, and that the sum leaves out."""
     part = measure.part
     neutral = FACTORS.get("".join(dict.fromkeys(other.words)))
     if neutral is None or other.alias not in measure.prices:
@@ -106,7 +108,9 @@ def _missing_factor(measure: _Measure, other: _NumberColumn) -> Iterator[Probe]:
 
 
 def _other_price(measure: _Measure, owner: str, other: _NumberColumn) -> Iterator[Probe]:
-    """Find a column of the same name in a table that the sum reads too: the price at the time."""
+    """Find a price column of the same name in another table that the sum reads: it may hold the
+    price at the time of sale.
+    """
     part = measure.part
     price = measure.prices[owner]
     is_namesake = owner != other.alias and fold(price.name) == fold(other.column.name)
@@ -146,7 +150,9 @@ def _added_rates(measure: _Measure) -> Iterator[Probe]:
 
 
 def _other_totals(measure: _Measure) -> Iterator[Probe]:
-    """Find totals that the sums of their lines should equal, as an order has them."""
+    """Find columns with totals that should equal the sums of their lines, such as the total of an
+    order.
+    """
     part = measure.part
     if part.question.says("gross"):
         return
@@ -163,7 +169,9 @@ def _other_totals(measure: _Measure) -> Iterator[Probe]:
 
 
 def _sums_by(measure: _Measure, key: ForeignKey, alias: str) -> str:
-    """Return SQL for the sums of the lines of each head."""
+    """Return SQL for the sums of the lines, grouped by the row that they belong to, such as an
+    order.
+    """
     part = measure.part
     table = part.tables[alias]
     source = table.sql_name if table else alias

@@ -1,4 +1,6 @@
-"""Factors that do not lead to the unit that the question, or a column's new name, asks for."""
+"""Check for factors that do not give the unit which the question, or a column's new name,
+asks for.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,10 +18,10 @@ _UNIT = re.compile(rf"(\d[\d,.]*\s*|\ban?\s+|每)?(?<![a-z])({_LONGEST_FIRST})s?
 
 
 class UnitNamed(NamedTuple):
-    """A unit that a text names, with the number before it and all that is written."""
+    """A unit that a text names, with the number before it and the text as written."""
 
     number: str
-    """Or "a", "an" or 每; empty if the text only asks for the unit."""
+    """The number as written, or "a", "an" or 每; empty if the text only asks for the unit."""
     unit: Unit
     text: str
 
@@ -40,8 +42,8 @@ def units_named(text: str) -> list[UnitNamed]:
 
 
 def unit_faults(part: Part) -> Iterator[Probe]:
-    """Find figures in another unit than asked for, limits in another unit, and shares that are
-    none.
+    """Find figures and limits in another unit than asked for, and numbers wrongly used as
+    shares.
     """
     figures = [_Figure(item, _unit_of(item, part)) for item in part.select.expressions]
     yield from _wrong_factors(part, figures)
@@ -69,7 +71,7 @@ def _wrong_factors(part: Part, figures: Sequence[_Figure]) -> Iterator[Probe]:
 
 
 def _units_asked(part: Part) -> list[Unit]:
-    """Return the units that the question asks for, and the quotients of any two."""
+    """Return the units that the question asks for, and the quotients of any two of them."""
     asked = [each.unit for each in units_named(part.question.text) if not each.number]
     quotients = [
         Unit(one.size / other.size, one.dimension / other.dimension)
@@ -114,7 +116,9 @@ def _wrong_limit(part: Part, comparison: Comparison) -> Iterator[Probe]:
 
 
 def _wrong_share(part: Part, node: exp.Expr) -> Iterator[Probe]:
-    """Find `share / 100` of what is a share already, and `1 - share` of what is over 1."""
+    """Find `share / 100` with values that are shares already, and `1 - share` with values
+    over 1.
+    """
     is_quotient = isinstance(node, exp.Div)
     share = node.this if is_quotient else node.expression
     number = node.expression if is_quotient else node.this
@@ -135,12 +139,14 @@ def _sizes(units: Iterable[Unit], dimension: float) -> list[float]:
 
 
 def _is_near(one: float, others: Sequence[float]) -> bool:
-    """Return whether a size is one of these; a gigabyte may be 1,000 or 1,024 to the third."""
+    """Return whether a size is about equal to one of these: a gigabyte may be 1,000 or 1,024 to the
+    third power.
+    """
     return any(other and 0.92 < abs(one / other) < 1.08 for other in others)
 
 
 def _unit_of(node: exp.Expr, part: Part) -> Unit:
-    """Return the unit of an expression. A constant divides it: 1 of `ms / 1000` is a second."""
+    """Return the unit of an expression. A constant changes it: `ms / 1000` is in seconds."""
     if isinstance(node, exp.Column):
         return _column_unit(node, part)
     if isinstance(node, exp.Mul | exp.Div):

@@ -13,17 +13,17 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[\u4e00-\u9fff]+")
 PHRASES: dict[str, re.Pattern[str]] = {
     meaning: re.compile(pattern) for meaning, pattern in _FILE["phrases"].items()
 }
-"""What words of a question mean."""
+"""Patterns of words in a question, by meaning."""
 FACTORS: dict[str, int] = _FILE["factors"]
-"""Columns that a sum of prices needs beside it, and the value that changes nothing."""
+"""Columns that a sum of prices must take into account, each with the value that changes nothing."""
 NAME_WORDS: dict[str, frozenset[str]] = {
     kind: frozenset(words) for kind, words in _FILE["name_words"].items()
 }
-"""Parts of names that say what a column holds."""
+"""Parts of column names, by the kind of data that they announce."""
 
 
 class Unit(NamedTuple):
-    """How much 1 of a unit is of its base unit, and what it measures; see words.toml."""
+    """The size of a unit in its base unit, and the dimension that it measures; see words.toml."""
 
     size: float
     dimension: float
@@ -66,7 +66,7 @@ DAY_FORMS = _day_forms()
 
 
 def split_name(name: str) -> list[str]:
-    """Return the words of a name as it writes them."""
+    """Return the words of a name as written."""
     return _WORD.findall(name)
 
 
@@ -76,7 +76,9 @@ def name_words(name: str) -> list[str]:
 
 
 def _word_pattern(kind: str) -> re.Pattern[str]:
-    """Return the pattern of a list of words, and of signs that are no whole words."""
+    """Return the pattern of a list of whole words, and of signs, which may be next to other
+    letters.
+    """
     entry = _FILE[kind]
     words = "|".join(entry["words"])
     other = "|".join(entry["other"])
@@ -86,4 +88,4 @@ def _word_pattern(kind: str) -> re.Pattern[str]:
 DIFFERENCE = _word_pattern("difference")
 """Words of a difference, growth or rest."""
 TOTAL = _word_pattern("total")
-"""Words of a sentence that, if it names no row, is about all rows."""
+"""Words that make a sentence one about all rows, if it names no row."""

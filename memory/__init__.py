@@ -1,1 +1,3 @@
-"""What the model is shown and what is kept: pure functions and small types."""
+"""The memory of a thread: which messages a call shows and what is kept. Pure functions and small
+types.
+"""

@@ -1,5 +1,5 @@
-"""What surrounds the messages of a call, the numbers that bound it, and what a thread learns of its
-provider's count.
+"""The configuration of a call: system prompt and tools around its messages, and the limits on its
+size.
 """
 
 from dataclasses import dataclass, field, replace
@@ -13,26 +13,28 @@ from longtable.memory.policy import CompactionPolicy
 from longtable.memory.voices import Voice
 
 WINDOW_SHARE = 0.25
-"""Most the memory's text may take of the summariser's window: it reads it beside what is to be
-compacted, and writes it again.
+"""Largest share of the summariser's window that the memory's text may take. The summariser reads
+that text together with the messages to compact, and writes it again.
 """
 SUMMARY_FLOOR = 64
-"""Tokens a summary may always have: two or three lines, below which it says nothing."""
+"""Tokens that a summary may always have: two or three lines. A shorter one would say nothing."""
 MEMORY_SHARE = 0.05
 """Share of the limit that summary and ledger may always have together, however much the kept rounds
 take.
 """
 SPARE_SHARE = 0.03
 TALK_SHARE = 0.1
-"""Where what must stay leaves less than the first share of the limit below the threshold, the
-threshold cannot be held: the rest of the call may have the second share then.
+"""If the parts that must stay leave less than `SPARE_SHARE` of the limit below the threshold, the
+threshold cannot be held. The rest of the call may then take `TALK_SHARE` of the limit.
 """
 WHISPER_SHARE = 0.1
-"""Most that a mode may whisper, as a share of the limit: a reviewer's reason to send work back may
-be a page.
+"""Longest whisper of a mode, as a share of the limit. A reviewer's reason to send work back may
+fill a page.
 """
 MATERIAL_SHARE = 0.15
-"""Most that is kept free below the threshold for material of context providers."""
+"""Largest share of the limit that is kept free below the threshold for material of context
+providers.
+"""
 BLOCK_TOKENS = 120
 """Room for the introduction and the headings of a memory's text."""
 
@@ -49,11 +51,11 @@ class CallConfig:
     encoding: str
     policy: CompactionPolicy = field(default_factory=CompactionPolicy)
     ceiling: int | None = None
-    """Tokens this turn's calls may have after the provider said a call is too long: half of what it
-    was sent.
+    """Most tokens of this turn's calls once the provider has refused a call as too long: half the
+    tokens of the refused call.
     """
     factor: float = 1.0
-    """The provider's tokens for each one counted, never under 1: what bounds a call shrinks by
+    """The provider's tokens for each counted token, at least 1. The limits on a call are divided by
     it.
     """
     window: int | None = None
@@ -63,14 +65,16 @@ class CallConfig:
     reasoning: Sent = "never"
     """When the model wants its reasoning back."""
     voice: Voice | None = None
-    """Who the call is made as, None without a team."""
+    """The persona that makes the call, None without a team."""
     whisper: str = ""
-    """What the team's mode tells the voice for this call; it stands last, for it changes most."""
+    """Text from the team's mode to the voice, for this call. It comes last because it changes most
+    often.
+    """
     material_tokens: int = 0
-    """What context providers gave the newest call: as much is kept free for the next."""
+    """Tokens of the material in the newest call. The same number is kept free for the next call."""
 
     def with_whisper(self, text: str) -> "CallConfig":
-        """Return the call config of a voice that is whispered this, cut to its share."""
+        """Return a call config with this whisper, cut to `WHISPER_SHARE`."""
         most = self.share(WHISPER_SHARE)
         if len(text) <= most or self.counter.text(text) <= most:
             return replace(self, whisper=text)
@@ -85,8 +89,8 @@ class CallConfig:
 
     @property
     def threshold_tokens(self) -> int:
-        """Return the tokens at which a compaction is due, and that no view after a compaction
-        passes: material of context providers has its room below the policy's threshold.
+        """Return the tokens at which a compaction is due. No view is larger than this after a
+        compaction. It is the policy's threshold minus the room for material of context providers.
         """
         return self._bounded(self.policy.threshold) - self.free_for_material
 
@@ -96,8 +100,8 @@ class CallConfig:
         return min(self.material_tokens, self.share(MATERIAL_SHARE))
 
     def share(self, share: float) -> int:
-        """Return the tokens of a share of the limit; of the threshold, so that all shrinks with it
-        when the provider refused a call.
+        """Return the tokens of a share of the limit. It is computed from the threshold, so that
+        every share shrinks with it after the provider refused a call.
         """
         return int(self._bounded(self.policy.threshold) * share / self.policy.threshold)
 
@@ -113,15 +117,15 @@ class CallConfig:
         return self.share(self.policy.pin_share)
 
     def unused_pin_tokens(self, used: int) -> int:
-        """Return what pins of so many tokens leave of their share; as little as the other shares
-        where the policy's own trigger is lower than the limit's.
+        """Return the tokens of the pins' share that are left if pins take `used`. If the policy's
+        own trigger is lower than the limit's, this share shrinks as the others do.
         """
         return max(0, self._memory_share(self.policy.pin_share) - used)
 
     @property
     def pins_by_code(self) -> bool:
-        """Return whether code looks for rules said in passing at the end of each turn already, not
-        in compactions alone: the model calls no tools, or code writes the summaries.
+        """Return whether code looks for rules said in passing at the end of each turn, and not only
+        in compactions. It does if the model calls no tools, or if code writes the summaries.
         """
         return self.window is None or not self.pin_tools
 
@@ -136,8 +140,8 @@ class CallConfig:
         return max(SUMMARY_FLOOR, self._memory_share(MEMORY_SHARE))
 
     def _memory_share(self, share: float) -> int:
-        """Return the tokens of a share of the limit; if the policy's own trigger in tokens is
-        lower, of the limit whose threshold that would be.
+        """Return the tokens of a share of the limit. If the policy's own trigger in tokens is lower
+        than the threshold, compute it as if the trigger were the threshold.
         """
         tokens = self.share(share)
         trigger = self.policy.trigger_tokens
@@ -166,7 +170,7 @@ class CallConfig:
 
 @dataclass(frozen=True)
 class Parts:
-    """Counted tokens of a call by part. `total` is what a provider is sent."""
+    """Counted tokens of a call by part. `total` is the size of the whole call."""
 
     system: int
     tools: int

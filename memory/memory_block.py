@@ -1,4 +1,4 @@
-"""The memory block: what compactions left of the earlier conversation, as a call shows it."""
+"""The memory block: the part of a call that stands for the compacted conversation."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -34,7 +34,7 @@ class Memory:
     ledger: str = ""
     language: str = "en"
     count: int = 0
-    """Messages of the transcript the text stands for."""
+    """Number of messages of the transcript that the text covers."""
     recalled: str = ""
     """Originals brought back for this call, word for word."""
 
@@ -48,8 +48,8 @@ class Memory:
 
 
 def memory_of(thread: Thread, call_config: CallConfig) -> Memory:
-    """Return what a call remembers: the live compaction's text, the live pins, the ledger of all
-    that was compacted.
+    """Return the memory of a call: the live compaction's text, the live pins, and the ledger of all
+    compacted rounds.
     """
     record, _ = thread.live
     pins = current_pins(thread.pins)
@@ -73,8 +73,8 @@ def memory_of(thread: Thread, call_config: CallConfig) -> Memory:
 def visible_text(record: Compaction, thread: Thread, call_config: CallConfig) -> str:
     """Return the text of the live compaction without the words of messages excluded since.
 
-    A line that cites such a message goes. A line that cites nothing goes too, for it may be about
-    any message that the text covers.
+    A line that cites such a message is dropped. A line that cites nothing is dropped too, for it
+    may be about any message that the text covers.
     """
     hidden = {
         number
@@ -97,10 +97,10 @@ def visible_text(record: Compaction, thread: Thread, call_config: CallConfig) ->
 
 
 def ledger_of(thread: Thread, call_config: CallConfig) -> tuple[list[LedgerLine], int]:
-    """Return the newest queries of the compacted rounds, oldest first, as many as could fit, and
-    how many came before them.
+    """Return the newest queries of the compacted rounds that could fit, oldest first, and how many
+    came before them.
 
-    Those of excluded messages are left out.
+    Queries of excluded messages are left out.
     """
     most = call_config.ledger_tokens // LEAST_LINE + 1
     stored: list[Any] = []
@@ -118,7 +118,7 @@ def ledger_of(thread: Thread, call_config: CallConfig) -> tuple[list[LedgerLine]
 
 
 def pins_that_fit(pins: list[Pin], call_config: CallConfig) -> tuple[list[Pin], int]:
-    """Return the pins that the block holds, and how many gave way."""
+    """Return the pins that the block holds, and how many were left out for lack of room."""
     return fit_pins(pins, call_config.pin_tokens, partial(_tokens, call_config.encoding))
 
 
@@ -135,8 +135,8 @@ def ledger_text(
     language: str,
     budget: int | None = None,
 ) -> str:
-    """Return the ledger within a budget of tokens, at most its share, newest queries first to
-    stay.
+    """Return the ledger within a budget of tokens, at most its share. The newest queries stay
+    longest.
     """
     most = call_config.ledger_tokens if budget is None else min(budget, call_config.ledger_tokens)
     fitting, dropped = fit_ledger(lines, most, partial(_tokens, call_config.encoding), language)

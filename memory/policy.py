@@ -1,4 +1,4 @@
-"""Every number of compaction, in one frozen value, checked when it is built."""
+"""The settings of compaction, in one frozen value that is checked when it is built."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ WINDOW = "window"
 TOPICS = "topics"
 """The strategy that files messages into documents by subject."""
 MOST = 1_000_000_000
-"""Most of any whole number, so that a checkpoint can hold it."""
+"""Upper bound of every whole number, so that a checkpoint can hold it."""
 
 Share = Annotated[float, Field(gt=0, lt=1)]
 Count = Annotated[int, Field(ge=0, le=MOST)]
@@ -24,8 +24,8 @@ AtLeastOne = Annotated[int, Field(ge=1, le=MOST)]
 
 @dataclass(frozen=True, kw_only=True)
 class CompactionPolicy(Settings):
-    """When to compact, what to keep, what a memory may take. Shares are of the model's limit, sizes
-    in tokens unless said.
+    """When to compact, how much to keep, and how large a memory may be. Shares are of the model's
+    limit, sizes are in tokens unless said otherwise.
     """
 
     threshold: Share = 0.6
@@ -64,8 +64,8 @@ class CompactionPolicy(Settings):
     rebuild_every: Count = 5
     """Every so many compactions the summary is made from the originals again; 0: never."""
     ahead: bool = True
-    """Compact after the answer when one more round like the newest would pass the threshold: the
-    next turn need not wait.
+    """Compact after the answer if one more round like the newest would pass the threshold, so that
+    the next turn need not wait.
     """
     # At a limit of 32,000 turn 500 takes 27 ms of processor with 200 or 300 here, 40 with 1,000.
     retire_after: Count | None = 200
@@ -92,7 +92,7 @@ class CompactionPolicy(Settings):
     }
 
     def __post_init__(self) -> None:
-        """Check each field, and those that depend on one another."""
+        """Check each field, and the fields that depend on one another."""
         super().__post_init__()
         if self.threshold + self.reserve > 1:
             raise ConfigError(
@@ -116,7 +116,7 @@ class CompactionPolicy(Settings):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "CompactionPolicy":
-        """Read what `as_json` wrote; fields of other versions are left out."""
+        """Read the JSON that `as_json` wrote. Fields of other versions are left out."""
         known = {field.name for field in dataclasses.fields(cls)}
         return cls(**{name: value for name, value in data.items() if name in known})
 

@@ -1,4 +1,4 @@
-"""The record that a compaction leaves in the state, and what such records keep."""
+"""The record that a compaction leaves in the state, and the data in such records."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NotRequired
@@ -17,7 +17,7 @@ class Covered(TypedDict):
     previous: str | None
     """Id of the compaction that it continues."""
     strategy: NotRequired[str]
-    """Absent: written before there was more than "rolling"."""
+    """Absent in records from before there were other strategies than "rolling"."""
     from_id: str | None
     to_id: str | None
     """First and last message covered."""
@@ -26,11 +26,11 @@ class Covered(TypedDict):
     length: int
     """Messages of the transcript when it was made."""
     folded: int
-    """Messages that are new in it."""
+    """Number of messages that it is the first to cover."""
 
 
 class Memory(TypedDict):
-    """What a compaction keeps of the messages that it covers."""
+    """The content that a compaction keeps of the messages that it covers."""
 
     summary: str
     ledger_budget: NotRequired[int]
@@ -45,7 +45,9 @@ class Memory(TypedDict):
 
 
 class Writing(TypedDict):
-    """How a compaction was written, and what it saves. Token counts are of the next call."""
+    """How a compaction was written, and how many tokens it saves. Token counts are of the next
+    call.
+    """
 
     method: Literal["model", "fallback"]
     coverage: float
@@ -63,29 +65,31 @@ class Compaction(Covered, Memory, Writing):
     """One compaction as the state keeps it: plain JSON."""
 
     kind: NotRequired[Literal["results"]]
-    """Present in a record that wrote no memory: results of tools shrink to their heads up to it."""
+    """Present in a record without a memory: it only shrinks results of tools to their heads, up to
+    its last message.
+    """
     ended: NotRequired[list[PinEnd]]
-    """Pins that the summariser saw taken back or replaced."""
+    """Ends of pins that, as the summariser found, the user took back or replaced."""
     writer: NotRequired[str]
-    """Name of the model that wrote it, or "code". Absent: written before this was noted; see
-    `writer_of`.
+    """Name of the model that wrote it, or "code". Absent in records from before this was stored;
+    see `writer_of`.
     """
     why_by_code: NotRequired[str]
     """Why code wrote it, "" if a model did."""
     spent: NotRequired[list[SummaryCall]]
-    """What the summariser's calls took."""
+    """Tokens of the summariser's calls."""
     kept: NotRequired[dict[str, Any]]
-    """What its strategy keeps in it."""
+    """The strategy's own data."""
     earlier: NotRequired[int]
-    """This key and those below are of a merged record. Lines of the ledger that were left out of
-    it.
+    """Number of lines of the ledger that were left out. Only merged records have this key and the
+    keys below.
     """
     folds: NotRequired[int]
     """Compactions since the last one that was made from the originals."""
     merged: NotRequired[int]
     """How many compactions were merged into it; they are in the store."""
     replaces: NotRequired[list[str]]
-    """Their ids, as far as they were in the state."""
+    """Ids of the merged compactions that were in the state."""
 
 
 BY_CODE = "code"
@@ -112,7 +116,7 @@ def stored_pins(records: Iterable[Compaction]) -> Iterator[dict[str, Any]]:
 
 
 def stored_ends(records: Iterable[Compaction]) -> Iterator[PinEnd]:
-    """Yield what ended pins, as compactions keep it."""
+    """Yield the ends of pins that compactions keep."""
     for record in records:
         yield from record.get("ended", ())
 

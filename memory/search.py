@@ -20,7 +20,7 @@ from longtable.memory.messages.rounds import all_calls
 
 K1 = 1.2
 B = 0.75
-"""BM25's usual constants (Robertson and Zaragoza 2009; Lucene's defaults)."""
+"""`K1` and `B` are BM25's usual constants (Robertson and Zaragoza 2009; Lucene's defaults)."""
 
 _RUNS = re.compile(
     rf"(?P<han>[{HAN}]+)|(?P<number>\d+(?:,\d{{3}})*(?:\.\d+)?(?![^\W_{HAN}]|_))|(?P<word>(?:(?![{HAN}])\w)+)"
@@ -39,7 +39,7 @@ _CHINESE = (
     " 哪些 哪个 一下 我们 你们 之前"
 )
 STOP = frozenset(f"{_ENGLISH} {_CHINESE}".split())
-"""Words that say nothing of a message's matter: a query is searched without them, unless it has no
+"""Words that say nothing about a message's subject. They are left out of a query unless it has no
 others.
 """
 
@@ -59,13 +59,15 @@ class Original:
 
 Hits = list[tuple[Original, float]]
 Postings = Mapping[str, Sequence[int]]
-"""For each term the places that hold it and how often: place, times, place, times ..."""
+"""For each term the places of the messages that hold it, and how often each does: place, times,
+place, times ...
+"""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """What the search reads of some messages: for each of them number, turn and count of tokens, at
-    the same place; and the postings of at least the terms that are searched.
+    """The search data of some messages: number, turn and count of tokens of each message, at the
+    same place in three lists, and the postings of at least the searched terms.
     """
 
     numbers: Sequence[int]
@@ -86,7 +88,7 @@ def ranked(segments: Sequence[Segment], query: str) -> list[Match]:
     """Return the messages of all segments that share a term with the query, the best first, the
     newest first among equals.
 
-    A term weighs what it weighs among all segments together.
+    The weight of a term is computed over all segments together.
     """
     count = sum(len(segment.numbers) for segment in segments)
     tokens = sum(sum(segment.lengths) for segment in segments)
@@ -110,8 +112,8 @@ def ranked(segments: Sequence[Segment], query: str) -> list[Match]:
 
 
 def _telling(query: str, segments: Sequence[Segment]) -> list[str]:
-    """Return the query's terms that are indexed. A Chinese character counts alone only if no pair
-    with it does.
+    """Return the indexed terms of the query. A single Chinese character counts only if no pair with
+    it counts.
     """
     terms = set(tokens_of(query))
     known = sorted(term for term in terms if _is_indexed(term, segments))
@@ -126,8 +128,8 @@ def _is_indexed(term: str, segments: Sequence[Segment]) -> bool:
 
 
 def is_searched(message: BaseMessage) -> bool:
-    """Return whether a message is searched: not if it only brings earlier ones back, nor if it was
-    excluded.
+    """Return whether a message is searched. Excluded messages are not, nor are messages that only
+    bring earlier ones back.
     """
     return kind_of(message) not in {RECALLED, EXCLUDED}
 
@@ -147,8 +149,8 @@ class Index:
         return cls((), Segment((), (), (), {})).extended(originals)
 
     def extended(self, originals: Iterable[Original]) -> "Index":
-        """Return an index that also holds these originals, which come after its own; this one stays
-        as it is.
+        """Return a new index that also holds these originals, after its own. This index stays as it
+        is.
         """
         added = (original for original in originals if is_searched(original.message))
         new = sorted(added, key=lambda original: original.number)
@@ -179,7 +181,9 @@ class Index:
 
 
 def text_of(message: BaseMessage) -> str:
-    """Return what a message can be found by: its text, and the names and arguments of its calls."""
+    """Return the text by which a message can be found: its own, and the names and arguments of its
+    calls.
+    """
     text = str(message.text)
     calls = all_calls(message) if isinstance(message, AIMessage) else []
     if not calls:
@@ -189,8 +193,8 @@ def text_of(message: BaseMessage) -> str:
 
 
 def fold(text: str) -> str:
-    """Return a text with full width, case and white space folded: equal for two writings of the
-    same.
+    """Return a text with full width, case and white space folded, so that variants of one text
+    become equal.
     """
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
@@ -223,11 +227,10 @@ def _word(word: str) -> tuple[str, ...]:
 
 
 def stem(word: str) -> str:
-    """Take plural, -ing, -ed and a last e off an English word, so that its forms meet; other words
-    stay as they are.
+    """Take plural, -ing, -ed and a last e off an English word, so that its forms become equal.
+    Other words stay as they are.
 
-    After Harman's S stemmer and the first step of Porter's; forms need only meet each other, not be
-    words.
+    It follows Harman's S stemmer and the first step of Porter's. The stems need not be words.
     """
     if len(word) < 4 or not word.isascii() or not word.isalpha():
         return word

@@ -1,5 +1,5 @@
-"""A thread as memory sees it: the live transcript, what was compacted of it, and what a person
-changed about its memory.
+"""A thread as the memory sees it: the live transcript, its compactions, and a person's changes to
+its memory.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ EditOperation = Literal["pin", "unpin", "exclude", "include", "undo"]
 
 
 class Edit(TypedDict):
-    """One change of a person, or an exclusion by code; append-only."""
+    """One change by a person, or an exclusion by code. Edits are append-only."""
 
     id: str
     op: EditOperation
@@ -27,7 +27,7 @@ class Edit(TypedDict):
     pin: NotRequired[dict[str, Any]]
     pins: NotRequired[list[str]]
     quote: NotRequired[str]
-    """What the user said that ended the pins; absent where a person took them away."""
+    """The user's words that ended the pins. Absent if a person removed the pins by hand."""
     message: NotRequired[str | None]
     """Id of the message that is excluded or included, or that holds the quote."""
     number: NotRequired[int]
@@ -47,11 +47,11 @@ class Thread:
     """
 
     messages: Sequence[BaseMessage]
-    """The live transcript: all that has not retired to the archive."""
+    """The live transcript: all messages that have not retired to the archive."""
     compactions: Sequence[Compaction] = ()
     edits: Sequence[Edit] = ()
     archived: int = 0
-    """Messages that retired; they came before `messages[0]`."""
+    """Number of retired messages. They came before `messages[0]`."""
 
     @property
     def length(self) -> int:
@@ -99,8 +99,8 @@ class Thread:
 
     @cached_property
     def pins(self) -> list[Pin]:
-        """Return every pin that was not taken away, ended ones too, in the order they were
-        stated.
+        """Return all pins, also ended ones, in the order they were stated. Pins that a person
+        removed are left out.
         """
         known: dict[str, Pin] = {}
         ends = list(stored_ends(self.chain))
@@ -133,8 +133,8 @@ class Thread:
         """Return the newest compaction whose memory applies, and the place of the first live
         message after it.
 
-        One that was undone does not apply, nor one whose last message is neither live nor retired:
-        an older does, or none.
+        A compaction does not apply if it was undone, or if its last message is neither live nor
+        retired. Then an older one may apply.
         """
         for record in reversed(self.compactions):
             if is_results(record):
@@ -158,7 +158,7 @@ class Thread:
 
     @property
     def newest(self) -> Compaction | None:
-        """Return the newest compaction that changes what a call is shown, None if there is none."""
+        """Return the newest compaction that changes the view of a call, None if there is none."""
         memory, start = self.live
         results, end = self.live_results
         if results is None or end <= start:
@@ -212,8 +212,8 @@ class Thread:
 
     @property
     def shown(self) -> list[BaseMessage]:
-        """Return them as a call is shown them: with a note where a refused turn stood, and with
-        names that providers take.
+        """Return the uncompacted messages as a call shows them: with a note in place of each
+        refused turn, and with names that providers accept.
         """
         live = with_notes(self.messages[self.live[1] :], self.excluded, self.refused)
         return [
@@ -223,8 +223,8 @@ class Thread:
 
     @property
     def stale(self) -> bool:
-        """Return whether the live compaction holds a message excluded since, or lacks one included
-        again.
+        """Return whether the live compaction holds a message that was excluded since, or lacks one
+        that was included again.
         """
         record = self.live[0]
         if record is None:

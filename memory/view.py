@@ -1,5 +1,5 @@
-"""Make the messages of the next call from thread and call config, with material that goes with
-this call alone. Pure: same input, same view.
+"""Build the messages of the next call from thread and call config. Pure: the same input gives the
+same view.
 """
 
 from collections.abc import Sequence
@@ -36,14 +36,14 @@ from longtable.memory.voices import as_heard
 MEMORY_ID = "longtable-memory"
 """Id of the memory's message, if it is a message of its own."""
 PREVIEW_CHARS = 200
-"""Characters that stay of a tool result as long as anything else can shrink: its columns and a row
-or two.
+"""Number of characters that a tool result keeps while another result can still shrink: its columns
+and a row or two.
 """
 
 
 @dataclass(frozen=True)
 class View:
-    """One call: its messages, their tokens, and how many messages were made smaller or left out to
+    """One call: its messages, their tokens, and how many messages were shortened or left out to
     fit.
     """
 
@@ -55,8 +55,8 @@ class View:
 
 @dataclass(frozen=True)
 class CallPlan:
-    """The next call before anything gives way; counting, planning and the view all start from
-    it.
+    """The next call before anything is shortened or left out. Counting, planning and the view all
+    start from it.
     """
 
     thread: Thread
@@ -64,8 +64,8 @@ class CallPlan:
     recalled: str = ""
     """Originals brought back for this call."""
     results_end: int | None = None
-    """Place of the first live message whose result stays whole; None: as the thread's compactions
-    say. Another one asks what the view would be.
+    """Place of the first live message whose result stays whole. None: as the thread's compactions
+    say. Set it to see what the view would be with another place.
     """
 
     @cached_property
@@ -98,8 +98,8 @@ class CallPlan:
 
     @cached_property
     def parts(self) -> Parts:
-        """Return the call's tokens as it would be if nothing had to give way: the number that
-        triggers a compaction.
+        """Return the tokens of the call with nothing shortened or left out. Their total triggers a
+        compaction.
         """
         return _parts(self.memory, "", self.messages, self.call_config)
 
@@ -115,7 +115,9 @@ class CallPlan:
 
     @property
     def bound(self) -> int:
-        """Return the bound of a compacted view: the threshold, more if prompt and pins need it."""
+        """Return the most tokens of a compacted view: the threshold, or more if prompt and pins
+        need it.
+        """
         call_config = self.call_config
         if self.floor + call_config.share(SPARE_SHARE) <= call_config.threshold_tokens:
             return call_config.threshold_tokens
@@ -123,8 +125,8 @@ class CallPlan:
 
     @property
     def memory_bound(self) -> int:
-        """Return the most tokens of this view with a memory: its least goes beyond the bound where
-        too little is left below.
+        """Return the most tokens of this view with a memory. If too little room is left below the
+        bound, the memory's minimum goes beyond it.
         """
         if self.parts.total + BLOCK_TOKENS + SUMMARY_FLOOR <= self.bound:
             return self.bound
@@ -139,13 +141,17 @@ class CallPlan:
 
 
 def must_stay(call_plan: CallPlan, message: BaseMessage | None) -> Parts:
-    """Return the tokens of a call that holds this message and what no view goes without."""
+    """Return the tokens of a call that holds only this message and the parts of every view: system
+    prompt, tools and pins.
+    """
     pins = replace(call_plan.memory, text="", ledger="", recalled="", count=0)
     return _parts(pins, "", [message] if message else [], call_plan.call_config)
 
 
 def newest(messages: Sequence[BaseMessage], count: int) -> list[BaseMessage]:
-    """Return the newest `count` messages, or more: all that the user said in the newest round."""
+    """Return the newest `count` messages, and any earlier messages of the user in the
+    newest round.
+    """
     tail = list(messages[-count:])
     newest_round = split_rounds(messages)[-1:]
     before = len(newest_round[0]) - len(tail) if newest_round else 0
@@ -157,15 +163,16 @@ def newest(messages: Sequence[BaseMessage], count: int) -> list[BaseMessage]:
 
 
 def build_view(call_plan: CallPlan) -> View:
-    """Return the next call's messages, within `call_plan.bound` whatever their sizes, once all is
-    compacted.
+    """Return the next call's messages. Once everything is compacted they are within
+    `call_plan.bound`, whatever their sizes.
 
-    What gives way past it, in order: tool results shrink, oldest first, to what fits, then to a
-    note. Then, with a note, whole groups (a call with its answers): of the newest round past the
-    bound; old rounds, which a compaction has not taken yet, only where the call would not fit at
-    all (`call_config.hard_tokens`; no compaction comes for a window's). Last the memory: ledger,
-    text, recalled originals. Pins and the newest user message stay word for word: `ingest` refuses
-    a message that does not fit beside them.
+    If they are over the bound, parts are cut in this order. First tool results shrink, oldest
+    first, to the size that fits, then to a note. Then whole groups (a call with its answers) are
+    left out, with a note: groups of the newest round if it is over the bound by itself, and old
+    rounds that are not compacted yet only if the call would not fit at all
+    (`call_config.hard_tokens`). With the strategy `window`, which compacts nothing, old rounds are
+    left out first. Last the memory is cut: ledger, text, recalled originals. Pins and the newest
+    user message stay word for word: `ingest` refuses a message that does not fit beside them.
     """
     if call_plan.parts.total <= call_plan.call_config.threshold_tokens:
         return View(
@@ -225,8 +232,8 @@ class _Fitter:
         return self.total() > self.bound
 
     def shrink_results(self, least: int) -> None:
-        """Cut tool results, the oldest first, by no more than what is too much; none below `least`
-        characters.
+        """Cut tool results, the oldest first, only as far as the view is over its bound. Each keeps
+        at least `least` characters.
         """
         count = self.call_config.counter.message
         excess = self.total() - self.bound
@@ -254,9 +261,10 @@ class _Fitter:
         return f"{whole.text[: max(least, len(fitting))]}{mark}"
 
     def leave_out(self) -> None:
-        """Drop groups of the newest round until it fits below the bound by itself, oldest first,
-        its questions last, never the newest user message; then old rounds until the call fits at
-        all. A window's old rounds go first, at the bound: no compaction takes them.
+        """Drop groups of the newest round, oldest first, until this round alone is within the
+        bound. Its questions go last, and the newest user message never goes. Then drop old rounds
+        until the call fits the limit. With the strategy `window`, drop old rounds first, until the
+        call is within the bound, because no compaction will take them.
         """
         rounds = split_rounds(self.messages)
         if not rounds:
@@ -277,7 +285,7 @@ class _Fitter:
         self.messages = [message for message in self.messages if id(message) not in dropped]
 
     def _dropped(self, units: Sequence[Sequence[BaseMessage]]) -> set[int]:
-        """Return which messages go, unit by unit, until the call is no longer over."""
+        """Return the messages to drop, unit by unit, until the call is within its bound."""
         dropped: set[int] = set()
         for unit in units:
             if not self.over():
@@ -304,8 +312,8 @@ class _Fitter:
 
 
 def _head(call_config: CallConfig, memory: Memory, note: str) -> list[BaseMessage]:
-    """Return the messages before the conversation's own: the system prompt, with memory inside or
-    behind it.
+    """Return the messages before those of the conversation: the system prompt, with the memory
+    inside or after it.
     """
     block = memory.render()
     role = call_config.policy.memory_role

@@ -1,4 +1,6 @@
-"""What each voice of a team hears of the transcript, and whom a message mentions. Pure."""
+"""Build the transcript as each voice of a team hears it, and find whom a message mentions. Pure
+functions.
+"""
 
 import re
 import unicodedata
@@ -16,18 +18,18 @@ from longtable.memory.messages.rounds import all_calls, split_rounds
 VOICE = "voice"
 """Mark of an answer, a call and its result: the id of the persona that made it."""
 NARRATOR = "narrator"
-"""Voice of what a mode itself says at the end of a turn; no persona may have this id."""
+"""Voice of a mode's own text at the end of a turn. No persona may have this id."""
 TEAM = "team"
-"""Names all voices together if figures of each would tell a secret of a game."""
+"""Id for all voices together, if the figures of each voice would give away a secret of a game."""
 EVERYBODY = frozenset({"all", "everyone", "everybody", "所有人", "大家", "全体"})
 """Words that mention the whole team."""
 SQL_CHARS = 300
-"""Most characters of a colleague's query in its line."""
+"""Most characters of a colleague's query that are shown to another voice."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Voice:
-    """Who the next call is made as."""
+    """The persona that makes the next call, and what it hears."""
 
     id: str
     names: Mapping[str, str]
@@ -35,12 +37,12 @@ class Voice:
     words: Mapping[str, str]
     """Ids by the folded words that mention them."""
     rounds: int | None = None
-    """How many of the newest rounds it is shown, None for all."""
+    """How many of the newest rounds it sees, None for all."""
     apart: int = 0
     """The turn in which it hears nothing of its colleagues, 0 for none."""
 
     def hears(self, message: BaseMessage) -> bool:
-        """Return whether it may know of a message."""
+        """Return whether the voice may know of a message."""
         if mark_of(message, VOICE) in (None, self.id):
             return True
         if mark_of(message, PRIVATE):
@@ -51,9 +53,9 @@ class Voice:
 def as_heard(messages: Sequence[BaseMessage], voice: Voice) -> list[BaseMessage]:
     """Return the messages as a voice hears them.
 
-    Its own stay. A colleague's answer is a user message that begins with the colleague's name and
-    ends with a line for its queries; the colleague's calls and results are left out. The user's
-    mentions become plain names.
+    Its own messages stay. A colleague's answer becomes a user message that begins with the
+    colleague's name and ends with a line for its queries. The colleague's calls and results are
+    left out. The user's mentions become plain names.
     """
     if voice.rounds is not None:
         newest = split_rounds(messages)[-voice.rounds :]
@@ -101,8 +103,8 @@ def _colleague(
 
 
 def _without_name(message: BaseMessage, name: str) -> BaseMessage:
-    """Return a voice's own message without the name that providers were to be sent: it would begin
-    its answers with it.
+    """Return a voice's own message without the name for providers. With it the voice would begin
+    its answers with its name.
     """
     content = message.content
     if message.type != "ai" or (
@@ -132,25 +134,27 @@ _UNKNOWN = re.compile(r"[^\W_][\w.-]{0,39}")
 
 @dataclass(frozen=True)
 class Mentions:
-    """Whom a text mentions. `text`: with names in place of mentions, without one that it begins
-    with.
+    """The mentions in a text. `text`: the text with names in place of mentions, and without a
+    mention at its beginning.
     """
 
     text: str
     ids: Sequence[str] = field(default_factory=list)
-    """In order, each once."""
+    """Ids of the personas mentioned, in order, each once."""
     unknown: Sequence[str] = field(default_factory=list)
-    """Words after an at sign that name nobody."""
+    """Words after an at sign that are nobody's name."""
 
 
 def fold(word: str) -> str:
-    """Return a word as mentions are compared: case, full-width letters and spaces folded."""
+    """Return a word in the form in which mentions are compared: case, full-width letters and spaces
+    folded.
+    """
     return " ".join(unicodedata.normalize("NFKC", word).casefold().split())
 
 
 def mentions_in(text: str, words: Mapping[str, str], names: Mapping[str, str]) -> Mentions:
-    """Return whom a text mentions, the longest name first; not in code, quotations and e-mail
-    addresses.
+    """Return the mentions in a text. The longest fitting name counts. Code, quotations and e-mail
+    addresses are skipped.
     """
     if "@" not in text and "＠" not in text:
         return Mentions(text)

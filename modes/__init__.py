@@ -1,4 +1,4 @@
-"""Games for a team: modes that use the public names of `longtable.graph` alone."""
+"""Games for a team: modes that use only the public names of `longtable.graph`."""
 
 from longtable.modes.quiz import Quiz
 from longtable.modes.werewolf import Werewolf

@@ -12,16 +12,16 @@ from longtable.graph import CompactionPolicy, Mode, Persona, Scene
 POSE = "pose_question"
 SCORE = "score"
 PERSON = "you"
-"""How the quizmaster names the person in front of the screen."""
+"""Name that the quizmaster uses for the person in front of the screen."""
 
 
 class Quiz(Mode):
     """A quizmaster asks, checks the answers and scores them, by tools; the other personas and the
     person play.
 
-    The person's first message begins the quiz. A turn is: the players answer (those whom the
-    message mentions, else all), then the quizmaster scores and asks the next question, `questions`
-    in all. Its state: `asked` and `scores`.
+    The person's first message begins the quiz. In each turn the players answer first: those whom
+    the message mentions, else all. Then the quizmaster scores and asks the next question,
+    `questions` in all. The state is `asked` and `scores`.
     """
 
     name: ClassVar[str] = "quiz"
@@ -46,8 +46,8 @@ class Quiz(Mode):
         self.policy = policy
 
     def check(self, personas: Mapping[str, Persona]) -> None:
-        """Raise `ConfigError` where the quizmaster is not in the team, or somebody has the person's
-        name.
+        """Raise `ConfigError` if the quizmaster is not in the team, or if a persona has the
+        person's name.
         """
         if self.quizmaster not in personas or PERSON in personas:
             raise ConfigError(
@@ -56,8 +56,8 @@ class Quiz(Mode):
             )
 
     def speakers(self, scene: Scene) -> Sequence[str]:
-        """Return who answers the open question, the quizmaster last; once the quiz is over, those
-        whom the message mentions, else all.
+        """Return the personas that speak in this turn: those who answer the open question, then the
+        quizmaster. Once the quiz is over: those whom the message mentions, else all.
         """
         if scene.before(self.name).get("over"):
             return scene.addressed
@@ -123,7 +123,7 @@ class Quiz(Mode):
         ]
 
     def objection(self, scene: Scene, persona: str, tool: str, args: Mapping[str, Any]) -> str:
-        """Return why the quizmaster may not ask or score now, "" if it may."""
+        """Return the reason why the quizmaster may not ask or score now, "" if it may."""
         asked = scene.before(self.name).get("asked", 0)
         if tool == POSE and asked >= self.questions:
             return f"not asked: all {self.questions} questions were"
@@ -166,7 +166,7 @@ class Quiz(Mode):
         }
 
     def close(self, scene: Scene) -> str:
-        """Return the scores; nothing once the quiz is over."""
+        """Return the scores, or nothing once the quiz is over."""
         if scene.before(self.name).get("over"):
             return ""
         state = self.state(scene)

@@ -18,13 +18,13 @@ WOLF = "werewolf"
 SEER = "seer"
 VILLAGER = "villager"
 SHARE_OF_WOLVES = 4
-"""Players for each werewolf."""
+"""Number of players for each werewolf."""
 
 
 @dataclass(frozen=True)
 class _Day:
-    """One turn of werewolf. `killed`: at night; `players`: who lived when the day began; `out`:
-    whom the vote sent away.
+    """One turn of werewolf. `killed`: the victim of the night. `players`: the players alive when
+    the day began. `out`: the player whom the vote sent away.
     """
 
     number: int
@@ -35,11 +35,11 @@ class _Day:
 
     @cached_property
     def alive(self) -> list[str]:
-        """Return who lives at the end of the day."""
+        """Return the players alive at the end of the day."""
         return [id_ for id_ in self.players if id_ != self.out]
 
     def winner(self, alive: Sequence[str]) -> str:
-        """Return who has won where so many live: "village", "werewolves", or "" for nobody yet."""
+        """Return the winner: "village", "werewolves", or "" if nobody has won yet."""
         wolves = sum(self.roles[id_] == WOLF for id_ in alive)
         return "village" if not wolves else "werewolves" if 2 * wolves >= len(alive) else ""
 
@@ -47,11 +47,11 @@ class _Day:
 class Werewolf(Mode):
     """Personas play werewolf; the person watches, and each message of theirs is the next day.
 
-    Roles are drawn by `seed`: a werewolf for every four players, a seer if there are four, else
-    villagers. At night code draws the victim, and one player whose role the seer is whispered; by
-    day all who live speak, then vote with the tool `vote`. What a player must not know is in no
-    message: it is drawn again from the seed for each whisper. The state holds the day and who
-    lives.
+    Roles are drawn by `seed`: one werewolf for every four players, a seer if there are at least
+    four, and villagers. At night code draws the victim, and one player whose role is whispered to
+    the seer. By day all living players speak, then vote with the tool `vote`. Secrets are in no
+    message: they are drawn again from the seed for each whisper. The state holds the day and the
+    living players.
     """
 
     name: ClassVar[str] = "werewolf"
@@ -71,8 +71,8 @@ class Werewolf(Mode):
             )
 
     def next(self, scene: Scene) -> str | None:
-        """Return who speaks, then who votes; once the game is over, each of those whom the message
-        mentions, else of all.
+        """Return the players to speak, then the players to vote. Once the game is over: the
+        personas whom the message mentions, else all.
         """
         if scene.before(self.name).get("over"):
             done = {voice for voice, _ in scene.answers}
@@ -86,7 +86,7 @@ class Werewolf(Mode):
         return next(iter([*silent, *without_vote]), None)
 
     def whisper(self, scene: Scene, persona: str) -> str:
-        """Return what a player knows, and what is to be done now."""
+        """Return a player's knowledge, and the instructions for this step."""
         if scene.before(self.name).get("over"):
             return "The game of werewolf is over: talk about it freely."
         day = self._day(scene)
@@ -143,7 +143,7 @@ class Werewolf(Mode):
         return f"no vote: nobody called {player!r} lives; alive are {', '.join(players)}"
 
     def state(self, scene: Scene) -> dict[str, Any]:
-        """Return the day and who lives."""
+        """Return the day and the living players."""
         day = self._day(scene)
         return {
             "day": day.number,
@@ -152,7 +152,9 @@ class Werewolf(Mode):
         }
 
     def close(self, scene: Scene) -> str:
-        """Return the night, the vote, and the end; nothing once the game is over."""
+        """Return a report on the night, the vote, and the end of the game. Return nothing once the
+        game is over.
+        """
         if scene.before(self.name).get("over"):
             return ""
         day = self._day(scene)
@@ -195,8 +197,8 @@ class Werewolf(Mode):
         )
 
     def _votes(self, scene: Scene, players: Sequence[str]) -> Counter[str]:
-        """Return how many votes each player has: the newest of each who lives, for one who
-        lives.
+        """Return how many votes each player has. The newest vote of each living player counts, if
+        it names a living player.
         """
         newest = {
             voice: scene.persona(str(args["player"]))
@@ -216,7 +218,7 @@ class Werewolf(Mode):
         }
 
     def _seen(self, day: _Day) -> list[tuple[int, str]]:
-        """Return whom the seer has seen in each night."""
+        """Return the player whose role the seer saw in each night."""
         others = [id_ for id_, role in day.roles.items() if role != SEER]
         return [
             (night, self._draw("seer", night).choice(others)) for night in range(1, day.number + 1)

@@ -1,1 +1,1 @@
-"""Compact a thread: what yields when, what a new memory must be, the record it leaves."""
+"""Compact a thread: choose the messages to compact, check the new memory, and record it."""

@@ -1,9 +1,9 @@
-"""One compaction as values: what it reads, how its memory is judged, the record it leaves. Knows no
-node and no model.
+"""One compaction as values: its input, the check of its memory, and its record. This module knows
+no node and no model.
 
 A strategy writes the memory; `compaction_steps` puts each of its drafts before the gate and makes
-the record of the first that passes. Both are generators without I/O: they yield requests to a model
-and are sent its text, or what went wrong.
+the record of the first that passes. Both are generators without I/O: they yield requests to a
+model, and are sent its text or an exception.
 """
 
 import hashlib
@@ -42,10 +42,10 @@ from longtable.memory.view import CallPlan
 
 ROLLING = "rolling"
 MEMORY_VERSION = 2
-"""Part of a compaction's identity: raise it when the same input should be compacted anew."""
+"""Part of a compaction's identity. Raise it to have the same input compacted anew."""
 MARGIN = 0.1
-"""A new memory must be smaller by this share than what it replaces, or a call is spent on
-nothing.
+"""A new memory must be smaller than the text it replaces by at least this share. Otherwise the call
+is not worth its cost.
 """
 Request = list[BaseMessage]
 
@@ -59,34 +59,37 @@ class Draft:
     pins: Sequence[Pin] = ()
     """Pins the model found, each verified against its source."""
     ended: Sequence[PinEnd] = ()
-    """What ended with them, verified in the same way."""
+    """Ends of earlier pins that the model found, verified in the same way."""
     coverage: float = 1.0
     """Tokens of text the writer saw / tokens of text compacted."""
     note: str = ""
-    """Why the coverage is under 1, or what else a reader of the record should know."""
+    """Why the coverage is under 1, or another note for a reader of the record."""
     kept: Mapping[str, Any] = field(default_factory=dict)
-    """What the strategy itself wants to find in the record again: plain JSON."""
+    """The strategy's own data, kept in the record for its next compaction: plain JSON."""
 
 
 TOO_LITTLE = "too_little"
-"""Code of the reason if nothing was tried: the next turn tries again."""
+"""Code of the reason if there was too little to compact: nothing was tried, and the next turn tries
+again.
+"""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A new record, or None and why there is none. `reasons` also tells what happened on the way to
-    a record.
+    """A new record, or None with the reasons. With a record, `reasons` tells of failed attempts
+    before it.
 
-    `tokens`: size of the view before. Without a record it stays so, and the breaker counts from it.
+    `tokens`: size of the view before the compaction. Without a record the view keeps this size, and
+    the breaker counts from it.
     """
 
     record: Compaction | None
     reasons: list[Reason]
     tokens: int = 0
     archive: str | None = None
-    """Key of the file that what was compacted was written to."""
+    """Key of the archive file that holds the compacted messages."""
     calls: Sequence[SummaryCall] = ()
-    """What the summariser's calls took, also where their text was refused."""
+    """Tokens and cost of the summariser's calls, including calls whose text was refused."""
     results: Compaction | None = None
     """The compaction of results that came before, or alone."""
 
@@ -95,25 +98,25 @@ Attempts = Generator["Request | Draft", "str | Exception | list[Reason] | None",
 
 
 class Strategy(Protocol):
-    """Writes memories. A user's own has a name and this one method; counting, gate, records and
-    view stay the same.
+    """A writer of memories. A strategy of a user needs a name and one method, `attempts`. Counting,
+    gate, records and view stay the same.
     """
 
     @property
     def name(self) -> str:
-        """Return the name a policy asks for it by."""
+        """Return the name by which a policy selects this strategy."""
         ...
 
     def attempts(self, job: "Job") -> Attempts:
-        """Yield requests (sent the model's text or an exception) and drafts (sent the gate's
-        reasons); one that passes ends it.
+        """Yield requests and drafts. A request is answered by the model's text or an exception, a
+        draft by the gate's reasons against it. The first draft that passes ends the generator.
         """
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """All that one compaction needs."""
+    """The input of one compaction."""
 
     strategy: str
     thread: Thread
@@ -123,14 +126,14 @@ class Job:
     time: str
     instructions: str | None = None
     originals: Sequence[Numbered] | None = None
-    """Where the memory is made from the originals again: all the retired messages, excluded ones
-    left out.
+    """All the retired messages except excluded ones, if the memory is made from the originals
+    again.
     """
 
     @cached_property
     def id(self) -> str:
         """Return the compaction's identity: covered ids and contents, the memory before, strategy
-        and version, what a person changed.
+        and version, and a person's changes.
         """
         plan = self.plan
         thread = self.thread
@@ -147,24 +150,26 @@ class Job:
 
     @property
     def rebuilt(self) -> bool:
-        """Return whether the memory is made from the originals. Topics are not: they stay, and what
-        they lack is filed.
+        """Return whether the memory is made from the originals. For topics it never is: they stay,
+        and only the messages they lack are filed.
         """
         return self.originals is not None and self.strategy != TOPICS
 
     @property
     def count(self) -> int:
-        """Return how many messages of the transcript the new memory stands for."""
+        """Return how many messages of the transcript the new memory covers."""
         return self.thread.archived + self.plan.end
 
     @cached_property
     def language(self) -> str:
-        """Return the language the memory is written in: that of the users so far."""
+        """Return the language of the memory: the one that the users have written in so far."""
         return language_of(self.thread.messages[: self.plan.end])
 
     @cached_property
     def pin_contract(self) -> str:
-        """Return the instructions about pins, with those that the summariser may replace or end."""
+        """Return the instructions about pins, and with the pins that the summariser may replace or
+        end.
+        """
         shown, _ = pins_that_fit(current_pins(self.thread.pins), self.call_config)
         return pin_contract(self.language, shown)
 
@@ -175,8 +180,9 @@ class Job:
 
     @cached_property
     def reads(self) -> list[Numbered]:
-        """Return what the writer reads besides `previous`. What only repeats earlier messages is
-        left out, and what is private to a voice of a team: all voices are shown the memory.
+        """Return the messages that the writer reads besides `previous`. Messages that only repeat
+        earlier ones are left out. So are messages private to one voice of a team, because all
+        voices see the memory.
         """
         messages = (
             self.compacted
@@ -191,14 +197,14 @@ class Job:
 
     @property
     def previous(self) -> str:
-        """Return the memory text that the new one continues, empty if it is made from the
-        originals.
+        """Return the text of the memory that the new memory continues, empty if the new one is made
+        from the originals.
         """
         return "" if self.rebuilt or not self.plan.previous else str(self.plan.previous["summary"])
 
     @property
     def replaced_tokens(self) -> int:
-        """Return the tokens of what the new memory stands for."""
+        """Return the tokens of the text that the new memory replaces."""
         if self.remade:
             return self.plan.summary_budget
         before = str(self.plan.previous["summary"]) if self.plan.previous else ""
@@ -206,7 +212,7 @@ class Job:
 
     @cached_property
     def ledger(self) -> list[dict[str, Any]]:
-        """Return the queries of what is read that no record has yet, as this one keeps them."""
+        """Return the ledger lines for queries in the messages read that no earlier record has."""
         known = {line["message_id"] for line in stored_lines(self.thread.chain)}
         for record in self.thread.chain:
             if record.get("earlier"):  # a merged one has only its newest lines; it knew the others
@@ -220,26 +226,26 @@ class Job:
 
     @property
     def budget(self) -> int:
-        """Return the most tokens that its text may have to pass the gate, 0 if no text could pass.
-        Lines of what the user stated have `room_for_stated` besides.
+        """Return the most tokens that the memory's text may have to pass the gate, 0 if no text
+        could pass. Lines with the user's statements may take `room_for_stated` more.
         """
         return self._within(self.plan.summary_budget)
 
     @property
     def room_for_stated(self) -> int:
-        """Return the tokens that lines of what the user stated may take besides: what the pins
-        leave of their share.
+        """Return the extra tokens for lines with the user's statements: the part of the pins' share
+        that pins do not use.
         """
         return self._within(self.most_summary) - self.budget
 
     @property
     def most_summary(self) -> int:
-        """Return the most tokens a summary has, whatever it replaces."""
+        """Return the most tokens of any summary, however much text it replaces."""
         return self.plan.summary_budget + self.unused_by_pins
 
     @cached_property
     def unused_by_pins(self) -> int:
-        """Return what the pins leave of their share once this is compacted, in tokens."""
+        """Return the tokens of the pins' share that are unused after this compaction."""
         said = [message for _, message in self.reads]
         pins = [*self.thread.pins, *pins_in_passing(said, self.thread.pins)]
         text = pins_text(current_pins(pins), self.call_config, self.language)
@@ -266,14 +272,14 @@ class Job:
 
     @property
     def remade(self) -> bool:
-        """Return whether the memory is only made again, for what was excluded or included, and
-        covers nothing new.
+        """Return whether the memory is only made again after messages were excluded or included,
+        and covers no new message.
         """
         return self.plan.start == self.plan.end
 
     @property
     def margin(self) -> float:
-        """Return by how much the memory must be smaller than what it replaces."""
+        """Return the share by which the memory must be smaller than the text it replaces."""
         return 0.0 if self.remade else MARGIN
 
 
@@ -281,11 +287,11 @@ def needs_originals(thread: Thread, call_config: CallConfig) -> bool:
     """Return whether the next memory must be made from the originals rather than from the one
     before.
 
-    It must when a covered message was excluded or included since, and when another strategy wrote
-    the one before; of the originals topics read only what they lack, and they leave out what was
-    excluded without reading them. With a model it is also done every `rebuild_every`-th time, so
-    that no error is handed on for ever, as long as the compacted text fills at most one window:
-    each is a call.
+    It must if a covered message was excluded or included since, or if another strategy wrote the
+    memory before. Topics are different: they read only the originals that they lack, and leave out
+    excluded messages without reading anything. With a model, every `rebuild_every`-th memory is
+    also made from the originals, so that no error is handed on for ever. This is done only while
+    the compacted text fits one window, for each window costs a call.
     """
     record = thread.live[0]
     if record is None:
@@ -308,8 +314,8 @@ def needs_originals(thread: Thread, call_config: CallConfig) -> bool:
 
 
 def must_be_remade(thread: Thread, call_config: CallConfig) -> bool:
-    """Return whether the memory may not be continued: it holds what was excluded since, or another
-    strategy wrote it.
+    """Return whether the memory must not be continued. This is so if a message was excluded or
+    included since, or if another strategy wrote the memory.
     """
     record = thread.live[0]
     return record is not None and (
@@ -320,8 +326,8 @@ def must_be_remade(thread: Thread, call_config: CallConfig) -> bool:
 def compaction_steps(
     job: Job, strategy: Strategy
 ) -> Generator[Request, str | Exception | None, Outcome]:
-    """Let the strategy write until a draft passes the gate; the outcome says what happened on the
-    way.
+    """Let the strategy write until a draft passes the gate. The outcome also tells of the drafts
+    that failed.
     """
     if refusal := no_room(job):
         return refusal
@@ -352,7 +358,9 @@ def compaction_steps(
 
 
 def no_room(job: Job) -> Outcome | None:
-    """Return the outcome if no memory can pass the gate: nobody is asked for one."""
+    """Return the outcome if no memory could pass the gate, so that no model is asked for one; else
+    None.
+    """
     if job.budget >= SUMMARY_FLOOR:
         return None
     if job.room >= SUMMARY_FLOOR:
@@ -462,8 +470,8 @@ def _writing(job: Job, draft: Draft) -> Writing:
 
 
 def _pins(job: Job, draft: Draft) -> list[Pin]:
-    """Return the new pins of what is read, in the order they were said: the draft's, and those said
-    in passing that neither a pin nor a line of the draft holds.
+    """Return the new pins of the messages read, in the order they were said: the draft's pins, and
+    rules said in passing that neither a pin nor a line of the draft repeats.
     """
     stored = list(stored_pins(job.thread.chain))
     stored += [edit["pin"] for edit in job.thread.edits if edit["op"] == "pin"]

@@ -1,4 +1,4 @@
-"""What is due before a call that is over the threshold: results yield first, then rounds.
+"""Choose what to compact before a call that is over the threshold: first results, then rounds.
 
 Results of all rounds but the newest two shrink to their heads, by code. If the view is still about
 as large as the threshold, the oldest rounds become memory as well.
@@ -35,12 +35,12 @@ NO_MEMORY: Mapping[str, object] = {
     "summary_tokens": 0,
     "policy_version": RESULTS_VERSION,
 }
-"""What a compaction of results has for the fields of a memory."""
+"""Values that a compaction of results gives to the fields of a memory."""
 
 
 @dataclass(frozen=True)
 class DueCompaction:
-    """What to do before the next call. `call_plan`: with the results shrunk."""
+    """The compactions to do before the next call. `call_plan` already has the results shrunk."""
 
     results: Compaction | None
     """The compaction that shrinks results, None if none has to."""
@@ -52,10 +52,10 @@ class DueCompaction:
 def due_compaction(
     call_plan: CallPlan, breaker: int | None, *, turn: int = 0, time: str = ""
 ) -> DueCompaction | None:
-    """Return what is due before this call, None if nothing is.
+    """Return the compactions that are due before this call, None if none is.
 
-    `breaker`: tokens at which a compaction came to nothing, None if none did; `turn` and `time`
-    stand in the record of the results.
+    `breaker`: tokens at which a compaction failed, None if none did. `turn` and `time` go into the
+    record of the results.
     """
     threshold = call_plan.call_config.threshold_tokens
     over = call_plan.parts.total > threshold
@@ -78,21 +78,22 @@ def _ready(plan: CompactionPlan | None, breaker: int | None) -> CompactionPlan |
 
 
 def _waits(call_plan: CallPlan, breaker: int | None) -> bool:
-    """Return whether an undo, or a compaction that failed, keeps results from shrinking yet."""
+    """Return whether results must not shrink yet, because of an undo or a failed compaction."""
     more = WORTH * call_plan.call_config.threshold_tokens
     return breaker is not None and call_plan.parts.total < breaker + more
 
 
 def _best(candidates: Sequence[DueCompaction]) -> DueCompaction:
-    """Return the candidate that keeps most rounds, of two equal ones the first, which leaves more
-    results whole; if no rounds can become memory, the one that shrinks most.
+    """Return the candidate that keeps the most rounds. Of two equal ones, return the first: it
+    leaves more results whole. If no rounds can become memory, return the candidate that shrinks the
+    most.
     """
     with_plan = [(due.plan.end, place) for place, due in enumerate(candidates) if due.plan]
     return candidates[min(with_plan)[1]] if with_plan else candidates[-1]
 
 
 def _without_idle_results(due: DueCompaction, before: CallPlan) -> DueCompaction:
-    """Leave out a compaction of results that the memory covers anyway."""
+    """Leave out the compaction of results if the memory covers all those results anyway."""
     if due.plan is None or due.call_plan.thread.live_results[1] > due.plan.end:
         return due
     plan = replace(due.plan, tokens_before=before.parts.total)
@@ -100,8 +101,8 @@ def _without_idle_results(due: DueCompaction, before: CallPlan) -> DueCompaction
 
 
 def _results_compactions(call_plan: CallPlan, turn: int, time: str) -> Iterator[Compaction]:
-    """Yield the compactions that shrink results now: all but the newest two rounds', then all but
-    the newest one's.
+    """Yield the compactions that could shrink results now. The first spares the results of the
+    newest two rounds, the second those of the newest round only.
     """
     thread = call_plan.thread
     start = thread.live[1]

@@ -15,14 +15,14 @@ class Sizes:
 
     summary: int
     replaced: int
-    """What it replaces: the compacted messages and the memory before."""
+    """Size of the text it replaces: the compacted messages and the memory before."""
     view: int
     """The whole next call with it: system, tools, memory, messages."""
     view_before: int
     budget: int
     """The threshold: the view must be under it if the memory decides that."""
     kept: int
-    """What the view holds in any case: system, tools, newest rounds."""
+    """Size of the parts that every view holds: system, tools, newest rounds."""
     summary_budget: int
     """Most tokens a summary may have."""
 
@@ -34,7 +34,7 @@ class Candidate:
     summary: str
     sizes: Sizes
     margin: float
-    """By which share it must be smaller than what it replaces."""
+    """The share by which it must be smaller than the text it replaces."""
     missing_pins: Sequence[str] = ()
     """Pins within budget that the block does not hold word for word."""
     unknown_citations: Sequence[int] = ()
@@ -44,8 +44,8 @@ class Candidate:
 
 
 def objections(candidate: Candidate) -> list[Reason]:
-    """Return why a memory is not accepted, each reason in words a summariser can act on; empty when
-    it is.
+    """Return why a memory is refused, each reason in words that a summariser can act on. Empty if
+    the memory is accepted.
     """
     reasons: list[Reason] = []
 

@@ -1,5 +1,5 @@
-"""The query ledger: one line for each query that ran, made by code from tool messages, and its part
-of the view.
+"""The query ledger: one line for each query that ran, made by code from tool messages. This module
+also renders it for the view.
 """
 
 import json
@@ -31,8 +31,9 @@ class LedgerLine:
     """One query that ran. `sql` as the engine ran it, `message_id` of the tool message with its
     result.
 
-    `tables`: what the database says it read; `rows`: how many the result had; `figures`: the first
-    key figures, short; `handle`: where the full result is kept, "" if nowhere.
+    `tables`: the tables it read, as the database reports. `rows`: the row count of the result.
+    `figures`: its first key figures, in short form. `handle`: where the full result is kept, "" if
+    nowhere.
     """
 
     turn: int
@@ -51,16 +52,18 @@ class LedgerLine:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "LedgerLine":
-        """Read what `as_json` wrote, now or in an earlier version, which knew filters, too."""
+        """Read the JSON that `as_json` wrote, now or in an earlier version, which also had
+        filters.
+        """
         lists = {name: tuple(data[name]) for name in ("tables", "columns")}
         return cls(**{**{name: data[name] for name in cls.__dataclass_fields__}, **lists})
 
 
 def ledger_lines(messages: Sequence[BaseMessage]) -> list[LedgerLine]:
-    """Return a line for each query among the messages that ran, in order; the same SQL again in one
-    round counts once.
+    """Return a line for each query in the messages that ran, in order. The same SQL counts once per
+    round.
 
-    Failed calls, recalled messages and answers that are no query results give none.
+    Failed calls, recalled messages and answers that are no query results give no line.
     """
     lines: list[LedgerLine] = []
     question = ""
@@ -113,7 +116,7 @@ def _line(message: ToolMessage, called: str, question: str) -> LedgerLine | None
 
 
 def _row_count(answer: Mapping[str, Json], rows: Sequence[object]) -> int:
-    """Return how many rows an answer says there are, else how many it shows."""
+    """Return the row count that an answer states, else the number of rows that it shows."""
     count = answer.get("row_count")
     if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 10**15:
         return count
@@ -121,7 +124,7 @@ def _row_count(answer: Mapping[str, Json], rows: Sequence[object]) -> int:
 
 
 def _answer(text: str) -> dict[str, Json] | None:
-    """Return the JSON of a query's answer, None where a message is something else or was cut."""
+    """Return the JSON of a query's answer, None if a message is something else or was cut."""
     if not text.lstrip().startswith("{"):
         return None
     try:
@@ -140,8 +143,8 @@ def _list(value: Json) -> list[Json]:
 
 
 def figures_of(columns: Sequence[str], rows: Sequence[Sequence[Json]]) -> str:
-    """Return the first figures of a result: "count=6200, avg=3.4" for one row, the first three rows
-    for several.
+    """Return the first figures of a result: "count=6200, avg=3.4" for a single row, or those of the
+    first three rows if there are several.
     """
     if not rows:
         return ""
@@ -170,8 +173,8 @@ def _clip(text: str, chars: int) -> str:
 
 
 FRESH = 4
-"""Newest lines, which keep their figures as long as older lines can go: follow-ups are about
-these.
+"""Number of newest lines that keep their figures while older lines can still go. Follow-up
+questions are mostly about these.
 """
 
 HEADING = {
@@ -213,12 +216,13 @@ _SQL = "SQL: "
 def fit_ledger(
     lines: Sequence[LedgerLine], budget: int, count: Callable[[str], int], language: str = "en"
 ) -> tuple[list[LedgerLine], int]:
-    """Return the lines that fit `budget` tokens with the heading, in order, and how many went.
+    """Return the lines that fit `budget` tokens with the heading, in order, and how many were
+    dropped.
 
-    A line too long to stand alone goes first. Then the older ones lose their figures, oldest first,
-    then go, oldest first; the newest four do so only when none else is left. Lines before the
-    oldest that can stay are not counted: all 190 of a long thread, three times a turn, took a third
-    of it.
+    A line that alone is over the budget is dropped first. Then older lines lose their figures,
+    oldest first. Then older lines are dropped, oldest first. The newest four lose their figures or
+    are dropped only if no other line is left. Lines that are too old to stay are not tokenized: to
+    count all 190 lines of a long thread three times a turn took a third of the turn's time.
     """
     room = budget - count(HEADING[language]) - 1
     costs = (_cost(line, count) for line in reversed(lines))
@@ -249,8 +253,8 @@ def fit_ledger(
 def _shortened(
     lines: Sequence[LedgerLine], room: int, count: Callable[[str], int]
 ) -> list[LedgerLine]:
-    """Return the lines within the room: without figures, then without the lines, the oldest
-    first.
+    """Return the lines that fit the room. First the oldest lines lose their figures, then the
+    oldest are dropped.
     """
     costs = [(_cost(line, count), _cost(_bare(line), count), 0) for line in lines]
     levels = levels_that_fit(len(lines), 2, lambda levels: sum(map(getitem, costs, levels)) <= room)
@@ -266,7 +270,7 @@ def _bare(line: LedgerLine) -> LedgerLine:
 
 
 def render_ledger(lines: Sequence[LedgerLine], language: str, left_out: int = 0) -> str:
-    """Return the heading and a line a query, "" when there is none to tell of."""
+    """Return the heading and one line for each query, "" if there is no query."""
     if not lines and not left_out:
         return ""
     text = [HEADING[language], *(_written(line) for line in lines)]

@@ -1,9 +1,9 @@
-"""Merge the older compactions of a long thread into one, so that what a turn stores does not grow
-with their number.
+"""Merge the older compactions of a long thread into one, so that the data stored by a turn do not
+grow with their number.
 
-The merged one holds all that later memories stand on: the newest text, the pins, the newest lines
-of the ledger, the topics as they are now. The originals retire to a store, as compacted messages
-do.
+The merged compaction holds all that later memories need: the newest text, the pins, the newest
+lines of the ledger, and the topics as they are now. The original compactions retire to a store, as
+compacted messages do.
 """
 
 from collections.abc import Sequence
@@ -23,8 +23,8 @@ MERGE_AT = 24
 KEEP = 8
 """Newest compactions that stay as they are, and can be undone."""
 MOST_PINS = 400
-"""Pins that a merged compaction holds; beyond them ended ones go first, then the oldest. Those made
-by hand are no part of it.
+"""Most pins of a merged compaction. If there are more, ended pins go first, then the oldest. Pins
+made by hand are kept elsewhere and do not count.
 """
 MOST_IDS = 100
 """Newest message ids that a topic of a merged compaction holds."""
@@ -32,8 +32,8 @@ MOST_IDS = 100
 
 @dataclass(frozen=True)
 class Merge:
-    """Compactions that retire now, the place of the first among all that ever retired (from 1), and
-    the one that stands for them.
+    """A merge: the compactions that retire now, the place of the first among all that ever retired
+    (from 1), and the compaction that replaces them.
     """
 
     first: int
@@ -42,7 +42,7 @@ class Merge:
 
 
 def merge_of(thread: Thread, call_config: CallConfig) -> Merge | None:
-    """Return the merge that is due, None while there are few compactions or if the thread retires
+    """Return the merge that is due. None if there are few compactions, or if the thread retires
     nothing.
     """
     if call_config.policy.retire_after is None or len(thread.compactions) < MERGE_AT:
@@ -70,8 +70,8 @@ def _merge_of_memories(thread: Thread, call_config: CallConfig) -> Merge | None:
 
 
 def _merge_of_results(thread: Thread) -> Merge | None:
-    """Return the merge of the older compactions of results: of these the newest that applies says
-    all.
+    """Return the merge of the older compactions of results: the newest one that applies, as it
+    includes the others.
     """
     old = [record for record in thread.compactions if is_results(record)][:-KEEP]
     retired = [record for record in old if "merged" not in record]
@@ -135,8 +135,8 @@ def _pins(chain: Sequence[Compaction]) -> list[dict[str, Any]]:
 
 
 def unmerged(retired: Sequence[Compaction], records: Sequence[Compaction]) -> list[Compaction]:
-    """Return all compactions that a thread ever had, in order: the retired ones, then those of its
-    state that no merge made.
+    """Return all compactions that a thread ever had, in order: first the retired ones, then those
+    in its state except merged ones.
     """
     return [*retired, *(record for record in records if "merged" not in record)]
 

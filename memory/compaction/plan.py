@@ -18,30 +18,35 @@ from longtable.memory.records import Compaction
 from longtable.memory.view import CallPlan
 
 FREE_ROUNDS = 3
-"""Rounds that a view has room for after a compaction, or the next turn would compact again. Ahead
-of a turn one more, that turn's own.
+"""Number of further rounds that a view has room for after a compaction. Without that room the next
+turn would compact again. A compaction ahead of a turn leaves room for one more, that turn's own
+round.
 """
 ENOUGH = 0.95
-"""Of the threshold: no summary is made while a view stays below this once results have shrunk."""
+"""Share of the threshold. No summary is made if a view is below this after its results have shrunk.
+"""
 FULL = 0.9
-"""`keep_messages` stay only if they leave the view this far under the threshold."""
+"""Share of the threshold. `keep_messages` stay only if they leave the view below this."""
 WORTH = 1 / 12
-"""Least a compaction must take, as a share of the trigger that fired: where system prompt, tools
-and the newest round are over it alone, a summary of next to nothing would be asked for every turn.
-One that failed waits for as much again.
+"""Smallest text worth a compaction, as a share of the trigger that fired. Without this minimum, a
+system prompt, tools and newest round that alone are over the trigger would ask for a summary of
+next to nothing every turn. After a compaction failed, the next waits for the same amount of new
+text.
 """
 LITTLE = BLOCK_TOKENS + SUMMARY_FLOOR
-"""Tokens of a thread's first compaction below which no memory is smaller than what it replaces."""
+"""Fewest tokens for a thread's first compaction. With fewer, no memory would be smaller than the
+text it replaces.
+"""
 MIN_NEW_MESSAGES = 4
-"""Messages that must have come since the last compaction before the next: two rounds, less than
-which a summary call is not worth. A view over the threshold does not wait.
+"""Fewest new messages between one compaction and the next: two rounds, because less is not worth a
+summary call. A view over the threshold does not wait.
 """
 RECENT = 3
-"""Newest rounds from which the size of the next one is guessed."""
+"""Number of newest rounds from which the size of the next round is estimated."""
 
 When = Literal["due", "ahead", "asked"]
-"""Why a compaction is looked for: before a call, after an answer (ahead of the next turn), or
-because a person asked.
+"""The occasion of a compaction: before a call, after an answer (ahead of the next turn), or because
+a person asked.
 """
 
 
@@ -61,7 +66,7 @@ class CompactionPlan:
     ledger_budget: int
     """Most tokens the query ledger may have beside it."""
     trigger: int
-    """Tokens of the trigger that fired; those of the whole call where a person asked."""
+    """Tokens of the trigger that fired; if a person asked, the tokens of the whole call."""
 
     def waits(self, breaker: int | None) -> bool:
         """Return whether it is too early to try again after a compaction that failed at `breaker`
@@ -76,14 +81,14 @@ def plan_compaction(
     """Return what to compact now, oldest rounds first, or None when nothing is due or nothing can
     be compacted.
 
-    Due: the view is over the threshold (`over`: it was, before results shrank), or one of the
-    policy's triggers is met. Ahead: with one more round like the newest few it would be, even if
-    each result that it shows whole shrank. The thread must have `min_messages`, and
-    `MIN_NEW_MESSAGES` since the last compaction; a view over the threshold does not wait. A view
-    that would not fit the limit at all, a provider's overflow (`call_config.ceiling`), or a person
-    who asked waives the least a compaction takes. A memory that holds what was excluded since is
-    made again ahead of the next turn, or when asked, with nothing new compacted. The newest round
-    is never compacted.
+    Due: the view is over the threshold (`over`: it was before results shrank), or one of the
+    policy's triggers is met. Ahead: the view would be over the threshold with one more round like
+    the newest few, even after every whole result in it shrank. The thread must have `min_messages`,
+    and `MIN_NEW_MESSAGES` since the last compaction; a view over the threshold does not wait. The
+    minimum size of a compaction does not apply if the view would not fit the limit at all, after a
+    provider's overflow (`call_config.ceiling`), or if a person asked. If the memory holds text that
+    was excluded since, it is made again ahead of the next turn, or when asked, with no new message
+    compacted. The newest round is never compacted.
     """
     call_config = call_plan.call_config
     thread = call_plan.thread
@@ -124,12 +129,12 @@ def rounds_to_keep(
     call_plan: CallPlan,
     when: When,
 ) -> int:
-    """Return how many of the newest rounds stay: the most, up to `keep_rounds`, that leave room for
-    three more beside a full memory.
+    """Return how many of the newest rounds stay: as many as leave room for three more rounds beside
+    a full memory, at most `keep_rounds`.
 
-    `sizes`: tokens of each round as the view shows it, oldest first. A round to come has the mean
-    size of the newest three with whole results. At least one stays, and `keep_messages` if they
-    fit.
+    `sizes`: tokens of each round as the view shows it, oldest first. A future round is assumed to
+    have the mean size of the newest three with whole results. At least one stays, and
+    `keep_messages` if they fit.
     """
     call_config = call_plan.call_config
     policy = call_config.policy
@@ -153,8 +158,8 @@ def rounds_to_keep(
 
 
 def _room(call_config: CallConfig, beside: int) -> int:
-    """Return the tokens that rounds may have below what triggers a compaction, beside a memory of
-    so many tokens.
+    """Return the tokens that rounds may take beside a memory of this size without triggering a
+    compaction.
     """
     room = call_config.threshold_tokens - call_config.around_tokens - beside
     trigger = call_config.policy.trigger_tokens
@@ -162,8 +167,8 @@ def _room(call_config: CallConfig, beside: int) -> int:
 
 
 def _rounds_of_messages(rounds: Sequence[Sequence[BaseMessage]], messages: int) -> int:
-    """Return how many of the newest rounds hold so many messages at least; all, if they hold
-    fewer.
+    """Return how many of the newest rounds are needed to hold at least this many messages. Return
+    all rounds if they hold fewer.
     """
     counts = accumulate(len(round_) for round_ in reversed(rounds))
     enough = (place for place, count in enumerate(counts, 1) if count >= messages)
@@ -181,8 +186,8 @@ def _shown_tokens(call_plan: CallPlan, messages: Sequence[BaseMessage]) -> int:
 
 
 def _is_too_soon(call_plan: CallPlan) -> bool:
-    """Return whether the thread has too few messages, or too few new ones, for a summary that does
-    not have to be made.
+    """Return whether the thread has too few messages, or too few new ones, for a summary that can
+    still wait.
     """
     thread = call_plan.thread
     record, start = thread.live
@@ -213,8 +218,8 @@ def _trigger(call_plan: CallPlan, when: When, over: bool) -> int:
 
 
 def _next_is_over(call_plan: CallPlan) -> bool:
-    """Return whether one more round like the newest few would need a summary, even if each result
-    that is shown whole shrank. The answer of that round is in no call of it.
+    """Return whether one more round like the newest few would need a summary, even after each whole
+    result shrank. That round's answer is not counted, because no call of the round contains it.
     """
     coming = _coming(call_plan, with_answer=False)
     threshold = call_plan.call_config.threshold_tokens
@@ -225,7 +230,9 @@ def _next_is_over(call_plan: CallPlan) -> bool:
 
 
 def _coming(call_plan: CallPlan, *, with_answer: bool = True) -> int:
-    """Return the tokens the next round may take: the mean of the newest few, with whole results."""
+    """Return the expected tokens of the next round: the mean size of the newest few rounds, with
+    whole results.
+    """
     rounds = split_rounds(call_plan.thread.uncompacted)
     if len(rounds) > 1 and len(rounds[-1]) == 1:
         # A question without its answer yet says nothing of a round's size.

@@ -20,13 +20,13 @@ from longtable.memory.messages.rounds import DESCRIBED, split_rounds
 
 HEAD_ROWS = 3
 LINE_CHARS = 200
-"""Of a row, or of a column's name."""
+"""Most characters of a row, or of a column's name."""
 TEXT_CHARS = 400
-"""Of a result that is no table."""
+"""Most characters of a result that is no table."""
 MOST_HEAD_CHARS = 1_500
-"""A wide table's rows give way, one by one, past this."""
+"""Most characters of a head. A wide table loses rows, one by one, until its head is this short."""
 WORTH = 0.8
-"""A head that is larger than this share of the result takes no place of it."""
+"""A head replaces a result only if it is at most this share of the result's size."""
 ROUNDS_WHOLE = (2, 1)
 """How many of the newest rounds with a result keep it whole: two, or one if two do not fit."""
 COLUMNS = ("columns", "rows", "row_count", "total", "handle", "page", "pages", "column_count")
@@ -35,8 +35,8 @@ _SEPARATOR = re.compile(r"[\s|:+=-]+")
 
 
 def is_result(message: BaseMessage) -> bool:
-    """Return whether a message is a result of a tool that has a smaller head. What describes tables
-    is none: it holds no rows, and would be asked for again.
+    """Return whether a message is a tool result that has a smaller head. A description of tables
+    does not count: it holds no rows, and the model would ask for it again.
     """
     if not isinstance(message, ToolMessage) or DESCRIBED in marks_of(message):
         return False
@@ -53,13 +53,15 @@ def head_of(message: BaseMessage, number: int) -> BaseMessage:
 
 @lru_cache(maxsize=2_048)
 def head_text(text: str, number: int) -> str | None:
-    """Return the head of a result's text, None if that would not be smaller."""
+    """Return the head of a result's text, None if the head would not be much smaller."""
     head = _head(text, number)
     return head if len(head) <= WORTH * len(text) else None
 
 
 def shrunk(messages: Sequence[BaseMessage], numbers: dict[str | None, int]) -> list[BaseMessage]:
-    """Return the messages with heads in place of results; `numbers`: of those to shrink, by id."""
+    """Return the messages with heads in place of results. `numbers`: the numbers of the messages to
+    shrink, by id.
+    """
     return [
         head_of(message, numbers[message.id]) if message.id in numbers else message
         for message in messages
@@ -109,7 +111,7 @@ def _head(text: str, number: int) -> str:
 
 
 def _json_of(text: str) -> Any:
-    """Return the JSON of a text, None if it is none."""
+    """Return the JSON of a text, None if the text is not JSON."""
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:
@@ -145,7 +147,7 @@ def _rows_head(lines: Sequence[str], heads: int, recalled: str) -> str:
 
 
 def _within(rows: list[Any], written: Callable[[], str]) -> str:
-    """Return what is written of the rows, fewer of them until it is short enough."""
+    """Return the text of the rows, with fewer rows until it is short enough."""
     while len(written()) > MOST_HEAD_CHARS and len(rows) > 1:
         rows.pop()
     return written()

@@ -41,15 +41,15 @@ TRIES = 2
 OVERFLOWS = 3
 """How often the window is halved when the summariser itself says that its input is too long."""
 WINDOW_SHARE = 0.85
-"""Share of the summariser's window that its prompt, input and answer may fill; the rest is for
-another tokenizer's count.
+"""Share of the summariser's window that its prompt, input and answer may fill. The rest is a
+margin, because the summariser's tokenizer may count differently.
 """
 PIN_ROOM = 200
 """Tokens for the pins that its answer may name besides the summary."""
 PIN_LINE = 24
 """Tokens of a pin's line beside its text."""
 MARK_TOKENS = 24
-"""Room for what says which part of a long message a piece is."""
+"""Room for the mark that says which part of a long message a piece is."""
 FALLBACK_NOTE = "written without a model: questions, answers, rules; the rest is in the transcript"
 
 
@@ -106,8 +106,8 @@ def _draft_by_code(job: Job, mark: Callable[[str], str]) -> Draft:
 
 
 def _rules_before(job: Job) -> str:
-    """Return the text whose preferences and constraints the new one carries on, also if that one
-    is made from the originals: without lines on what was excluded since.
+    """Return the text of the memory before, whose preferences and constraints the new memory
+    carries on even if it is made from the originals. Lines on messages excluded since are left out.
     """
     before = job.plan.previous
     if before is None or before.get("strategy", ROLLING) != ROLLING:
@@ -116,7 +116,7 @@ def _rules_before(job: Job) -> str:
 
 
 def _standing(job: Job, new_pins: Sequence[Pin] = (), ends: Sequence[PinEnd] = ()) -> Standing:
-    """Return which rules ended and which the view shows, when the draft's pins are counted in."""
+    """Return which rules have ended and which the view shows, with the draft's pins included."""
     ended = {end["pin"] for end in ends}
     live = [pin for pin in current_pins(job.thread.pins) if pin.id not in ended]
     live_ids = {pin.id for pin in live}
@@ -130,7 +130,7 @@ def _standing(job: Job, new_pins: Sequence[Pin] = (), ends: Sequence[PinEnd] = (
 
 
 def _shown_by_pins(job: Job, new_pins: Sequence[Pin] = (), ends: Sequence[PinEnd] = ()) -> Skip:
-    """Return whether pins of the next view hold a sentence word for word."""
+    """Return a function that says whether pins of the next view hold a sentence word for word."""
     passing = pins_in_passing([message for _, message in job.reads], job.thread.pins)
     shown = _standing(job, [*new_pins, *passing], ends).shown
     texts = [" ".join(pin.split()) for pin in shown]
@@ -145,8 +145,8 @@ def _shown_by_pins(job: Job, new_pins: Sequence[Pin] = (), ends: Sequence[PinEnd
 def _summarise(
     job: Job, window: int, reason: str, mark: Callable[[str], str]
 ) -> Generator[Request, object, Draft | Exception]:
-    """Ask for the summary; input longer than the window goes in parts, each merged into the memory
-    so far (map-reduce).
+    """Ask for the summary. If the input is longer than the window, send it in parts, and merge each
+    part into the memory so far.
     """
     summary = job.previous
     rules = _rules_before(job)
@@ -187,7 +187,9 @@ def _summarise(
 
 
 def _read(answer: str, job: Job, sources: Sources) -> list[list[str]]:
-    """Return the lines of an answer under the five headings, as far as the messages bear them."""
+    """Return the lines of an answer under the five headings, without lines that the messages do not
+    support.
+    """
     sections = read_sections(without_pins(answer), job.instructions or "")
     return checked(sections, sources, job.count)
 
@@ -202,12 +204,12 @@ def _request(job: Job, summary: str, part: list[str], reason: str) -> Request:
 
 
 def split_input(job: Job, window: int, reason: str = "") -> list[list[str]]:
-    """Split what the summariser reads, one text a message, into parts that fit its window beside
-    prompt, memory and answer.
+    """Split the summariser's input, one text for each message, into parts that fit its window
+    beside prompt, memory and answer.
 
-    One part goes beside the memory as it is, each of several beside one that may have grown to its
-    budget. A message longer than a part alone is cut into pieces, each marked: no word of it is
-    left out.
+    A single part must fit beside the present memory. If there are several, each must fit beside a
+    memory that may have grown to its budget. A message longer than a part is cut into marked
+    pieces, and no word of it is left out.
     """
     count = job.call_config.counter.text
     around = job.call_config.counter.messages(_request(job, "", [], reason))

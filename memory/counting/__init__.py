@@ -1,1 +1,1 @@
-"""Tokens of a call, what a thread cost, and the figures in a text."""
+"""Count the tokens of a call and the cost of a thread, and read the figures in a text."""

@@ -1,4 +1,4 @@
-"""What a thread learns of its provider: tokens reported per token counted, and the limit that an
+"""Calibration of a thread to its provider: tokens reported per token counted, and the limit that an
 error named.
 """
 
@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
 MOST_TOKENS = 10**12
-"""No report of tokens is as large as this: larger numbers, and what is none, teach nothing."""
+"""Upper bound of a credible token report. A larger number, or a value that is no number, is
+ignored.
+"""
 
 LOWEST = 0.5
 
@@ -18,11 +20,13 @@ Thai) to 2.7 (cl100k, Hindi).
 """
 
 IMPLAUSIBLE = 2.0
-"""A reading this many times outside the bounds is about something else than this call."""
+"""A reading that is this many times outside the bounds is not about this call alone, and is not
+used.
+"""
 
 LEAST_COUNTED = 300
-"""Tokens below which a call teaches nothing: what a server adds of its own outweighs the
-tokenizer.
+"""Calls with fewer counted tokens teach nothing: the text that a server adds weighs more than the
+difference between tokenizers.
 """
 
 JUMP = 1.5
@@ -32,15 +36,15 @@ READINGS = 3
 
 @dataclass(frozen=True)
 class Calibration:
-    """What a thread has learned about its provider: tokens reported per token counted, and the
-    limit an error named.
+    """A thread's knowledge of its provider: tokens reported per token counted, and the limit that
+    an error named.
 
-    A reading is the reported input tokens over what was counted for the same call. The ratio
-    follows the last three. It rises at once, to half as much again as their median; the rest of a
-    larger jump waits for a second reading: a tokenizer does not double from one call to the next, a
-    server that adds up several calls does. It falls with the median. So one wild reading raises it
-    by at most half, and the next good one puts it right; slow decay, the usual way, would hold one
-    wrong report against a thread for many turns.
+    A reading is the reported input tokens divided by the tokens counted for the same call. The
+    ratio follows the last three readings. It rises at once, but at most to 1.5 times their median.
+    The rest of a larger jump waits for a second reading: a tokenizer's count does not double from
+    one call to the next, but that of a server that adds up several calls does. The ratio falls with
+    the median. So one wild reading raises it by at most half, and the next good one corrects it.
+    Slow decay, the usual way, would hold one wrong report against a thread for many turns.
     """
 
     ratio: float = 1.0
@@ -55,16 +59,17 @@ class Calibration:
 
     @property
     def factor(self) -> float:
-        """Return what counted tokens are multiplied by for the trigger: never less than 1."""
+        """Return the factor by which counted tokens are multiplied for the trigger, at least 1."""
         return max(1.0, self.ratio)
 
     def learn(self, counted: int, usage: Mapping[str, Any] | None) -> "Calibration":
-        """Return what is known after a call of `counted` tokens whose answer has this
+        """Return the calibration after a call of `counted` tokens whose answer has this
         `usage_metadata`.
 
-        Unchanged when nothing can be learned: no usage or a broken one, zero, a small call, far too
-        few tokens. Far too many (a server that adds up its calls) take the oldest reading with
-        them: trust wears off while they last.
+        It is unchanged if the usage teaches nothing: it is missing, broken or zero, the call is
+        small, or far too few tokens are reported. If far too many are reported (by a server that
+        adds up its calls), the oldest reading is dropped, so that trust wears off while this goes
+        on.
         """
         reported = _reported(usage)
         if reported is None or counted < LEAST_COUNTED:
@@ -92,8 +97,8 @@ class Calibration:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | None) -> "Calibration":
-        """Return what `as_json` wrote; None, or what a later version wrote otherwise, is read as
-        far as it makes sense.
+        """Read the JSON that `as_json` wrote. None gives the defaults, and from JSON of a later
+        version only the values that make sense are read.
         """
         value = value or {}
         stored = value.get("recent")
@@ -124,10 +129,11 @@ def _count(value: object) -> int | None:
 
 
 def _reported(usage: Mapping[str, Any] | None) -> tuple[int, int] | None:
-    """Return the least and the most input tokens a report can mean, None when it says nothing.
+    """Return the least and the most input tokens that a report can mean, None if it cannot be used.
 
     LangChain's `input_tokens` includes cached ones (OpenAI); some servers leave them out
-    (Anthropic's own protocol). More cached than input tokens: they are left out, for sure.
+    (Anthropic's own protocol). If there are more cached than input tokens, the server certainly
+    leaves them out.
     """
     if not isinstance(usage, Mapping):
         return None

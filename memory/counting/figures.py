@@ -1,8 +1,8 @@
 """Find the figures that a text claims, and every value that each may stand for.
 
-A figure is read in all the ways people write digits (1,234.5; 1 234,5; 1.234,5; １２３; 3.4k;
-1250 万; 34 %; 3 成; 2.3 times). A reading is an interval: what is written, and what rounds to it.
-Numbers written as words are not read.
+A figure is read in all the ways people write digits (1,234.5; 1 234,5; 1.234,5; １２３; 3.4k; 1250
+万; 34 %; 3 成; 2.3 times). Each reading is an interval: the written number and all numbers that
+round to it. Numbers written as words are not read.
 """
 
 import math
@@ -20,8 +20,8 @@ Kind = Literal["plain", "percent", "points", "times", "seconds"]
 
 @dataclass(frozen=True)
 class Reading:
-    """One value that a figure may stand for, from `low` to `high`: per cent as written (34), times
-    in seconds.
+    """One value that a figure may stand for, from `low` to `high`. Percentages are as written (34),
+    durations in seconds.
     """
 
     low: float
@@ -47,7 +47,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Source:
-    """One result that the turn used; `rows` hold JSON-safe cells, `row_count` counts also rows that
+    """One result that the turn used. `rows` hold JSON-safe cells. `row_count` also counts rows that
     are not in `rows`.
     """
 
@@ -159,8 +159,8 @@ _PATTERNS = [
 
 
 def mask(text: str, labels: Iterable[str] = ()) -> str:
-    """Return the text, as long as before, with all that claims nothing blanked out; `labels` are
-    names from the data.
+    """Return the text with every part that claims nothing blanked out; its length stays the same.
+    `labels` are names from the data.
     """
     patterns = [
         re.compile(rf"(?<![A-Za-z0-9.,]){re.escape(label)}(?![A-Za-z0-9])", re.IGNORECASE)
@@ -305,8 +305,8 @@ def _values(raw: str) -> Iterator[tuple[float, int]]:
 
 
 def _bounds(value: float, half: float, text: str, match: re.Match[str]) -> tuple[float, float]:
-    """Return what may be written as this figure here: rounding, and what "about", "over" and
-    "nearly" allow.
+    """Return the bounds of the numbers that may be written as this figure here: by rounding, and by
+    words such as "about", "over" and "nearly".
     """
     before = text[max(0, match.start() - 24) : match.start()]
     whole = f"{value:.0f}"
@@ -329,8 +329,8 @@ _NUMBER_CELL = re.compile(
 
 
 def number_in(cell: object) -> float | None:
-    """Return the number that a cell of a result is, also one kept as text ("2328.60", "53.57%");
-    None for any other.
+    """Return the number in a cell of a result, also if it is kept as text ("2328.60", "53.57%").
+    None for any other cell.
     """
     if isinstance(cell, str) and len(cell) <= 40 and (match := _NUMBER_CELL.fullmatch(cell)):
         cell = float(match[1].replace(",", ""))
@@ -340,13 +340,13 @@ def number_in(cell: object) -> float | None:
 
 
 def numbers_in_column(cells: Iterable[object]) -> list[float]:
-    """Return the number of each cell, NaN for one that holds none."""
+    """Return the number in each cell, NaN if a cell holds no number."""
     numbers = map(number_in, cells)
     return [math.nan if number is None else number for number in numbers]
 
 
 def bare_numbers(text: str) -> list[float]:
-    """Return the numbers of SQL, JSON or a name, whatever they mean there."""
+    """Return all numbers in SQL, JSON or a name, whatever they mean there."""
     return [
         float(digits)
         for digits in re.findall(r"(?<![\w.])-?\d{1,15}(?:\.\d{1,9})?(?![\w.]*\d)", text)

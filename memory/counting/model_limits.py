@@ -87,8 +87,8 @@ def model_limit(
 def encoding_name(name: str) -> str:
     """Return the encoding of a model name: tiktoken's, or a tokenizer of the extra `tokenizers`.
 
-    Where that is not installed, or the name has neither, another tokenizer counts, as an estimate;
-    a warning says so once a name.
+    If that is not installed, or the name has neither, another tokenizer estimates the count. A
+    warning says so, once for each name.
     """
     import tiktoken.model
 
@@ -114,7 +114,9 @@ def encoding_name(name: str) -> str:
 
 
 def _own_tokenizer(bare: str) -> str | None:
-    """Return the model's own tokenizer among those of the extra, None if it has none there."""
+    """Return the model's own tokenizer from the extra `tokenizers`, None if the extra does not have
+    it.
+    """
     if _QWEN.match(bare):
         version = _QWEN_VERSION.match(bare)
         return "qwen3.5" if version and float(version.group(1)) >= 3.5 else "qwen"

@@ -1,4 +1,4 @@
-"""Prices of models, and what calls cost by them."""
+"""Prices of models, and the cost of calls at these prices."""
 
 import fnmatch
 from collections.abc import Iterable, Mapping
@@ -15,8 +15,8 @@ MILLION = 1_000_000
 class Price:
     """The price of one model, for a million tokens each.
 
-    Without a price of its own a cached token costs what one of input does, a reasoning one what one
-    of output does.
+    If cached tokens have no price of their own, they cost as much as input tokens. If reasoning
+    tokens have none, they cost as much as output tokens.
     """
 
     input: float
@@ -34,8 +34,8 @@ class Price:
                 )
 
     def of(self, spent: Spent) -> float:
-        """Return what some calls cost. Cached tokens are part of the input, reasoning ones of the
-        output.
+        """Return the cost of some calls. Cached tokens are part of the input, reasoning tokens part
+        of the output.
         """
         cached = self.input if self.cached is None else self.cached
         reasoning = self.output if self.reasoning is None else self.reasoning
@@ -54,8 +54,8 @@ def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
 
 
 def price_rows(rows: Iterable[Spent], prices: Mapping[str, Price]) -> list[Spent]:
-    """Return rows of one model each with what they cost; calls of a model without a price cost
-    nothing that is known, and say so.
+    """Return rows of one model each with their cost. If a model has no price, the cost of its calls
+    is unknown, and its row says so.
     """
     priced = ((row, price_of(row.model, prices)) for row in rows)
     return [

@@ -1,4 +1,4 @@
-"""What a provider reports of one call: tokens, model, cost."""
+"""Read a provider's report on one call: tokens, model, cost."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -40,7 +40,7 @@ def reported(message: AIMessage) -> ReportedTokens | None:
 
 
 def token_count(value: object) -> int | None:
-    """Return a count of tokens, None for what is none: negative, text, NaN, True."""
+    """Return a count of tokens, None for any other value: negative, text, NaN, True."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return (
@@ -70,8 +70,8 @@ def reported_model(message: AIMessage) -> str:
 
 
 def charged(message: BaseMessage) -> float | None:
-    """Return what a call cost by its provider's own account (OpenRouter's `usage.cost`), None where
-    it does not say.
+    """Return the cost of a call as its provider reports it (OpenRouter's `usage.cost`), None if it
+    reports none.
     """
     usages = [
         message.response_metadata,
@@ -88,7 +88,7 @@ def charged(message: BaseMessage) -> float | None:
 
 
 def money(value: object) -> float | None:
-    """Return an amount of money, None for what is none: negative, text, NaN, True."""
+    """Return an amount of money, None for any other value: negative, text, NaN, True."""
     return (
         float(value)
         if isinstance(value, int | float)

@@ -36,7 +36,7 @@ def load_tokenizer(encoding: str) -> Encode:
     """Return a function from text to tokens. Raises ImportError without the package, ValueError on
     a vocabulary it cannot read.
 
-    A special token in the text, as `<|endoftext|>`, counts as the text it is.
+    A special token in the text, such as `<|endoftext|>`, is counted as plain text.
     """
     return _deepseek() if encoding == "deepseek" else _qwen(_QWEN_MODELS[encoding])
 
@@ -80,8 +80,8 @@ def ranks_of(vocabulary: Mapping[str, Any]) -> dict[bytes, int]:
     """Return tiktoken's ranks of a byte-level BPE tokenizer of Hugging Face: the number of each
     token's bytes.
 
-    Both cut a text alike only if the merges are in the order of the tokens that they make, which is
-    checked.
+    The two tokenizers split a text alike only if the merges are in the order of the tokens that
+    they make. This is checked.
     """
     model = vocabulary["model"]
     special = {token["content"] for token in vocabulary["added_tokens"]}
@@ -102,8 +102,8 @@ def ranks_of(vocabulary: Mapping[str, Any]) -> dict[bytes, int]:
 
 
 def _byte_signs() -> dict[str, int]:
-    """Return the byte that each sign of a byte-level vocabulary stands for: printable ones
-    themselves, the rest from U+0100 on.
+    """Return the byte for each character of a byte-level vocabulary. Printable bytes are written as
+    themselves, the others as characters from U+0100 on.
     """
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     rest = [byte for byte in range(256) if byte not in set(printable)]
@@ -150,24 +150,24 @@ _DEEPSEEK_PIECES = "|".join(
 )
 
 UNKNOWN_ENCODING = "unknown"
-"""Name of a tokenizer that nobody here has: another one counts for it, and says that it
-estimates.
+"""Encoding name for an unknown tokenizer. Another one counts in its place, and its counts are
+marked as estimates.
 """
 
 STAND_IN_ENCODING = "o200k_base"
-"""Counts for a tokenizer that is not installed: 0.9 to 1.3 times the tokens of DeepSeek and Qwen,
-Chinese the highest.
+"""Encoding that counts in place of a tokenizer that is not installed. It gives 0.9 to 1.3 times the
+tokens of DeepSeek and Qwen, the most for Chinese.
 """
 
 _UNREADABLE = (ImportError, OSError, ValueError, AttributeError, KeyError, TypeError)
-"""What a vocabulary that is missing, damaged or of another version raises."""
+"""Errors that a missing, damaged or incompatible vocabulary raises."""
 
 
 def encoder_of(encoding: str) -> tuple[Encode, bool]:
     """Return a function from text to tokens, and whether it only estimates.
 
-    A thread may name a tokenizer that was installed where it was written: here another stands in
-    for it.
+    A thread may name a tokenizer that was installed on the machine where it was written, but is not
+    installed here. Then another one takes its place.
     """
     try:
         return _exact(encoding), False
@@ -181,8 +181,8 @@ def encoder_of(encoding: str) -> tuple[Encode, bool]:
 
 
 def _lone_digits(text: str) -> int:
-    """Return how many more tokens a text takes where each digit is one, as for Qwen, than where
-    three share one.
+    """Return how many more tokens a text takes if each digit is a token, as for Qwen, than if three
+    digits share one.
     """
     return sum(len(digits) - -(-len(digits) // 3) for digits in _DIGITS.findall(text))
 
@@ -245,8 +245,8 @@ _PIECES = re.compile(
 
 
 def estimate(text: str) -> int:
-    """Estimate tokens by script where tiktoken is not there: 5 letters, 2 digits, 1 CJK character
-    or sign a token.
+    """Estimate tokens by script if tiktoken is missing: a token is 5 letters, 2 digits, or 1 CJK
+    character or sign.
 
     Meant to err on the high side: CJK text is some 0.7 to 1.3 tokens a character in today's
     encodings, never len/4.

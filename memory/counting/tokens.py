@@ -1,13 +1,13 @@
-"""Exact token counts of what a chat request holds: text, names, tool calls, tool results, tool
+"""Exact token counts of the parts of a chat request: text, names, tool calls, tool results, tool
 definitions, images.
 
 Text is counted by tiktoken, or by a model's own tokenizer (extra `tokenizers`). The overheads of
 the chat format are those of the OpenAI cookbook ("How to count tokens with tiktoken"): 3 tokens a
 message, 1 for a name, 3 that prime the answer. A tool call has no published formula: its compact
 JSON counts. A tool definition counts as its compact JSON or by the cookbook's formula for gpt-4o
-(section 7), whichever is more. Against a server that counts by the cookbook that is 1.0 to 1.9
-times what it reports for the tools, never under. DeepSeek and Qwen write tools into the prompt by
-a chat template, as JSON with blanks and with text around it.
+(section 7), whichever is more. If a server counts by the cookbook, this is 1.0 to 1.9 times the
+tokens that it reports for the tools, never less. DeepSeek and Qwen write tools into the prompt by a
+chat template, as JSON with blanks and with text around it.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from longtable.memory.counting.tokenizers import PACKAGES, encoder_of
 
 Key = bytes | tuple[str, str | None, int, int]
-"""What tells contents apart: see `_content_key`. A text alone has no role."""
+"""Key that tells contents apart: see `_content_key`. A text alone has no role."""
 
 
 MESSAGE_OVERHEAD = 3
@@ -33,8 +33,8 @@ TOOL_CALL_OVERHEAD = 3
 TOOL_OVERHEAD = 8
 """Tokens around one tool definition's JSON."""
 TEMPLATE_TOKENS = 200
-"""Tokens of what a chat template says about tools before and after them: 86 in Qwen 2.5's; others
-show the format of a call at length.
+"""Tokens of a chat template's text before and after the tools: 86 in Qwen 2.5's. Other templates
+are longer, because they show the format of a call.
 """
 FUNCTION_TOKENS = 7
 PROPERTIES_TOKENS = 3
@@ -54,10 +54,12 @@ never counted for less.
 ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
 CACHE_SIZE = 65_536
 LONG_CHARS = 10_000
-"""From so many characters on a text by itself is remembered, too, as a message is."""
+"""From this many characters on, the count of a text by itself is cached too, as that of a message
+is.
+"""
 MOST_CHARS = 8
-"""Characters that a token of prose or data has at most; a text of longer ones is cut sooner than
-need be.
+"""Most characters of a token of prose or data. A text with longer tokens is only cut sooner than
+necessary.
 """
 
 
@@ -81,8 +83,8 @@ class TokenCounter:
         return self._remember(key, self._count(text)) if known is None else known
 
     def prefix(self, text: str, tokens: int) -> str:
-        """Return the longest beginning of a text that has at most so many tokens, short of it by 2
-        % at most.
+        """Return the beginning of a text that has at most this many tokens. It may be up to 2 %
+        shorter than the longest possible.
         """
         # So long a text is not counted to be refused.
         low = 0
@@ -208,8 +210,8 @@ def levels_that_fit(items: int, most: int, fits: Callable[[list[int]], bool]) ->
     """Return how short each item becomes, from 0 (whole) to `most`, so that all of them fit; None
     if they never do.
 
-    The first items shrink first, and every item takes a step before any takes its next. `fits`
-    judges such a list.
+    The first items shrink first, and every item takes one step before any takes its second. `fits`
+    says whether a list of levels fits.
     """
 
     def levels(step: int) -> list[int]:
@@ -231,11 +233,11 @@ def compact_json(value: object) -> str:
 
 
 def _content_key(message: BaseMessage) -> Key:
-    """Return what tells contents apart within this process.
+    """Return the key that tells contents apart within this process.
 
-    For plain text its hash, which a string keeps once made: a known message then costs 0.6 us, by
-    its fingerprint 2.0. Two texts of one length and one 64-bit hash would share a count: 1 in 10**9
-    caches that are full.
+    For plain text it is the hash, which a string keeps once it is made: looking up a known message
+    then takes 0.6 us, against 2.0 us by its fingerprint. Two texts of the same length and 64-bit
+    hash would share a count; that happens in 1 of 10**9 full caches.
     """
     content = message.content
     calls = (
@@ -255,8 +257,8 @@ def _reasoning(message: BaseMessage) -> str:
 
 
 def fingerprint(message: BaseMessage) -> bytes:
-    """Return a digest of all that a provider is sent of a message: 16 bytes; its id and metadata
-    are not part of it.
+    """Return a digest, 16 bytes, of everything that a provider is sent of a message. The message's
+    id and metadata are not part of it.
     """
     digest = hashlib.blake2b(digest_size=16)
     calls = (

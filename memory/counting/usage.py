@@ -42,9 +42,7 @@ class Spent:
     cached: int = 0
     reasoning: int = 0
     estimated: int = 0
-    """Calls whose provider reported nothing that can be read: their tokens are counted, not
-    reported.
-    """
+    """Calls without a readable report of the provider: their tokens were counted here."""
     cost: float | None = None
     """In the currency of the price table; None without a table, or if no call's model has a price.
     """
@@ -75,10 +73,10 @@ class SummaryCall(ReportedTokens):
 def spent_of(
     messages: Sequence[BaseMessage], *, thread: str, model: str, encoding: str
 ) -> list[Spent]:
-    """Return what each day and model took in one thread, the oldest first.
+    """Return the tokens of one thread by day and model, the oldest first.
 
-    `messages`: the transcript; `model`: the name where an answer does not tell; `encoding`: what
-    estimates are counted with.
+    `messages`: the transcript. `model`: the name to use if an answer does not tell it. `encoding`:
+    the encoding used for estimates.
     """
     count = counter(encoding)
     calls: list[Spent] = []
@@ -116,7 +114,7 @@ def spent_of(
 def call_usage(
     answer: BaseMessage, request: Sequence[BaseMessage], model: str, count: TokenCounter
 ) -> SummaryCall:
-    """Return what one call of a summariser took."""
+    """Return the usage of one call of a summariser."""
     known = reported(answer) if isinstance(answer, AIMessage) else None
     tokens = known or ReportedTokens(
         input=count.messages(request), output=count.message(answer), cached=0, reasoning=0
@@ -128,8 +126,8 @@ def call_usage(
 
 
 def spent_on(records: Iterable[Mapping[str, Any]], *, thread: str) -> list[Spent]:
-    """Return what the summariser's calls of these compactions took, by day and model; those of
-    earlier versions do not tell.
+    """Return the usage of the summariser's calls of these compactions, by day and model.
+    Compactions of earlier versions do not record it.
     """
     rows: list[Spent] = []
     for record in records:

@@ -40,7 +40,7 @@ _CLOSING = {
     "《": "》",
     "〈": "〉",
 }
-"""What ends a marker that begins with a bracket of its own kind."""
+"""Closing brackets of a marker, by the kind of its opening bracket."""
 
 _BARE = re.compile(rf"((?:(?![.!?](?:\s|$)|[。！？\r\n]).){{0,{KEYWORD_CHARS}}})")
 """A marker without brackets ends with its sentence."""
@@ -72,7 +72,7 @@ def find(text: str) -> Marker | None:
 
 
 def _rest_of(begun: re.Match[str]) -> re.Pattern[str]:
-    """Return the pattern of a marker's keyword and end."""
+    """Return the pattern of the part after a marker's beginning: keyword and end."""
     if begun["emphasis"] and not begun["ended"]:
         closing = begun["emphasis"][0]
     elif begun["emphasis"] is not None:

@@ -1,6 +1,4 @@
-"""The mark an accepted message carries: its turn, its time, what kind it is. Providers are not sent
-it.
-"""
+"""The mark of an accepted message: its turn, its time, its kind. It is not sent to providers."""
 
 from typing import Any, TypeVar
 
@@ -10,16 +8,16 @@ STAMP = "longtable"
 """Key of the mark in `additional_kwargs`."""
 
 RECALLED = "recalled"
-"""Kind of a message that repeats earlier ones: no compaction takes its words for new."""
+"""Kind of a message that repeats earlier ones. No compaction treats its words as new."""
 
 STEERED = "steered"
-"""Kind of a message that joined a turn under way."""
+"""Kind of a message that joined a running turn."""
 
 COLLEAGUE = "colleague"
-"""Kind of a message in a view that says what another voice of the team answered."""
+"""Kind of a message in a view that holds the answer of another voice of the team."""
 
 EXCLUDED = "excluded"
-"""Kind of a message that a person took out of views, summaries and recall."""
+"""Kind of a message that a person excluded from views, summaries and recall."""
 
 SUMMARY = "summary"
 """Kind of the message that holds the memory if it is a message of its own; its mark `sources` has
@@ -27,17 +25,19 @@ the range of the compacted messages.
 """
 
 GIVEN = "given"
-"""Mark of an answer or a result that a caller handed in: no call of this thread's model made it."""
+"""Mark of an answer or a result that a caller handed in. This thread's model did not make it."""
 
 MATERIAL = "material"
-"""Mark of an answer: the tokens that material of context providers wanted of its call."""
+"""Mark of an answer: the tokens that material of context providers needed in its call."""
 
 PRIVATE = "private"
-"""Mark of a call and its result: no other voice of the team is shown them, nor the summariser."""
+"""Mark of a call and its result that neither other voices of the team nor the summariser
+may see.
+"""
 
 POOLED = "pooled"
-"""Mark of an answer or call in a mode that keeps secrets: what it took is the team's, for by the
-tokens of each voice its role could be told.
+"""Mark of an answer or call in a mode that keeps secrets. Its tokens count for the team as a whole,
+because the tokens of each voice could give away its role.
 """
 
 TABLES = "tables"
@@ -75,8 +75,8 @@ def is_recalled(message: BaseMessage) -> bool:
 
 
 def speaker_of(message: BaseMessage) -> str:
-    """Return the name of the person or model who said a message, empty if it has none; a tool is no
-    speaker.
+    """Return the name of the person or model who wrote a message, empty if there is no name. A tool
+    is not a speaker.
     """
     # langchain-openai sends either
     name = (
@@ -88,7 +88,7 @@ def speaker_of(message: BaseMessage) -> str:
 
 
 def unmarked(message: Marked) -> Marked:
-    """Return the message without marks: what a caller hands in says nothing of them."""
+    """Return the message without marks. Messages from a caller must not set them."""
     if STAMP not in message.additional_kwargs:
         return message
     return message.model_copy(
@@ -99,14 +99,14 @@ def unmarked(message: Marked) -> Marked:
 
 
 def is_copy(message: BaseMessage, known: BaseMessage) -> bool:
-    """Return whether a message was made from an accepted one: it carries the same turn and time."""
+    """Return whether a message is a copy of an accepted one, with the same turn and time."""
     mine = marks_of(message)
     theirs = marks_of(known)
     return all(mine.get(name) == theirs.get(name) for name in ("turn", "time"))
 
 
 def merged(known: Marked, update: Marked) -> Marked:
-    """Merge an update into a message; fields it does not name stay."""
+    """Merge an update into a message. Fields that the update does not name stay."""
     extra = {
         **known.additional_kwargs,
         **update.additional_kwargs,

@@ -1,4 +1,4 @@
-"""What a stored message tells of itself: who wrote it, at what cost, with which material."""
+"""Metadata of a stored message: its author, its cost, and the material that went with its call."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +12,8 @@ from longtable.memory.messages.reasoning import reasoning_of, text_or_empty
 
 @dataclass(frozen=True, kw_only=True)
 class Reported:
-    """Tokens of the call an answer came from, as reported: cached ones within the input, reasoning
-    ones within the output.
+    """Reported tokens of the call that gave an answer. Cached tokens are part of the input,
+    reasoning tokens part of the output.
     """
 
     input: int
@@ -24,7 +24,7 @@ class Reported:
 
 @dataclass(frozen=True, kw_only=True)
 class Passed:
-    """Material that went with the call of an answer and was not kept. Size in tokens."""
+    """Material that was sent with the call of an answer and not kept. Size in tokens."""
 
     source: str
     tokens: int
@@ -33,7 +33,7 @@ class Passed:
 
 @dataclass(frozen=True, kw_only=True)
 class MessageMetadata:
-    """One message's metadata; what is not known is empty."""
+    """One message's metadata. Unknown fields are empty."""
 
     kind: str
     """normal, summary, recalled, steered or excluded."""
@@ -46,22 +46,22 @@ class MessageMetadata:
     model: str
     provider: str
     instead_of: str
-    """The model that was to answer, where a fallback did."""
+    """If a fallback answered: the model that it replaced."""
     usage: Reported | None
     reasoning: str
     """The model's reasoning, apart from the content."""
     sources: tuple[int, int] | None
-    """First and last message, by number, that a summary stands for."""
+    """Numbers of the first and last message that a summary covers."""
     notice: str
     """Code of the notice that this message is."""
     given: bool
-    """A caller handed it in: no call of this thread's model made it."""
+    """Whether a caller handed it in. If so, this thread's model did not make it."""
     passed: tuple[Passed, ...]
-    """What context providers added to the call."""
+    """Material that context providers added to the call."""
 
 
 def metadata_of(message: BaseMessage) -> MessageMetadata:
-    """Return a message's metadata, whatever is broken in it."""
+    """Return a message's metadata. Broken values are left empty, and never raise an error."""
     marks = marks_of(message)
     tokens = reported(message) if isinstance(message, AIMessage) else None
     model = reported_model(message) if isinstance(message, AIMessage) else ""

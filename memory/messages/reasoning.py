@@ -1,5 +1,5 @@
-"""Read an answer: reasoning in its text, which is kept apart and sent back only where the provider
-asks for it, markers that ask for earlier messages, and what is known of it, its metadata.
+"""Separate the reasoning of an answer from its text, and send it back only to models that ask for
+it.
 """
 
 import re
@@ -37,20 +37,20 @@ def reasoning_sent(model: str) -> Sent:
 
 
 def reasoning_of(message: BaseMessage) -> str:
-    """Return the reasoning that is kept of an answer, empty if there is none."""
+    """Return the stored reasoning of an answer, empty if there is none."""
     if stored := text_or_empty(marks_of(message).get(MARK)):
         return stored
     return "\n\n".join(_blocks(message))
 
 
 def separate_reasoning(message: BaseMessage) -> str:
-    """Return the reasoning an answer came with beside its content."""
+    """Return the reasoning that came with an answer beside its content."""
     return text_or_empty(message.additional_kwargs.get(REASONING))
 
 
 def streamed_reasoning(message: BaseMessage) -> str:
-    """Return the reasoning of an answer, or of a piece of one, as it comes from its provider:
-    beside the content or within.
+    """Return the reasoning of an answer, or of a piece of one, as its provider sends it: beside the
+    content or within it.
     """
     return separate_reasoning(message) or "".join(_blocks(message))
 
@@ -120,12 +120,14 @@ END = "</think>"
 _THINKERS = re.compile(
     r"deepseek|qwen|qwq|think|\br1\b|glm|kimi|minimax|nemotron|magistral", re.IGNORECASE
 )
-"""Models whose unmatched `</think>` ends their reasoning; elsewhere it is part of the answer."""
+"""Models for which an unmatched `</think>` ends the reasoning. For other models it is part of the
+answer.
+"""
 
 
 class ThinkTagParser:
-    """Parts a stream, however its pieces are cut: only a tag that the text begins with opens
-    reasoning.
+    """Separate reasoning and answer in a stream, wherever its pieces are cut. Only a tag at the
+    beginning of the text opens reasoning.
     """
 
     def __init__(self) -> None:
@@ -133,7 +135,7 @@ class ThinkTagParser:
         self._state = "begin"
 
     def feed(self, piece: str) -> tuple[str, str]:
-        """Take a piece and return what is known of it: reasoning, and answer."""
+        """Take a piece, and return the reasoning and the answer text that are certain so far."""
         self._held += piece
         thought = ""
         if self._state == "begin":
@@ -171,7 +173,7 @@ class ThinkTagParser:
         return thought, text
 
     def close(self) -> tuple[str, str]:
-        """Return what was held back; no piece may be fed after."""
+        """Return the text held back so far, as reasoning and answer. Feed no piece after this."""
         rest = self._held
         self._held = ""
         return (
@@ -180,7 +182,7 @@ class ThinkTagParser:
 
 
 def split_reasoning(answer: BaseMessage, model: str) -> BaseMessage:
-    """Return a whole answer with such reasoning beside its content, where `separate_reasoning`
+    """Return a whole answer with the reasoning moved out of its text, so that `separate_reasoning`
     finds it.
     """
     if (

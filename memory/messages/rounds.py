@@ -1,5 +1,5 @@
-"""Messages and rounds: tool calls and their answers stay together, broken pairs are mended in the
-view only.
+"""Group messages into rounds, and pair tool calls with their answers. Broken pairs are mended in
+the view only.
 """
 
 import json
@@ -27,7 +27,7 @@ def split_rounds(messages: Sequence[BaseMessage]) -> list[list[BaseMessage]]:
     """Split messages into rounds: a user message with all that follows it up to the next one.
 
     A message that joined a turn under way belongs to the round of the question it joined, so that
-    no compaction parts the two before they are answered. Messages before the first user message
+    no compaction separates the two before they are answered. Messages before the first user message
     belong to the first round.
     """
     starts: list[int] = []
@@ -51,8 +51,8 @@ def is_users(message: BaseMessage) -> bool:
 
 
 def split_groups(messages: Sequence[BaseMessage]) -> list[list[BaseMessage]]:
-    """Split messages into the smallest parts that may be left out alone: a message, or a call with
-    its answers.
+    """Split messages into the smallest parts that can be left out: a message, or a call with its
+    answers.
     """
     groups: list[list[BaseMessage]] = []
     for message in messages:
@@ -64,13 +64,13 @@ def split_groups(messages: Sequence[BaseMessage]) -> list[list[BaseMessage]]:
 
 
 def pair_calls(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return messages in which each tool call has exactly one answer, right behind it, and each
-    answer its call.
+    """Return messages in which each tool call is followed at once by exactly one answer, and each
+    answer has its call.
 
-    An unanswered call (a cancelled run) is answered "was interrupted, no result"; an answer without
-    a call and a second answer are left out; an assistant message with neither text nor calls is
-    left out, for providers refuse it. A call whose arguments are no JSON is shown as a call with
-    that text as its argument. The input is not changed.
+    An unanswered call (of a cancelled run) is answered "was interrupted, no result". An answer
+    without a call and a second answer are left out. So is an assistant message with neither text
+    nor calls, because providers refuse it. A call whose arguments are not JSON is shown as a call
+    with that text as its argument. The input is not changed.
     """
     answers = _answers(messages)
     paired: list[BaseMessage] = []
@@ -92,7 +92,7 @@ def pair_calls(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 
 def without_dangling(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return messages so that each question that a later turn follows at once has an answer.
+    """Add an answer to each question that is followed by the next turn's question at once.
 
     A cancelled turn leaves its question without one, and some providers refuse two messages of the
     user in a row.
@@ -108,8 +108,8 @@ def without_dangling(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 
 def all_calls(message: AIMessage) -> list[ToolCall]:
-    """Return a message's tool calls, those with malformed arguments as calls that carry the text
-    they came with.
+    """Return a message's tool calls. A call with malformed arguments carries their text as its
+    argument.
     """
     if not message.invalid_tool_calls:
         return message.tool_calls
@@ -126,8 +126,8 @@ def all_calls(message: AIMessage) -> list[ToolCall]:
 
 
 def _answers(messages: Sequence[BaseMessage]) -> dict[tuple[int, int], ToolMessage]:
-    """Map (place of the assistant message, slot of its call) to the answer: the newest open call of
-    that id before it.
+    """Map each call, as (place of the assistant message, slot of the call), to its answer. An
+    answer belongs to the newest open call of its id before it.
     """
     answers: dict[tuple[int, int], ToolMessage] = {}
     open_slots: dict[str, list[tuple[int, int]]] = {}
@@ -172,13 +172,13 @@ def _interrupted(message: AIMessage, call: ToolCall, slot: int) -> ToolMessage:
 
 
 DESCRIBED = "described"
-"""Mark of a tool's answer: the tables it describes, each with a short hash of what it looked
-like.
+"""Mark of a tool's answer: the tables it describes, each with a short hash of its schema at that
+time.
 """
 LISTING = "listing"
-"""Mark of a tool's answer that says which tables there are: a new table makes it stale, too."""
+"""Mark of a tool's answer that lists the tables. A new table makes such an answer stale, too."""
 CHANGED = "schema_changed"
-"""Mark of the message that opens a turn, where the schema changed before it: {"changed", "new",
+"""Mark of the message that opens a turn, if the schema changed before that turn: {"changed", "new",
 "gone": names of tables, "listing": whether lists of tables are stale, "all": there are too many to
 name}
 """
@@ -193,8 +193,8 @@ def without_stale(
     """Return `sent` with a note in place of each outdated answer; `messages` is the whole history,
     in order.
 
-    Pure: what is stale follows from the marks alone. Where nothing changed nothing is looked at
-    twice.
+    Pure: the marks alone say which answers are outdated. If the schema never changed, `sent` is
+    returned at once.
     """
     changes = [
         (place, change) for place, message in enumerate(messages) if (change := change_of(message))
@@ -224,8 +224,8 @@ def change_of(message: BaseMessage) -> Change | None:
 
 
 def described_in(messages: Sequence[BaseMessage]) -> dict[str, str]:
-    """Return the tables that answers describe which still hold, each with the hash of what it
-    looked like.
+    """Return the tables whose descriptions in the answers are still valid, each with the hash of
+    its schema.
     """
     described: dict[str, str] = {}
     for message in messages:
@@ -239,7 +239,7 @@ def described_in(messages: Sequence[BaseMessage]) -> dict[str, str]:
 
 
 def _still_described(described: Mapping[str, str], change: Change) -> dict[str, str]:
-    """Return the tables that a change of the schema left as they were."""
+    """Return the described tables that a change of the schema did not touch."""
     if change.get("all"):
         return {}
     touched = _touched(change)

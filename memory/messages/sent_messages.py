@@ -1,4 +1,4 @@
-"""Messages as a provider is sent them: names that it takes, notes for refused turns."""
+"""Prepare messages for a provider: names that it accepts, notes for refused turns."""
 
 import json
 import re
@@ -15,7 +15,7 @@ NAME_CHARS = 64
 
 
 _NAME = re.compile(rf"[a-zA-Z0-9_-]{{1,{NAME_CHARS}}}")
-"""What OpenAI takes as a message's name."""
+"""Names of messages that OpenAI accepts."""
 
 
 REFUSED_NOTE = {
@@ -25,17 +25,19 @@ REFUSED_NOTE = {
 
 
 BLANK = "[excluded]"
-"""Replaces the words of an excluded message that was brought back before."""
+"""Text in place of an excluded message that had been brought back before."""
 
 
 NEAR = 20
-"""Messages before a note that its language is read from."""
+"""Number of messages before a note from which its language is read."""
 
 
 def with_notes(
     messages: Sequence[BaseMessage], excluded: Collection[str], refused: Collection[str]
 ) -> list[BaseMessage]:
-    """Return the messages that are not excluded, with one note for each run of refused ones."""
+    """Return the messages that are not excluded, with one note in place of each run of refused
+    messages.
+    """
     if not refused:
         return (
             [message for message in messages if message.id not in excluded]
@@ -57,10 +59,10 @@ def with_notes(
 
 
 def with_sent_name(message: BaseMessage) -> BaseMessage:
-    """Return the message with a name that providers take; if that is another name, its text begins
-    with the real one.
+    """Return the message with a name that providers accept. If that is not the real name, the text
+    begins with the real one.
 
-    A name without a letter or digit of ASCII is left out. Two names may then look alike: the texts
+    A name without an ASCII letter or digit is left out. If two names then look alike, the texts
     tell them apart.
     """
     if message.type not in ("human", "ai"):

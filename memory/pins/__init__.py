@@ -1,1 +1,1 @@
-"""Pins: what the user laid down, quoted word for word."""
+"""Pins: rules and definitions of the user, quoted word for word."""

@@ -1,7 +1,7 @@
 """Find the sentences of a user that hold a word of lasting ("always", "by default", 以后).
 
-The words are a table. A find is only "said in passing": it stands below what a model was told to
-keep, and goes first. Rules without such a word are left to the models.
+The words are a table. A find is only "said in passing": it is shown below the pins that a model
+made, and is dropped before them. Rules without such a word are left to the models.
 """
 
 import re
@@ -10,13 +10,15 @@ from functools import lru_cache
 from itertools import pairwise
 
 LONG = 300
-"""Characters past which a sentence is pasted material, no rule of a person."""
+"""Most characters of a rule. A longer sentence is pasted material."""
 MOST_FOUND = 8
-"""Finds in one message."""
+"""Most finds in one message."""
 MOST_COMPARED = 64
-"""Newest rules that a sentence may change: a long thread costs no more."""
+"""Number of newest rules that a sentence is compared with, so that a long thread costs no more."""
 MOST_CHANGE = 80
-"""Characters of a sentence that changes a rule by sharing a word with it: longer ones tell more."""
+"""Most characters of a sentence that may change a rule because it shares a word with it. A longer
+sentence rather tells something new.
+"""
 
 # -- the words, as they stand in a regular expression ----------------------------------------------
 
@@ -45,7 +47,7 @@ LASTING = (
     "(?:don'?t|do not|never) ever",
     r"by (?:\S+ ){1,4}(?:i|we) mean",
 )
-"""Said in any sentence that asks nothing."""
+"""Words of lasting, in any sentence that is no question."""
 LASTING_CHINESE = (
     "(?<![年月日号天周点期])以后",
     "[今往]后",
@@ -83,8 +85,8 @@ ALL_ANSWERS = (
     "(?:are|is|in|should|must|has|have|need|go)",
     "every (?:answer|reply|table|chart|report|list|figure|amount|query)",
 )
-"""Said of all that is to come, in a sentence that asks for no data: "List all the amounts in euros"
-is of the moment.
+"""Words about all future answers, in a sentence that requests no data. "List all the amounts in
+euros" is a request of the moment.
 """
 ALL_ANSWERS_CHINESE = (
     "所有的?(?:回答|答案|结果|金额|数[字值]|表格?|日期|时间|距离|价格|图表?|输出|查询|统计|百分比|平均值|单位|报[告表])"
@@ -107,7 +109,9 @@ TAKES_BACK = (
     "(?:is|are) (?:lifted|withdrawn|cancelled|off the table)",
     "the other way (?:a)?round",
 )
-"""Counts only after a rule, which it may end or widen; both are quoted, one below the other."""
+"""Words that count only after a rule, which they may end or widen. Both sentences are quoted, one
+below the other.
+"""
 TAKES_BACK_CHINESE = (
     "不再|恢复|取消|作废|收回|不必再|[改换]回",
     "不用(?:再|了|管)",
@@ -119,8 +123,9 @@ CHANGES = (
     "open|split|separate|join|merge|add|put|include|bring|let|switch",
     "again|back|all|every\\w*|both|too|as well|together|apart|separately|everyone",
 )
-"""What undoes an earlier word although it begins as a request does: "Open it up to all depots",
-"Split Oslo from Bergen again". The second part stands anywhere after the first.
+"""Words of a sentence that undoes an earlier rule although it begins like a request: "Open it up to
+all depots", "Split Oslo from Bergen again". A word of the second list may come anywhere after one
+of the first.
 """
 CHANGES_CHINESE = (
     "加上|加回|算上|放开|分开|拆开|合并|纳入|包括|换回",
@@ -133,7 +138,7 @@ REQUESTS = (
     "explain|summari[sz]e|export|try|go(?! back)|let me (?:see|know|have|look)|add|put(?! .{1,40} back)|split|join|"
     "continue|open|fetch|pull|do(?! not)"
 )
-"""What a request for data begins with."""
+"""First words of a request for data."""
 REQUESTS_CHINESE = (
     "看|查|列(?![a-z]*_)|统计(?!.{0,6}都)|显示|展示|画|比较|对比|计?算|给|求|找|汇总(?!时)|排(?!名)|输出|分析|说说|介绍|告诉|来|导出|做|生成|"
     "检查|解释|换个"
@@ -212,8 +217,9 @@ def sentences(text: str) -> Iterator[str]:
 def rules_in(text: str, earlier: Sequence[str] = ()) -> list[str]:
     """Return the sentences of a message that hold a word of lasting; at most `MOST_FOUND`.
 
-    `earlier`: rules that the user laid down before. A sentence that takes something back, or that
-    neither asks nor requests and shares a word with one of them, may change it, and is found, too.
+    `earlier`: rules that the user laid down before. Two other kinds of sentences are found too,
+    because they may change such a rule: those which take something back, and statements that share
+    a word with the rule.
     """
     found: list[str] = []
     rules = list(earlier[-MOST_COMPARED:])
@@ -228,8 +234,8 @@ def rules_in(text: str, earlier: Sequence[str] = ()) -> list[str]:
 
 @lru_cache(maxsize=4_096)
 def is_rule(sentence: str) -> bool:
-    """Return whether a sentence instructs by a word of lasting: no question, no quoted word, no
-    request of the moment.
+    """Return whether a sentence is an instruction with a word of lasting. Questions, quoted words
+    and requests of the moment do not count.
     """
     if not 3 < len(sentence) <= LONG:
         return False
@@ -245,8 +251,8 @@ def is_rule(sentence: str) -> bool:
 
 
 def _is_told(body: str) -> bool:
-    """Return whether a sentence with a word of asking begins with one of lasting and ends without a
-    question mark: "Each time, tell me how many".
+    """Return whether a sentence with a word of asking is an instruction: it begins with a word of
+    lasting and has no question mark at its end: "Each time, tell me how many".
     """
     return bool(_LASTING.match(body)) and not _ASKS_LAST.search(body)
 
@@ -262,9 +268,7 @@ def is_request(sentence: str) -> bool:
 
 
 def takes_back(sentence: str) -> bool:
-    """Return whether a sentence may undo what was said before it: "no longer", "open it up to all",
-    恢复.
-    """
+    """Return whether a sentence may undo an earlier one: "no longer", "open it up to all", 恢复."""
     if not 3 < len(sentence) <= LONG or asks(sentence):
         return False
     if _CHANGE.match(_without_lead(sentence)):
@@ -273,7 +277,7 @@ def takes_back(sentence: str) -> bool:
 
 
 def _instructs(clause: str) -> bool:
-    """Return whether a clause has a word of lasting, and more than that."""
+    """Return whether a clause has a word of lasting, and other words besides."""
     lasting = _LASTING.search(clause)
     return bool(lasting) and len(clause.replace(lasting[0] if lasting else "", "").strip()) > 3
 

@@ -17,9 +17,7 @@ MOST_A_TURN = 5
 
 @dataclass
 class PinChanges:
-    """What the tools change of a thread's pins in one step. Calls of one answer run side by
-    side.
-    """
+    """Changes of a thread's pins by the tools in one step. Calls of one answer run side by side."""
 
     pins: Sequence[Pin]
     said: Sequence[BaseMessage]

@@ -7,11 +7,11 @@ from longtable.memory.pins.net import is_rule, takes_back
 from longtable.memory.pins.pins import IN_PASSING, Pin
 
 LONG_PIN = 600
-"""Characters of a pin that a view shows."""
+"""Most characters of a pin that a view shows."""
 
 
 def _is_remark(pin: Pin) -> bool:
-    """Return whether a pin was found in passing only since it may change another."""
+    """Return whether a pin was found in passing, and only because it may change another pin."""
     return pin.by == IN_PASSING and not is_rule(pin.text)
 
 
@@ -51,7 +51,9 @@ Quote no question, no request of the moment, no password or key, and nothing the
 
 
 def pin_contract(language: str, pins: Sequence[Pin]) -> str:
-    """Return the summariser's instructions about pins; `pins`: those that it may replace or end."""
+    """Return the summariser's instructions about pins. `pins`: the pins that it may replace
+    or end.
+    """
     return "\n".join([_WORDS[language]["contract"], *(_line(pin, language) for pin in pins)])
 
 
@@ -59,10 +61,11 @@ def fit_pins(
     pins: Sequence[Pin], budget: int, count: Callable[[str], int]
 ) -> tuple[list[Pin], int]:
     """Return the pins whose lines fit `budget` tokens with their headings, in order, and how many
-    gave way.
+    were left out.
 
-    A pin past 600 characters is clipped, with a mark. Of too many in passing go first, remarks on
-    others before rules; those made by hand go last; the oldest first within each.
+    A pin past 600 characters is clipped, with a mark. If there are too many, pins said in passing
+    are left out first, and of these the remarks on other pins before rules. Pins made by hand are
+    left out last. Within each group the oldest go first.
     """
     rows = [
         (
@@ -99,7 +102,9 @@ def fit_pins(
 
 
 def render_pins(pins: Sequence[Pin], language: str, left_out: int = 0) -> str:
-    """Return the headings and a line a pin, those said in passing last; "" when there is none."""
+    """Return the headings and one line for each pin, pins said in passing last. "" if there are no
+    pins.
+    """
     lines: list[str] = []
     for heading, passing in (("pinned", False), ("in passing", True)):
         rows = [_line(pin, language) for pin in pins if (pin.by == IN_PASSING) is passing]

@@ -1,7 +1,7 @@
 """Pins: statements of the user that hold for later answers, quoted word for word.
 
-How a pin is made, from a model's proposal or a sentence said in passing, and which pins still hold.
-`quotes` checks quotes, `pin_lines` writes pins into a view.
+This module makes a pin from a model's proposal or a sentence said in passing, and says which pins
+still hold. `quotes` checks quotes, `pin_lines` writes pins into a view.
 """
 
 import hashlib
@@ -24,13 +24,13 @@ from longtable.memory.pins.quotes import (
 from longtable.memory.pins.secrets import holds_secret
 
 IN_PASSING = "heuristic"
-"""Maker of the pins that the net found; stored so since 0.1.0."""
+"""Value of `by` for pins that the net found. It is part of the stored data since 0.1.0."""
 
 
 @dataclass(frozen=True)
 class Pin:
-    """A statement of the user, word for word. `ended`: the user's words that ended it, "" while it
-    holds.
+    """A statement of the user, word for word. `ended`: the user's words that ended it, "" while the
+    pin holds.
 
     `by`: "model" (a tool call or the summariser), "heuristic" (said in passing, found by code) or
     "user" (made by hand, with no message). `speaker`: the name that the message bears.
@@ -45,19 +45,19 @@ class Pin:
     ended: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain JSON. What ended it is stored apart."""
+        """Return plain JSON. The end of the pin is stored apart."""
         return {name: value for name, value in asdict(self).items() if name != "ended"}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Pin":
-        """Read what `as_json` wrote, or an older version, whose `kind` and `matter` are no longer
-        used.
+        """Read the JSON that `as_json` wrote. In JSON of an older version, `kind` and `matter` are
+        ignored.
         """
         return cls(**{name: data[name] for name in cls.__dataclass_fields__ if name in data})
 
 
 class PinEnd(TypedDict):
-    """What ended a pin: the user's quote, with the id and turn of its message."""
+    """The end of a pin: the user's quote that ended it, with the id and turn of its message."""
 
     pin: str
     quote: str
@@ -80,8 +80,8 @@ def make_pin(
 
 
 def pins_in_passing(messages: Sequence[BaseMessage], known: Sequence[Pin] = ()) -> list[Pin]:
-    """Return what the net finds in the user's messages; `known`: pins that a later sentence may
-    change.
+    """Return pins of the sentences that the net finds in the user's messages. `known`: pins that a
+    later sentence may change.
     """
     pins: dict[str, Pin] = {}
     earlier = [pin.text for pin in known if not pin.ended]
@@ -95,15 +95,15 @@ def pins_in_passing(messages: Sequence[BaseMessage], known: Sequence[Pin] = ()) 
 
 
 def repeated_as_rule(summary: str, rule: str) -> bool:
-    """Return whether a summary has a sentence of the user word for word under constraints or
+    """Return whether a summary repeats a sentence of the user word for word under constraints or
     preferences.
     """
     return any(line.kind == "rules" and holds_words(line.text, rule) for line in lines_of(summary))
 
 
 def said_by_user(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
-    """Return the user's own messages: nothing that a tool, the assistant or a colleague said,
-    nothing that recall repeats.
+    """Return the user's own messages. Messages of a tool, the assistant or a colleague are left
+    out, and so are messages that recall repeats.
     """
     return [
         message
@@ -123,8 +123,8 @@ def without_pins(text: str) -> str:
 def pins_in(
     summary: str, messages: Iterable[BaseMessage], pins: Sequence[Pin]
 ) -> tuple[list[Pin], list[PinEnd]]:
-    """Return the new pins that a summary names, and what ends with them; a quote that no message of
-    the user holds is left out.
+    """Return the new pins that a summary names, and the ends of earlier pins. A quote that is in no
+    message of the user is left out.
     """
     new_pins: list[Pin] = []
     ends: list[PinEnd] = []
@@ -181,8 +181,8 @@ def with_ends(
 
 
 def current_pins(pins: Sequence[Pin], *, ended: bool = False) -> list[Pin]:
-    """Return the pins that hold, in order, and with `ended` also those that ended. A pin within
-    another one of its message is left out.
+    """Return the pins that hold, in order, and with `ended` also the ended pins. A pin whose text
+    is part of another pin of the same message is left out.
     """
     by_text: dict[str, list[tuple[str, Pin]]] = {}
     for pin in sorted(pins, key=lambda pin: (pin.by == IN_PASSING, -len(pin.text))):

@@ -1,7 +1,7 @@
 """Read the rules of the user out of a summary, and find each in the user's own messages.
 
 A model writes them under any heading, in any bullets and quotation marks. They are compared by
-their words; what is kept is the user's own sentence.
+their words, and the user's own sentence is kept.
 """
 
 import re
@@ -16,7 +16,9 @@ from langchain_core.messages import BaseMessage
 from longtable.memory.pins.net import LONG, asks, is_request, is_rule, sentences
 
 ALIKE = 0.75
-"""Share of words that a line without quotation marks has in common with the sentence it repeats."""
+"""Least share of words that a line without quotation marks must have in common with a sentence to
+count as its repetition.
+"""
 
 # -- words -----------------------------------------------------------------------------------------
 
@@ -59,12 +61,12 @@ def _numbers(words: frozenset[str]) -> frozenset[str]:
 
 
 def find_quote(quote: str, messages: Sequence[BaseMessage]) -> tuple[BaseMessage | None, str]:
-    """Return the last of these messages that holds the words of a quote, and the whole sentences it
-    stands in, as the user wrote them.
+    """Return the last of these messages that holds the words of a quote, and the whole sentences
+    around the quote, as the user wrote them.
 
-    Case, punctuation, marks and articles are set aside, and no word is cut in two. Whole sentences,
-    for a quote that begins behind a "not" would say the contrary; of a very long one only the
-    quote. A single character is no quote.
+    Case, punctuation, marks and articles do not matter, and no word is cut in two. The sentences
+    are returned whole, because a quote that begins after a "not" would say the contrary. Of a very
+    long sentence only the quote is returned. A single character is no quote.
     """
     words = words_of(quote)
     wanted = f" {' '.join(words)} "
@@ -79,8 +81,8 @@ def find_quote(quote: str, messages: Sequence[BaseMessage]) -> tuple[BaseMessage
 
 
 def find_repeated(line: str, messages: Sequence[BaseMessage]) -> tuple[BaseMessage | None, str]:
-    """Return the last message with a sentence whose words a line repeats, nearly all, and that
-    sentence.
+    """Return the message and the sentence of which a line repeats the most words, if it repeats
+    nearly all of them. Of equals the last message is taken.
     """
     best: tuple[float, BaseMessage | None, str] = (0.0, None, "")
     for message in reversed(messages):
@@ -112,7 +114,9 @@ def _whole_sentences(text: str, first: int, end: int) -> str:
 # -- lines of a summary ----------------------------------------------------------------------------
 
 Kind = Literal["pins", "rules", "other", ""]
-"""What a heading announces: quotes of the user, rules, something else; "": it is not known."""
+"""Kind of the lines under a heading: quotes of the user, rules, or something else; "" if it is not
+known.
+"""
 
 _HEADS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("pins", re.compile(r"\bpin(?:s|ned)?\b|\bverbatim\b|\bquot(?:es?|ed|ations?)\b|\buser'?s?'? (?:own )?(?:words|statements)\b|原话|原文|引[用述]|固定")),
@@ -154,7 +158,9 @@ _MARK_OF_RULE = re.compile(
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a summary under its heading. `heading`: it is one itself, without more text."""
+    """A line of a summary under its heading. `heading`: the line itself is a heading without
+    further text.
+    """
 
     text: str
     kind: Kind
@@ -163,9 +169,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Rule:
-    """A sentence of the user that a summary repeats as a rule, and the pin that it ends.
+    """A sentence of the user that a summary repeats as a rule, and the id of the pin that it ends.
 
-    `only_ends`: it takes the place of nothing.
+    `only_ends`: it ends that pin without becoming a pin itself.
     """
 
     source: BaseMessage
@@ -175,7 +181,9 @@ class Rule:
 
 
 def lines_of(summary: str) -> Iterator[Line]:
-    """Yield the lines of a summary with what their headings announce; JSON is left out of it."""
+    """Yield the lines of a summary, each with the kind that its heading announces. JSON in the
+    summary is left out.
+    """
     kind: Kind = ""
     for text in summary.splitlines():
         if _JSON.match(text):
@@ -194,7 +202,9 @@ def lines_of(summary: str) -> Iterator[Line]:
 
 
 def _head(text: str) -> tuple[Kind | None, str]:
-    """Return what a line announces as a heading, None if it is none, and the text beside it."""
+    """Return the kind that a line announces as a heading, None if it is no heading, and the text
+    beside it.
+    """
     bare = _MARKUP.sub("", text, count=1)
     match = _HEAD.match(bare)
     if not match or len(match[1].split()) > 6:
@@ -218,11 +228,12 @@ def without_quotes_section(summary: str) -> str:
 
 
 def rules_of(summary: str, messages: Sequence[BaseMessage]) -> Iterator[Rule]:
-    """Yield the user's sentences that a summary repeats as rules; `messages`: the user's, oldest
-    first.
+    """Yield the user's sentences that a summary repeats as rules. `messages`: the user's messages,
+    oldest first.
 
-    Under a heading of quotes or of rules a line is one unless it asks; elsewhere only if it holds a
-    word of lasting, names a pin, or is said to be a rule. What no message holds is left out.
+    Under a heading of quotes or rules, a line is a rule unless it asks. Under another heading it is
+    one only if it holds a word of lasting, names a pin, or is called a rule. A line that repeats no
+    message is left out.
     """
     for line in lines_of(summary):
         if line.heading or not line.text.strip():
@@ -243,8 +254,8 @@ def rules_of(summary: str, messages: Sequence[BaseMessage]) -> Iterator[Rule]:
 def _sources(
     line: Line, text: str, spans: Sequence[str], messages: Sequence[BaseMessage]
 ) -> list[tuple[BaseMessage, str]]:
-    """Return the messages and sentences that a line repeats: in quotation marks, else as a whole
-    line.
+    """Return the messages and sentences that a line repeats: in its quotation marks, or else with
+    the whole line.
     """
     found: list[tuple[BaseMessage, str]] = []
     for span in spans:
@@ -282,7 +293,9 @@ def _binds(quote: str, kind: Kind, outside: str, *, alone: bool) -> bool:
 
 
 def _quoted(text: str) -> Iterator[str]:
-    """Yield what a line has in quotation marks: from the first to the last mark, then each pair."""
+    """Yield the quotations in a line: first the text from the first to the last mark, then the text
+    in each pair.
+    """
     for opening, closing in _PAIRS:
         around = rf"(?:^|(?<=[\s\]］】)）:：*_]))[{opening}]"
         after = rf"[{closing}](?=$|[\s\[［【(（.。,，;；*_])"

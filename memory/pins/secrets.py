@@ -56,7 +56,7 @@ _SECRET = re.compile("|".join(_SECRETS), re.IGNORECASE)
 
 
 def holds_secret(text: str) -> bool:
-    """Return whether a text holds a password or a key itself; a rule about one ("never show the
-    password") does not.
+    """Return whether a text holds an actual password or key. A rule about one ("never show the
+    password") does not count.
     """
     return redacted(text) != text or bool(_SECRET.search(text))

@@ -1,9 +1,9 @@
-"""The summary that code writes: what the user stated, what answers found, each question with its
-answer.
+"""Write a summary by code: the user's statements, the findings of answers, and each question with
+its answer.
 
-What no query brings back stays longest: first the user's own statements, which are in no database,
-then figures of answers that no result of their round holds. The query ledger and the pins stand
-beside it.
+Text that no query can bring back stays longest: first the user's own statements, which are in no
+database, then figures of answers that no result of their round holds. The query ledger and the pins
+are kept apart from it.
 """
 
 import re
@@ -37,7 +37,7 @@ from longtable.memory.summary.summary_text import (
 
 Count = Callable[[str], int]
 Skip = Callable[[str, str], bool]
-"""Whether a sentence of messages, cited as "m3-m6", needs no line."""
+"""Function that says whether a sentence from messages, cited as "m3-m6", needs no line."""
 STATED = {"en": "User said", "zh": "用户说过"}
 FOUND = {"en": "Found", "zh": "得出"}
 _LEFT_OUT = {
@@ -55,24 +55,26 @@ _WRITTEN = re.compile(
 )
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 LEAST_DIGITS = 3
-"""Of a figure that is worth a line: smaller ones stand in many sentences."""
+"""Fewest digits of a figure that is worth a line. Shorter figures are in many sentences."""
 FEW_WORDS = 5
-"""Words below which a sentence is not understood without its question."""
+"""A sentence with fewer words is not understood without its question."""
 QUESTION_CHARS = 80
 STATED_CHARS = 600
-"""Characters of one message's statements: more is pasted material."""
+"""Most characters of one message's statements. Longer text is pasted material."""
 _LONG_WORD = re.compile(r"[^\W\d_\u3400-\u9fff]{2,}")
 _CHINESE_RUN = re.compile(r"[\u3400-\u9fff]{2,}")
 _WORD = re.compile(r"[^\W\d_\u3400-\u9fff]{2,}|[\u3400-\u9fff]")
 FULL_STOPS = (".", "。")
-"""After a sentence that tells, though it has a word of asking: "What we call a bounce is ..."."""
+"""End of a sentence that is a statement although it has a word of asking: "What we call a bounce is
+...".
+"""
 _LEAST_WORDS = re.compile(r"\b(?:\w+\W+){2}\w|(?:[\u3400-\u9fff]\W*){6}")
 _TWO_DIGITS = re.compile(r"\d{2}")
 
 
 @dataclass
 class _Lines:
-    """The lines that code wrote, oldest first, by how soon they go."""
+    """The lines that code wrote, oldest first, grouped by how soon they are dropped."""
 
     findings: list[Finding]
     found: list[str]
@@ -92,11 +94,12 @@ def fallback_summary(
 ) -> str:
     """Make the next memory without a model, from the memory before and the compacted rounds.
 
-    Deterministic. At most `budget` tokens by `count`, and `room_for_stated` more for what the user
-    stated. Questions with their answers are clipped and go first, oldest first, then figures of
-    answers and what the user stated, then other lines of the memory before, constraints last; a
-    line says how many went. Empty if not even a heading fits. `mark` adds to a line that a figure
-    of it was corrected. `skip` says which sentences of a message need no line because pins or
+    Deterministic. The result has at most `budget` tokens by `count`, and `room_for_stated` more for
+    the user's statements. It is empty if not even a heading fits. If there is too little room,
+    questions with their answers are clipped, and dropped first, oldest first. Then figures of
+    answers and the user's statements are dropped, then other lines of the memory before,
+    constraints last. A line says how many were dropped. `mark` adds to a line that one of its
+    figures was corrected. `skip` says which sentences of a message need no line because pins or
     other lines hold them.
     """
     sections = [list(map(mark, section)) for section in sections_of(previous)]
@@ -139,7 +142,7 @@ def _note(gone: int, language: str) -> str:
 
 
 def _split(facts: Iterable[str], skip: Skip) -> tuple[_Lines, list[str]]:
-    """Return the lines that code wrote before, and the model's."""
+    """Separate the lines that code wrote earlier from the model's lines."""
     written = _Lines([], [], [])
     others: list[str] = []
     for line in facts:
@@ -155,7 +158,9 @@ def _split(facts: Iterable[str], skip: Skip) -> tuple[_Lines, list[str]]:
 
 
 def _still_needed(line: str, written: re.Match[str], skip: Skip) -> list[str]:
-    """Return a line of code's without the sentences that need none any more, empty if none does."""
+    """Return a line that code wrote without the sentences that are no longer needed, empty if no
+    sentence is.
+    """
     parts = list(sentences_of(written["text"]))
     number = int(written["number"])
     left = [part for part in parts if not skip(part, f"m{number}")]
@@ -168,8 +173,8 @@ def _still_needed(line: str, written: re.Match[str], skip: Skip) -> list[str]:
 
 
 def numbered_rounds(compacted: Sequence[Numbered]) -> list[list[Numbered]]:
-    """Split numbered messages into rounds; an answer whose question is not among them is one of its
-    own.
+    """Split numbered messages into rounds. An answer whose question is not among the messages is a
+    round of its own.
     """
     rest = iter(compacted)
     rounds: list[list[Numbered]] = []
@@ -199,7 +204,7 @@ def _add_round(
     mark: Callable[[str], str],
     skip: Skip,
 ) -> None:
-    """Add what the user stated in a round, what its answer found, and the rest of both."""
+    """Add the user's statements in a round, the findings of its answer, and the rest of both."""
     asked: list[str] = []
     answer = _conclusion(final_answer(round_))
     is_answered = any(isinstance(m, ToolMessage) for _, m in round_) or not _is_thanks(answer)
@@ -228,16 +233,17 @@ def _add_round(
 
 
 def _is_thanks(answer: str) -> bool:
-    """Return whether an answer only says that it heard what the user stated."""
+    """Return whether an answer only acknowledges the user's statement."""
     return len(answer) <= QUESTION_CHARS and not re.search(r"\d", answer)
 
 
 def _statements(message: str, is_answered: bool) -> tuple[list[str], str]:
     """Return the sentences in which a user neither asks nor requests data, and the others.
 
-    `is_answered`: a query or a figure came of it. A sentence without a question was one, then, in a
-    few words: "flights by carrier"; of several each may be a statement, and all stand. If nothing
-    came of it, what looks like a request was none: "Put the SQL under each answer."
+    `is_answered`: the round has a query or a figure. Then a message of a single sentence was a
+    request, even without a verb: "flights by carrier". Of several sentences each may be a
+    statement. If the round has neither, a sentence that looks like a request was none: "Put the SQL
+    under each answer."
     """
     parts = list(sentences_of(message))
     stated = [part for part in parts if _is_stated(part, is_answered)]
@@ -256,8 +262,8 @@ def _is_stated(sentence: str, is_answered: bool) -> bool:
 
 
 def _figures_found(answer: str, question: str, round_: Sequence[Numbered]) -> tuple[list[str], str]:
-    """Return the sentences of an answer with a figure that no result of its round holds, and the
-    rest of it.
+    """Return the sentences of an answer that have a figure which no result of its round holds, and
+    the rest of the answer.
     """
     results = [str(message.text) for _, message in round_ if isinstance(message, ToolMessage)]
     known: set[str] = set()
@@ -289,15 +295,13 @@ def final_answer(round_: Sequence[Numbered]) -> str:
 
 
 def _said(message: BaseMessage) -> str:
-    """Return what a message says, after the name of its speaker where it bears one."""
+    """Return a message's text, after the name of its speaker if it has one."""
     speaker = speaker_of(message)
     return f"{speaker}: {message.text}" if speaker and message.text.strip() else str(message.text)
 
 
 def _conclusion(answer: str) -> str:
-    """Return an answer without the rows of its Markdown tables beyond the first five; sentences
-    stay.
-    """
+    """Return an answer with only the first five rows of each Markdown table. Sentences stay."""
     lines: list[str] = []
     rows = 0
     for line in answer.splitlines():
@@ -318,10 +322,11 @@ def _give_way(
     budget: int,
     count: Count,
 ) -> int:
-    """Shrink the lists in place, oldest first, until their lines fit; return how many lines went.
+    """Shrink the lists in place, oldest first, until their lines fit. Return how many lines were
+    dropped.
 
-    A running sum keeps it linear: a line costs its own tokens and a line break, which is at or
-    above what it adds to the joined text.
+    A running sum keeps this linear. The cost of a line is its own tokens plus a line break, never
+    less than it adds to the joined text.
     """
 
     most_chars = MOST_CHARS * max(1, budget)
@@ -363,8 +368,8 @@ def _give_way(
 
 
 def _drop_larger(one: list[str], other: list[str], excess: int, cost: Count) -> int:
-    """Drop lines of whichever list takes more, until `excess` tokens are gone; return the tokens
-    that are still too many.
+    """Drop lines of the list that takes more, until `excess` tokens are gone. Return how many
+    tokens are still too many.
     """
     lists = (one, other)
     orders = [_in_order_of_going(lines) for lines in lists]
@@ -379,17 +384,21 @@ def _drop_larger(one: list[str], other: list[str], excess: int, cost: Count) -> 
 
 
 STATED_SHARE = 2
-"""How much more room the user's statements may take than what answers found, while lines go."""
+"""While lines are dropped, the user's statements may take this many times the room of the answers'
+findings.
+"""
 OFTEN = 3
-"""Lines of a list from which on a word says little."""
+"""A word that is in this many lines of a list says little."""
 FORMULA = 0.75
-"""Share of such words above which a line is one of many that say the same of something else."""
+"""A line with at least this share of such words is one of many that say the same about other
+things.
+"""
 
 
 def _in_order_of_going(lines: Sequence[str]) -> list[str]:
-    """Return the lines in the order in which they may go: those whose words many others repeat,
-    then the others, then those that take something back, for they stand after it; each oldest
-    first.
+    """Return the lines in the order in which they may be dropped. First come lines whose words many
+    others repeat, then other lines. Last come lines that take something back, because they correct
+    an earlier line. Each group is oldest first.
     """
     words_of = {line: _words(line) for line in lines}
     counts = Counter(chain.from_iterable(words_of.values()))
@@ -408,7 +417,7 @@ def _in_order_of_going(lines: Sequence[str]) -> list[str]:
 
 
 def _words(line: str) -> frozenset[str]:
-    """Return the words of a line: those of English, pairs of characters of Chinese."""
+    """Return the words of a line; for Chinese, the pairs of characters."""
     words = set(_LONG_WORD.findall(line.casefold()))
     for run in _CHINESE_RUN.findall(line):
         words.update(map("".join, pairwise(run)))
@@ -416,11 +425,13 @@ def _words(line: str) -> frozenset[str]:
 
 
 LEAST_ASKED = 0.15
-"""Share of the room that the newest questions with their answers keep."""
+"""Least share of the room for the newest questions with their answers."""
 FEW_ASKED = 2
-"""Questions that stay however long they are, while anything else can go."""
+"""Number of questions that stay, however long they are, while other lines can be dropped."""
 CLIPS = (300, 120, 60)
-"""Characters that question and answer have in turn, while there is too little room."""
+"""Most characters of a question and of an answer, tried one after the other while there is too
+little room.
+"""
 
 
 def _clipped(finding: Finding, chars: int) -> Finding:

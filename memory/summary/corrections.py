@@ -32,7 +32,9 @@ _MARKED = re.compile(rf"({_FIGURE.pattern})(?: \(corrected: |（更正：)m(\d{{
 
 @dataclass(frozen=True)
 class Correction:
-    """A figure that the message of this number corrects, the figures it has instead, its words."""
+    """A figure that the message with this number corrects, the new figures, and the words of the
+    correction.
+    """
 
     old: str
     new: frozenset[str]
@@ -43,7 +45,7 @@ class Correction:
 def marked(line: str, corrected: Sequence[Correction], language: str) -> str:
     """Return a line with each corrected figure marked by the message that corrects it.
 
-    A line with the new figure needs no mark, one without a word of the correction is about
+    A line with the new figure needs no mark. A line without any word of the correction is about
     something else.
     """
     line = _MARKED.sub(r"\1", line)
@@ -62,11 +64,11 @@ def marked(line: str, corrected: Sequence[Correction], language: str) -> str:
 
 
 def corrections(previous: str, messages: Sequence[text.Numbered]) -> list[Correction]:
-    """Return the figures that a user or the model corrects, and those that the memory so far has as
-    corrected. One that is given again later is true again.
+    """Return the figures that a user or the model corrects, and the figures marked as corrected in
+    the memory so far. A figure that is stated again later is valid again.
 
-    "1,310, not 1,204" names the old figure. Where a user says that a figure was wrong and has only
-    the new one, the old one is that of the statement before with the most words in common.
+    "1,310, not 1,204" names the old figure. If a user says that a figure was wrong and gives only
+    the new one, the old one is taken from the earlier statement with the most words in common.
     """
     result: list[Correction] = []
     before: list[tuple[str, frozenset[str]]] = []
@@ -107,7 +109,9 @@ def corrections(previous: str, messages: Sequence[text.Numbered]) -> list[Correc
 
 
 def _stated(text: str) -> list[tuple[str, frozenset[str]]]:
-    """Return the figure and the words of each sentence that has one figure, and corrects none."""
+    """Return the figure and the words of each sentence that has exactly one figure and is no
+    correction.
+    """
     parts = [] if _MISTAKE.search(text) else _SENTENCES.split(text)
     figures = [(_FIGURE.findall(part), part) for part in parts]
     return [(values[0], content_words(part)) for values, part in figures if len(values) == 1]

@@ -92,13 +92,13 @@ MOST_HEAD = 40
 """Characters of a heading at most, and eight words."""
 
 MOST_CITED = 12
-"""A line that cites more messages than this is about none of them."""
+"""A line that cites more messages than this is not about any of them in particular."""
 
 
 @dataclass
 class _Block:
-    """A heading (None: before the first), its section (None: its name says none), and the lines
-    under it.
+    """A heading (None before the first one), its section (None if its name tells no section), and
+    the lines under it.
     """
 
     name: str | None
@@ -110,9 +110,10 @@ def read_sections(text: str, asked: str = "") -> list[list[str]]:
     """Return the lines under each of the five headings, in either language, however the headings
     are marked and numbered.
 
-    A heading is known by its words. If there are five, a heading of other words (`asked`: a user's
-    instructions, which may name some) is the one of its place; otherwise its lines are facts. Text
-    without any known heading is prose: its sentences are facts.
+    A heading is recognised by its words. If there are five headings, one with unknown words is
+    identified by its place; otherwise the lines under it are facts. `asked`: a user's instructions,
+    which may name headings of their own. Text without any known heading is prose: its sentences are
+    facts.
     """
     lines = [
         line.strip()
@@ -181,8 +182,8 @@ def _blocks(lines: Sequence[str], asked: str) -> list[_Block]:
 
 
 def _is_title(head: str, rest: str, line: str) -> bool:
-    """Return whether a line among bullets is a heading of other words than ours: short, no bullet,
-    no sentence.
+    """Return whether a line among bullets is a heading that does not use our words: it is short, no
+    bullet and no sentence.
     """
     is_item = bool(_BULLET.match(line)) and not line.startswith(("**", "__"))
     return (
@@ -208,8 +209,8 @@ def _head(line: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=4_096)
 def _section(head: str) -> tuple[int | None, float]:
-    """Return the section whose names make up most of a heading, and the share of its words and
-    characters that they are.
+    """Return the section whose names make up most of a heading, and their share of the heading's
+    words and characters.
     """
     plain = _NEUTRAL_CHINESE.sub("", unicodedata.normalize("NFKC", head).casefold())
     words = [word for word in _WORD.findall(plain) if word not in _NEUTRAL]
@@ -244,7 +245,9 @@ def _unmarked(line: str) -> str:
 
 
 def _listed(lines: Iterable[str]) -> list[str]:
-    """Return lines as "- " lines, each once, without lines such as "none"."""
+    """Return the lines with "- " before each, without repetitions and without lines such as
+    "none".
+    """
     bare = [_unmarked(line) for line in lines]
     return [
         f"- {line}"

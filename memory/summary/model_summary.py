@@ -1,5 +1,5 @@
-"""Turn a model's answer into a summary: headings however they are written, no invented figure, cut
-by line, no room unused.
+"""Turn a model's answer into a summary: read its headings in any form, drop invented figures, cut
+whole lines, and fill the unused room.
 """
 
 import re
@@ -42,8 +42,8 @@ def fitted(
 ) -> list[list[str]]:
     """Return as many lines as fit `budget` tokens, in their order.
 
-    The first to stay are constraints, then preferences, decisions and lines that quote somebody,
-    then facts and open items; among these lines with a figure before lines without, newer ones (by
+    Constraints have priority, then preferences, decisions and lines that quote somebody, then facts
+    and open items. Among these, lines with a figure come before lines without, and newer lines (by
     the messages they cite) before older ones.
     """
     room = budget - count(join_sections([[]] * len(sections), language))
@@ -77,11 +77,13 @@ def filled(
     mark: Callable[[str], str] = str,
     skip: Skip = lambda sentence, ids: False,  # noqa: ARG005  # what a caller may hand in
 ) -> str:
-    """Return the summary's text, its unused room filled with the code's own lines for what its
-    lines do not hold; `skip`: nor the pins; `room_for_stated`: see `fallback_summary`.
+    """Return the summary's text, with its unused room filled by code: lines for findings that the
+    model's lines do not hold. `skip`: sentences that need no line because pins hold them.
+    `room_for_stated`: see `fallback_summary`.
 
-    So a lazy model is never worse than none: citing a round is not enough. Facts of the summary
-    before it are carried on likewise, unless a line says the same with another figure.
+    So a lazy model is never worse than no model: a line that only cites a round does not replace
+    the round's findings. Facts of the summary before are carried on in the same way, unless a line
+    says the same with another figure.
     """
     claims = list(map(claim_of, chain.from_iterable(sections)))
 
@@ -107,14 +109,14 @@ def filled(
 
 
 def _is_own(line: str) -> bool:
-    """Return whether code wrote a line, sentence by sentence: each is looked at by itself."""
+    """Return whether code wrote a line as single sentences, each of which is checked by itself."""
     return is_codes_line(line) and not is_finding(line)
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What a line says: its words, its figures, all its numbers as written, the messages it
-    cites.
+    """The content of a line: its words, its figures, all its numbers as written, and the messages
+    it cites.
     """
 
     words: frozenset[str]
@@ -141,10 +143,10 @@ def claim_of(line: str) -> Claim:
 
 
 def _held(claim: Claim, others: Sequence[Claim]) -> bool:
-    """Return whether lines hold half of the figures of a claim, of one without figures half of its
-    words, or say the same with one figure changed.
+    """Return whether other lines hold a claim: half of its figures, or half of its words if it has
+    no figures, or the same claim with one figure changed.
 
-    Only lines count that cite a message of it, or no message at all.
+    For the halves, only lines count that cite one of the claim's messages, or no message at all.
     """
     near = [
         other for other in others if not other.cited or not claim.cited or other.cited & claim.cited
@@ -167,7 +169,7 @@ def _corrects(claim: Claim, other: Claim) -> bool:
 
 def _is_worth(line: str) -> bool:
     """Return whether a fact is carried on: it has a figure, quotes somebody or cites a few
-    messages, and is no note on what was left out.
+    messages, and is no note on lines left out.
     """
     claim = claim_of(line)
     says = claim.figures or _QUOTED.search(line) or 0 < len(claim.cited) <= MOST_CITED

@@ -29,12 +29,16 @@ _WRITTEN = re.compile(r"\d{1,3}(?: \d{3})+|\d+(?:[.,'’]\d+)*(?:[eE][+-]?\d{1,2
 
 @lru_cache(maxsize=8_192)
 def figures(line: str) -> tuple[Figure, ...]:
-    """Return the figures that a line claims; its lines are looked at several times."""
+    """Return the figures that a line claims. The result is cached, because each line is read
+    several times.
+    """
     return tuple(reading.figures(line))
 
 
 def numbers_in(text: str) -> set[float]:
-    """Return every value that the digits of a text may stand for, whatever is around them."""
+    """Return every value that the digits of a text may stand for, regardless of the text around
+    them.
+    """
     plain = unicodedata.normalize("NFKC", text).replace("’", "'")
     numbers = {figure.value for figure in reading.figures(plain)}
     for match in _WRITTEN.finditer(plain):
@@ -52,7 +56,7 @@ def numbers_in(text: str) -> set[float]:
 
 @dataclass(frozen=True)
 class Sources:
-    """What a summary is made of: the messages it reads, by number, and the summary before it."""
+    """The sources of a summary: the messages it reads, by number, and the summary before it."""
 
     messages: Sequence[Numbered]
     previous: str
@@ -86,8 +90,8 @@ class Sources:
         return [place for place, known in enumerate(self._message_numbers) if known & numbers]
 
     def hold(self, figure: Figure, line: str) -> bool:
-        """Return whether a round that the line cites has the figure; a line that cites none, or
-        older messages, may have it from all.
+        """Return whether a round that the line cites has the figure. If the line cites no message,
+        or older ones, any source may have it.
         """
         places = self.cited(line)
         known = set[int]().union(*self._message_numbers)
@@ -100,8 +104,8 @@ class Sources:
         return any(_in_bounds(numbers, *each) for numbers, each in product(sources, bounds))
 
     def know(self, text: str) -> bool:
-        """Return whether a text is about what was said: it cites a message, has a figure, or shares
-        two words.
+        """Return whether a text is about the conversation: it cites a message, has a figure, or
+        shares two words with the messages.
         """
         return bool(cited_numbers(text) or figures(text)) or len(self._words & _words(text)) >= 2
 
@@ -120,8 +124,8 @@ def content_words(text: str) -> frozenset[str]:
 
 
 def _words(text: str) -> frozenset[str]:
-    """Return the content words of a text, of Chinese every pair of characters: few are shared by
-    two who say the same.
+    """Return the content words of a text; for Chinese, every pair of characters, because two texts
+    that say the same share few pairs.
     """
     return frozenset(terms(text)).union(
         token for token in tokens_of(text) if token[1:] and not token.isascii()
@@ -134,8 +138,8 @@ def _in_bounds(numbers: Sequence[float], low: float, high: float) -> bool:
 
 
 def supported(line: str, sources: Sources) -> str:
-    """Return a line without the sentences that have a figure no cited round has; empty if no
-    sentence is left.
+    """Return a line without the sentences that have a figure which no cited round holds. Empty if
+    no sentence is left.
 
     The whole sentence goes: without its figure it might say something else.
     """
@@ -155,9 +159,9 @@ def supported(line: str, sources: Sources) -> str:
 def checked(sections: Sequence[Sequence[str]], sources: Sources, messages: int) -> list[list[str]]:
     """Return the lines without citations of unknown messages and figures that no message has.
 
-    `messages`: how many the transcript has. An answer that stands under no heading but the first
-    may be about anything ("I cannot do that."): it goes if it has nothing to do with the
-    conversation.
+    `messages`: the number of messages in the transcript. An answer with lines under the first
+    heading only may be about anything ("I cannot do that."). It is dropped if it has nothing to do
+    with the conversation.
     """
 
     def checked_lines(section: Sequence[str]) -> list[str]:

@@ -22,10 +22,12 @@ from longtable.memory.summary.summary_text import (
 RULES = (PREFERENCES, CONSTRAINTS)
 
 SAME = 0.75
-"""Share of the words of a line above which another says the same."""
+"""Share of a line's words from which on another line says the same."""
 
 ABOUT = 0.5
-"""Share above which a newer line, or a newer sentence of the user, is about the same."""
+"""Share of words from which on a newer line, or a newer sentence of the user, is about the same
+subject.
+"""
 
 _LATER = {"en": ' (later: "{quote}" [m{number}])', "zh": "（后来：“{quote}”[m{number}]）"}
 
@@ -34,8 +36,8 @@ _HAS_LATER = re.compile(r" \(later: \".*\" \[m\d+\]\)|（后来：“.*”\[m\d+
 
 @dataclass(frozen=True)
 class Standing:
-    """What decides whether a rule of the summary before still stands. `ended` and `shown`: texts of
-    pins that ended, and of those that the view shows; `said`: the user's new messages.
+    """The facts that decide whether a rule of the summary before is still valid. `ended`: texts of
+    ended pins. `shown`: texts of the pins that the view shows. `said`: the user's new messages.
     """
 
     ended: Sequence[str] = ()
@@ -49,12 +51,12 @@ class Standing:
         return ended < SAME or ended <= shown
 
     def holds(self, line: str) -> bool:
-        """Return whether a pin that the view shows says what a line says."""
+        """Return whether a pin that the view shows says the same as a line."""
         return any(_nearness(line, text) >= SAME for text in self.shown)
 
     def with_later(self, line: str, language: str) -> str:
-        """Return a line with the user's newest sentence about the same, which may change or end it:
-        both are quoted.
+        """Return a line followed by the user's newest sentence on the same subject, as a quote.
+        That sentence may change or end the rule.
         """
         bare = _HAS_LATER.sub("", line)
         words = content_words(without_citations(bare))
@@ -69,11 +71,11 @@ class Standing:
 def carried_on(
     sections: Sequence[Sequence[str]], previous: str, standing: Standing, language: str
 ) -> list[list[str]]:
-    """Return a summary with the preferences and constraints of the one before that it dropped, and
-    without those that repeat a pin which ended.
+    """Add to a summary the preferences and constraints of the previous summary that it dropped, and
+    remove all that repeat an ended pin.
 
-    A line is not carried on if a pin or a new line says the same, or if a new line which cites a
-    newer message is about the same.
+    A line is not carried on if a pin or a new line says the same, or if a new line that cites a
+    newer message is about the same subject.
     """
     result = [list(section) for section in sections]
     before = sections_of(previous) if previous else []
@@ -88,9 +90,7 @@ def carried_on(
 
 
 def _said_again(line: str, sections: Sequence[Sequence[str]]) -> bool:
-    """Return whether a line of a new summary says what a line of the one before said, or changes
-    it.
-    """
+    """Return whether the new summary repeats or changes a line of the previous summary."""
     bare = _HAS_LATER.sub("", line)
     claim = claim_of(bare)
     for section in (PREFERENCES, CONSTRAINTS, DECISIONS):
@@ -108,7 +108,9 @@ def _said_again(line: str, sections: Sequence[Sequence[str]]) -> bool:
 
 
 def _nearness(line: str, text: str) -> float:
-    """Return 1 if a line has a text word for word, else the share of words they have in common."""
+    """Return 1 if a line holds a text word for word, else the share of words that line and text
+    have in common.
+    """
     bare = without_citations(line)
     return 1.0 if holds_words(bare, text) else likeness(bare, text)
 

@@ -1,5 +1,5 @@
-"""The summary of a compaction: five headings, one line a finding; its prompt, its parser, its
-coverage, and one made by code.
+"""The text of a summary: five headings, and one line for each finding. Its prompt, input, parser
+and coverage.
 """
 
 import json
@@ -16,13 +16,15 @@ from longtable.memory.topics.artifacts import Count, read_sources
 
 Item = TypeVar("Item")
 CLIP_TOOL_CHARS = 800
-"""Characters of a tool result that the summariser reads: head of a table and its first rows.
-Nothing else is clipped.
+"""Most characters of a tool result that the summariser reads: the head of a table and its first
+rows. Only tool results are clipped.
 """
 
 
 def coverage(messages: Sequence[tuple[int, BaseMessage]], count: Count) -> tuple[float, str]:
-    """Return the share of the text that is shown, by tokens, and why it is not all of it."""
+    """Return the share of the text that is shown, by tokens, and the reason if it is not the whole
+    text.
+    """
     full = sum(count(str(message.text)) for _, message in messages)
     results = [str(message.text) for _, message in messages if isinstance(message, ToolMessage)]
     clipped = [text for text in results if len(text) > CLIP_TOOL_CHARS]
@@ -38,8 +40,8 @@ def coverage(messages: Sequence[tuple[int, BaseMessage]], count: Count) -> tuple
 
 
 def attachments(message: BaseMessage) -> list[str]:
-    """Return the kinds of a message's parts that are no text ("image_url"), in order; tool calls
-    aside.
+    """Return the kinds of a message's parts that are not text ("image_url"), in order. Tool calls
+    are left out.
     """
     if isinstance(message.content, str):
         return []
@@ -57,8 +59,8 @@ NEAR_CHARS = 10_000
 
 
 def packed(items: Iterable[tuple[Item, int]], room: int) -> list[list[Item]]:
-    """Pack items with their token counts into parts of at most `room`, in order; an item that is
-    larger gets a part of its own.
+    """Pack items with their token counts into parts of at most `room` tokens, in order. A larger
+    item gets a part of its own.
     """
     parts: list[list[Item]] = [[]]
     used = 0
@@ -141,8 +143,8 @@ _CJK = re.compile(r"[\u3400-\u9fff]")
 
 @dataclass(frozen=True)
 class Finding:
-    """One earlier question with its answer, the SQL behind it ("" if none) and the messages it
-    comes from, as "m3-m6".
+    """An earlier question with its answer, the SQL that gave the answer ("" if there was none) and
+    the source messages, as "m3-m6".
     """
 
     question: str
@@ -191,7 +193,7 @@ def render_memory(summary: str, language: str) -> str:
 
 
 def harmless(text: str) -> str:
-    """Keep words of a person or a tool from closing the block that they are in."""
+    """Change words of a person or a tool so that they cannot close the block that they are in."""
     return _BLOCK_TAG.sub("‹", text)
 
 
@@ -211,8 +213,8 @@ def summary_prompt(language: str, *, words: int, instructions: str | None = None
 
 
 def summary_input(previous: str, rendered: Sequence[str], *, reason: str = "") -> str:
-    """Return what the summariser reads: memory so far, the messages to compact as `render_message`
-    shows them, why the last try failed.
+    """Return the summariser's input: the memory so far, the messages to compact as `render_message`
+    shows them, and why the last try failed.
     """
     lines = [
         f"<memory-so-far>\n{previous or '(none)'}\n</memory-so-far>",
@@ -317,8 +319,8 @@ _WHOLE = re.compile(r"\d[\d.,]*(?:\s?[(（][^()（）]{1,24}[)）])?")
 
 
 def clip(text: str, chars: int) -> str:
-    """Return the beginning of a text; no figure is cut in two, nor parted from the mark that it was
-    corrected.
+    """Return the beginning of a text. No figure is cut in two, or separated from the mark that it
+    was corrected.
     """
     if len(text) <= chars:
         return text

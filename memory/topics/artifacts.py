@@ -15,7 +15,7 @@ from longtable.memory.counting.tokens import levels_that_fit
 from longtable.memory.search import fold
 
 MOST_SOURCES = 200_000
-"""Numbers that one list of sources may stand for: "m1-m999999999" is no citation."""
+"""Most messages that one list of sources may name: "m1-m999999999" is no citation."""
 NOTES = "Notes"
 EARLIER = {"en": "Earlier", "zh": "更早的内容"}
 FENCE = "```"
@@ -43,8 +43,8 @@ class Section:
 
 
 def sections(artifact: str) -> list[Section]:
-    """Read an artifact; text before the first heading becomes a section "Notes". What `join` wrote
-    reads back exactly.
+    """Read an artifact. Text before the first heading becomes a section "Notes". The output of
+    `join` is read back exactly.
     """
     sections_read: list[tuple[str, list[str]]] = []
     for line in artifact.split("\n"):
@@ -63,8 +63,8 @@ def join(parts: Iterable[Section]) -> str:
 
 
 def clean(part: Section) -> Section:
-    """Return a section that reads back as written: no heading or citation of its own inside title
-    and text, fences closed.
+    """Return a section that is read back as written: title and text hold no heading or citation of
+    their own, and code fences are closed.
     """
     title = " ".join(_plain(part.title).split()) or NOTES
     lines = [_demoted(line.rstrip()) for line in _plain(part.body).splitlines()]
@@ -93,7 +93,7 @@ def write_sources(sources: Iterable[int]) -> str:
 
 
 def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
-    """Return the first and the last of each run of numbers that follow on one another."""
+    """Return the first and the last of each run of consecutive numbers."""
     spans: list[tuple[int, int]] = []
     for number in numbers:
         first = spans.pop()[0] if spans and spans[-1][1] == number - 1 else number
@@ -182,8 +182,8 @@ def _key(unit: str) -> str:
 
 
 def _units(body: str) -> list[str]:
-    """Split a text into what may be left out alone: a line, or a whole code block or table, whose
-    lines may repeat.
+    """Split a text into the smallest parts that may be dropped: a line, or a whole code block or
+    table. Lines within a block or table may repeat.
     """
     units: list[list[str]] = []
     kind = ""
@@ -211,9 +211,9 @@ def fit_artifact(artifact: str, budget: int, count: Count, language: str = "en")
     """Shorten an artifact to `budget` tokens by `count`, oldest sections first. Sources are never
     dropped.
 
-    Texts become their first line, then 60 characters of it, then nothing; then the oldest sections
-    become one. Older versions of the topic keep the whole text. A budget too small for the sources
-    themselves is passed.
+    Texts are cut to their first line, then to 60 characters of it, then to nothing. After that the
+    oldest sections are joined into one. Older versions of the topic keep the whole text. If the
+    budget is too small even for the sources, the result is larger than the budget.
     """
     if count(artifact) <= budget:
         return artifact
@@ -247,7 +247,7 @@ def fit_artifact(artifact: str, budget: int, count: Count, language: str = "en")
 
 
 def _forms(part: Section) -> list[Section]:
-    """Return a section, and it with ever shorter texts."""
+    """Return a section in several forms, each with a shorter text than the one before."""
     return [replace(part, body=body) for body in _shorter(part.body)]
 
 

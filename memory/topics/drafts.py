@@ -156,7 +156,7 @@ def assign_input(topics: Sequence[Topic], title: str, summary: str) -> str:
 
 
 def topic_line(topic: Topic) -> str:
-    """Return a topic as a line of `assign_input`."""
+    """Return the line of a topic in `assign_input`."""
     return harmless(f"{topic.id} | {topic.title} | {topic.summary}")
 
 
@@ -164,7 +164,9 @@ Form = TypeVar("Form", Analysis, Assignment)
 
 
 def read_answer(answer: str, form: type[Form]) -> Form | str:
-    """Read an answer of one of the two forms; a text instead says what is wrong with it."""
+    """Read an answer in one of the two forms. If it cannot be read, return a text that says what is
+    wrong with it.
+    """
     try:
         return form.model_validate(_object_in(answer))
     except ValidationError as error:
@@ -183,7 +185,7 @@ def _object_in(answer: str) -> object:
 
 
 def _fault(error: ValidationError) -> str:
-    """Name the first things that are wrong, without the answer's own words."""
+    """Name the first faults of an answer, without quoting it."""
     places = []
     for fault in error.errors()[:3]:
         place = ".".join(map(str, fault["loc"])) or "the answer"
@@ -193,21 +195,19 @@ def _fault(error: ValidationError) -> str:
 
 SAME_SUBJECT = 0.3
 SAME_WORDS = 0.15
-"""Share of a text, by weight, that another must have to be about the same subject; the second where
-no SQL names tables.
+"""Least share of a text's words, by weight, that another text must have to be about the same
+subject. `SAME_WORDS` holds if no SQL names tables.
 
-Tuned on two wandering talks, held out on two others (tests/memory/topics/test_drafts.py): of
-pairs of questions filed together 82 % belong together, of pairs that do 93 % are filed together;
-without any SQL 72 % and 72 %.
+Tuned on two wandering talks, held out on two others (tests/memory/topics/test_drafts.py): 82 % of
+the pairs of questions filed together belong together, and 93 % of the pairs that belong together
+are filed together. Without any SQL both are 72 %.
 """
 STAY = 0.1
 """Added to the score of the topic that the round before belongs to."""
 TABLE = "table "
 TABLE_WEIGHT = 8.0
 THIN = 2
-"""A question with fewer content words than this belongs to what was spoken of before: "and in
-June?".
-"""
+"""A question with fewer content words than this continues the subject before it: "and in June?"."""
 BODY_CHARS = 1_200
 BODY_LINES = 14
 QUESTION_CHARS = 600
@@ -240,7 +240,7 @@ class SubjectDraft:
 
 
 def shown(messages: Round) -> list[Numbered]:
-    """Return the messages whose words are new: recalled ones are filed, but no model reads them
+    """Return the messages whose words are new. Recalled messages are filed, but no model reads them
     again.
     """
     return [(number, message) for number, message in messages if not is_recalled(message)]
@@ -252,10 +252,10 @@ def shown(messages: Round) -> list[Numbered]:
 def read_drafts(
     analysis: Analysis, rounds: Sequence[Round]
 ) -> tuple[list[SubjectDraft], list[str]]:
-    """Return a model's topics with only real citations, and what is wrong with them, for the model
-    to mend.
+    """Return a model's topics with only real citations, and a list of faults for the model to
+    correct.
 
-    A section that cites none of the messages is left out: its text comes from nowhere.
+    A section that cites no message is left out, because its text has no source.
     """
     known = set(_numbers_shown(rounds))
     drafts: dict[str, SubjectDraft] = {}
@@ -352,8 +352,8 @@ def complete(
 
 
 def code_drafts(rounds: Sequence[Round], language: str) -> list[SubjectDraft]:
-    """Group rounds into topics by the words and tables of their questions, one section a round,
-    sources exact.
+    """Group rounds into topics by the words and tables of their questions. Each round becomes one
+    section with exact sources.
 
     A follow-up of few words stays with the round before it. Deterministic; O(rounds x groups).
     """
@@ -381,7 +381,7 @@ def code_drafts(rounds: Sequence[Round], language: str) -> list[SubjectDraft]:
 
 
 def subject_of(*weighted: tuple[str, float], sql: str) -> Words:
-    """Return what some texts with their SQL are about: their words, and the tables, which weigh
+    """Return the subject of some texts with their SQL: their words, and the tables, which weigh
     more than a word.
     """
     return {
@@ -391,7 +391,7 @@ def subject_of(*weighted: tuple[str, float], sql: str) -> Words:
 
 
 def enough_for(subject: Words) -> float:
-    """Return the overlap that makes something about the same subject as this."""
+    """Return the least overlap with this subject that counts as the same subject."""
     return SAME_SUBJECT if any(term.startswith(TABLE) for term in subject) else SAME_WORDS
 
 

@@ -57,8 +57,8 @@ from longtable.memory.topics.topics import (
 )
 
 REQUEST_SHARE = 0.6
-"""Share of the model's window that a request may fill; the rest is for its answer and for another
-tokenizer's count.
+"""Share of the model's window that a request may fill. The rest is for its answer, and a margin
+because the model's tokenizer may count differently.
 """
 TRIES = 2
 
@@ -75,22 +75,22 @@ class Filing:
 
     messages: Sequence[Numbered]
     topics: Sequence[Topic]
-    """The newest version of each."""
+    """The newest version of each topic."""
     language: str
     window: int | None
     count: Count
     budget: int
-    """Tokens one artifact may take."""
+    """Most tokens of one artifact."""
     turn: int
     time: str
     changed: Mapping[str, Topic] = field(default_factory=dict)
-    """Topics that lost something since, by id: each gets a new version."""
+    """Topics, by id, from which text was taken since they were written. Each gets a new version."""
     instructions: str | None = None
     pin_contract: str = ""
     """The model's instructions about quoting rules."""
     first_number: int = 1
-    """The least number that a new topic may have: those of compactions that were undone are not
-    free.
+    """The lowest number that a new topic may have. The numbers used by undone compactions are not
+    used again.
     """
 
     @property
@@ -106,20 +106,20 @@ class Filing:
 
 @dataclass(frozen=True)
 class Filed:
-    """One new version of each topic that changed. `method` is "model" where a model found all of
-    them, else "fallback".
+    """A new version of each topic that changed. `method` is "model" if a model found all of them,
+    else "fallback".
     """
 
     topics: list[Topic]
     method: str
     reasons: list[str]
     answers: str = ""
-    """The model's answers on the messages, with the rules of the user that they quote."""
+    """The model's answers, which also quote rules of the user."""
 
 
 class Filer:
-    """Files messages: knows the topics as they are now, what went wrong, and whether the model is
-    still worth asking.
+    """Files messages. It keeps the topics as they are now, the failures so far, and whether the
+    model is still worth asking.
     """
 
     def __init__(self, job: Filing) -> None:
@@ -155,8 +155,8 @@ class Filer:
         )
 
     def _ask(self, system: str, asked: str) -> Steps[str | None]:
-        """Return the model's text, None if there is no model, it failed before, or the request
-        would not fit.
+        """Return the model's text. None if there is no model, if it failed before, or if the
+        request would not fit.
         """
         if self.silent or self.job.count(system) + self.job.count(asked) > self.job.room:
             return None
@@ -173,8 +173,8 @@ class Filer:
     # -- 1. which topics are in these messages?
 
     def _analyse(self, rounds: list[list[Numbered]]) -> Steps[list[SubjectDraft]]:
-        """Return the model's topics of some rounds, asked once more about its mistakes; empty if
-        code has to find them.
+        """Return the topics that the model finds in some rounds. It is asked once more to correct
+        mistakes. Empty if code has to find the topics.
         """
         job = self.job
         messages = list(itertools.chain.from_iterable(map(shown, rounds)))
@@ -207,8 +207,8 @@ class Filer:
     # -- 2. to which of the topics there are does it belong?
 
     def _put(self, draft: SubjectDraft, known: Sequence[Topic]) -> Steps[None]:
-        """File a draft into one of the topics known before its part of the messages, or as a new
-        one.
+        """File a draft into one of the topics in `known`, which existed before this part of the
+        messages, or as a new topic.
         """
         home, summary = yield from self._home(draft, [self.topics[topic.id] for topic in known])
         if home is None:
@@ -231,8 +231,8 @@ class Filer:
         )
 
     def _home(self, draft: SubjectDraft, known: Sequence[Topic]) -> Steps[tuple[Topic | None, str]]:
-        """Return the topic that a draft belongs to, None for a new one, and one summary for both,
-        "" where the model gave none.
+        """Return the topic that a draft belongs to, None for a new one, and a summary for both
+        together, "" if the model gave none.
         """
         for topic in known:
             if fold(topic.title) == fold(draft.title):
@@ -269,10 +269,11 @@ class Filer:
 
 
 def _parts(job: Filing) -> list[tuple[list[list[Numbered]], bool]]:
-    """Split the messages into parts that fit one request, by rounds; a round that is too long, by
-    messages.
+    """Split the messages into parts that fit one request: by rounds, and a round that is too long
+    by messages.
 
-    Each part comes with whether it fits: a round with a message longer than the window does not.
+    Each part comes with a flag that says whether it fits. A round with a message longer than the
+    window does not fit.
     """
     rounds = numbered_rounds(job.messages)
     if job.window is None:
@@ -310,8 +311,8 @@ def _count_cited(drafts: Sequence[SubjectDraft]) -> int:
 
 
 def _by_likeness(draft: SubjectDraft, topics: Sequence[Topic]) -> list[tuple[bool, Topic]]:
-    """Return topics, the likeliest first, each with whether its words are enough; of equals the
-    most recently used.
+    """Return the topics, the likeliest first, each with a flag that says whether it shares enough
+    words with the draft. Of equals the most recently used comes first.
     """
     about = _subject(draft.title, draft.summary, draft.sections)
     subjects = [_subject(topic.title, topic.summary, sections(topic.artifact)) for topic in topics]
@@ -328,7 +329,9 @@ def _subject(title: str, summary: str, parts: Sequence[Section]) -> Words:
 
 
 def _both(old: str, new: str) -> str:
-    """Return one line of two summaries, the old one first; its first items go if it is too long."""
+    """Join two summaries in one line, the old one first. If the line is too long, its first items
+    are dropped.
+    """
     items = list(
         dict.fromkeys(
             item.strip() for item in f"{old}; {new}".replace("；", ";").split(";") if item.strip()
@@ -340,15 +343,15 @@ def _both(old: str, new: str) -> str:
 
 
 ARTIFACT_SHARE = 0.5
-"""Most that one artifact may take of the tokens for all."""
+"""Largest share of the tokens for all artifacts that one may take."""
 
 
 @dataclass(frozen=True)
 class Topics:
     """Uses the summariser; without one, or if it fails, shared words and SQL decide.
 
-    Topics are never made anew: what was not filed before is filed, and what was excluded since is
-    taken out.
+    Topics are never made anew. Messages not yet filed are filed, and text from messages excluded
+    since is taken out.
     """
 
     name: str = TOPICS
@@ -383,7 +386,9 @@ class Topics:
 
 
 def _filing(job: Job, reads: Sequence[Numbered], window: int | None) -> Filing:
-    """Return what there is to file; a window of None: without the summariser."""
+    """Return the messages to file, with topics and bounds. A `window` of None means without the
+    summariser.
+    """
     newest = current(topics_of(job.thread))
     visible = visible_topics(job.thread)
     stored = itertools.chain.from_iterable(map(stored_topics, job.thread.compactions))
@@ -409,8 +414,8 @@ def _filing(job: Job, reads: Sequence[Numbered], window: int | None) -> Filing:
 
 
 def _changes(filed: Sequence[Topic], before: Sequence[Topic]) -> list[dict[str, Any]]:
-    """Return new versions as a record keeps them: with the ids of newly filed messages only, for
-    records to stay small.
+    """Return new versions as a record keeps them: only with the ids of newly filed messages, so
+    that records stay small.
     """
     changes = []
     filed_before = {topic.id: set(topic.message_ids) for topic in before}

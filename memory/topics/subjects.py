@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from longtable.memory.search import stem, tokens_of
 
 Words = Mapping[str, float]
-"""What a text is about: each term with its weight."""
+"""The subject of a text: each of its terms with its weight."""
 
 _COMMON = """
 a about all also an and any are as at be been by can could did do does each every for from get give
@@ -41,9 +41,10 @@ def terms(text: str) -> list[str]:
 
 
 def keywords(texts: Iterable[str], most: int) -> list[str]:
-    """Return the words that name what the texts are about, the most frequent first.
+    """Return the words that name the subject of the texts, the most frequent first.
 
-    A pair of Chinese characters must come up twice: of the pairs in a run half are no words.
+    A pair of Chinese characters must occur twice, because half of the pairs in a run of characters
+    are no words.
     """
     counts: Counter[str] = Counter()
     for text in texts:
@@ -61,15 +62,17 @@ def words(*weighted: tuple[str, float]) -> Words:
 
 
 def rarity(texts: Iterable[Words]) -> dict[str, float]:
-    """Return how telling each term is among these texts: a term of all of them tells little."""
+    """Return how telling each term is among these texts. A term that is in all of them tells
+    little.
+    """
     whole = list(texts)
     counts = Counter(itertools.chain.from_iterable(whole))
     return {term: math.log(1 + len(whole) / n) for term, n in counts.items()}
 
 
 def overlap(part: Words, whole: Words, telling: Mapping[str, float]) -> float:
-    """Return how much of `part` is in `whole`, from 0 to 1; a text of one word proves little and
-    scores below 0.5.
+    """Return the share of `part` that is in `whole`, from 0 to 1. A text of one word proves little,
+    and scores below 0.5.
     """
     size = sum(weight * telling.get(term, 1.0) for term, weight in part.items())
     shared = sum(

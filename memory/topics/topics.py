@@ -1,5 +1,5 @@
-"""Topics: what a wandering conversation was about, as versioned Markdown artifacts; find a section,
-render for the view.
+"""Topics: the subjects of a wandering conversation, as versioned Markdown artifacts. This module
+finds sections and renders topics for the view.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -25,9 +25,9 @@ _MORE = {"en": "{n} more topics: {titles}", "zh": "另有 {n} 个主题：{title
 class Topic:
     """One version of a topic.
 
-    `artifact` cites messages by their place in the transcript; `message_ids` are those of all
-    messages filed into the topic, over all versions; `turn` is the newest turn filed into it, which
-    is what "recently used" goes by.
+    `artifact` cites messages by their place in the transcript. `message_ids` are the ids of all
+    messages filed into the topic, over all versions. `turn` is the newest turn filed into it;
+    "recently used" refers to this.
     """
 
     id: str
@@ -45,8 +45,8 @@ class Topic:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Topic":
-        """Return the topic that `as_json` wrote; keys of later versions of this package are passed
-        over.
+        """Return the topic that `as_json` wrote. Keys of later versions of this package are
+        ignored.
         """
         return cls(
             id=str(value["id"]),
@@ -62,9 +62,7 @@ class Topic:
 
 @dataclass(frozen=True)
 class SectionHit:
-    """A section that answers a keyword, with its topic; the section's sources are what recall
-    loads.
-    """
+    """A section that fits a keyword, with its topic. Recall loads the section's sources."""
 
     topic: Topic
     section: Section
@@ -76,8 +74,8 @@ def topics_of(thread: Thread) -> list[Topic]:
 
 
 def visible_topics(thread: Thread) -> list[Topic]:
-    """Return the newest version of each topic, without what messages said that were excluded since
-    it was written.
+    """Return the newest version of each topic, without the words of messages excluded since it was
+    written.
     """
     written = _written_topics(thread)
     before = {(topic.id, topic.version): excluded for topic, excluded in written}
@@ -89,8 +87,8 @@ def visible_topics(thread: Thread) -> list[Topic]:
 
 
 def visible_versions(thread: Thread) -> list[Topic]:
-    """Return every version of a thread's topics, oldest first, without what messages said that were
-    excluded since it was written; a topic that has nothing left bears its id as its title.
+    """Return every version of a thread's topics, oldest first, without the words of messages
+    excluded since it was written. If a topic has no text left, its id becomes its title.
     """
     topics: list[Topic] = []
     for whole, excluded in _written_topics(thread):
@@ -125,9 +123,9 @@ def _excluded_since(thread: Thread, before: Collection[int]) -> dict[str, int]:
 def _without(topic: Topic, excluded: Mapping[str, int]) -> Topic:
     """Return a topic without the sections that cite these messages.
 
-    Drop the summary, which cites nothing. Keep the title if the remaining sections contain its
-    words. With no section left, keep it too: an empty topic is never shown, and its title finds it
-    again.
+    The summary is dropped, because it cites nothing. The title is kept if the remaining sections
+    contain its words. It is also kept if no section is left: an empty topic is never shown, and it
+    can be found again by its title.
     """
     if not excluded:
         return topic
@@ -146,10 +144,11 @@ def _without(topic: Topic, excluded: Mapping[str, int]) -> Topic:
 
 
 def unfiled(thread: Thread) -> tuple[int, frozenset[int]]:
-    """Return how many messages the topics were made of, and the numbers of those among them to file
-    again.
+    """Return how many messages were filed into the topics, and the numbers of the messages that
+    must be filed again.
 
-    They were excluded and no longer are, or share a section with a message that was excluded since.
+    Those messages were excluded and are included again, or they share a section with a message that
+    was excluded since.
     """
     record = next(
         (record for record in reversed(thread.chain) if "topics" in (record.get("kept") or {})),
@@ -205,12 +204,12 @@ def _number(id: str) -> int:
 
 
 def find_section(topics: Sequence[Topic], keyword: str) -> SectionHit | None:
-    """Find the section for a keyword: by its title, by its topic's title, by its text; at each step
-    the exact match first.
+    """Find the section for a keyword: by its title, then by its topic's title, then by its text. In
+    each step an exact match comes first.
 
-    Where no text holds the keyword, the one with most of its words does, if it has half of them.
-    Case, full width and white space do not matter. Of equals the most recently used topic's newest
-    section is returned.
+    If no text holds the keyword, the section with most of its words is returned, provided it has at
+    least half of them. Case, full width and white space do not matter. Of equal matches, the newest
+    section of the most recently used topic is returned.
     """
     folded = fold(keyword)
     if not folded:
@@ -260,9 +259,9 @@ def _newest_first(topic: Topic) -> list[Section]:
 def render_topics(topics: Sequence[Topic], budget: int, count: Count, language: str) -> str:
     """Return the text of all topics within `budget` tokens by `count`.
 
-    The least recently used give way first: to title and summary, then to their titles in one last
-    line. The order of those shown is that in which they came up, so that a new version leaves the
-    text before it as it was.
+    The least recently used topics are shortened first: to title and summary, then to a title in one
+    last line. Topics are shown in the order in which they came up, so that a new version of one
+    leaves the text before it unchanged.
     """
     listed = [topic for topic in current(topics) if topic.artifact]
     used = recently_used(listed)[::-1]
