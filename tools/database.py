@@ -48,7 +48,7 @@ BUSY_SECONDS = 5.0
 
 
 class Backend(Protocol):
-    """What holds the database: an engine of this process, or workers."""
+    """Where the database is open: in an engine of this process, or in workers."""
 
     @property
     def version(self) -> object:
@@ -228,11 +228,12 @@ class Database:
         return self.backend.text(CHECK.request({"sql": sql}))
 
     def predicates(self, sql: str) -> Predicates:
-        """Return the conditions of a query that found nothing, each to be tried alone."""
+        """Return the conditions of a query that found no rows; each can be tried alone."""
         return self.backend.text(PREDICATES.request({"sql": sql}))
 
     def probes(self, sql: str, question: str = "") -> list[Probe]:
-        """Return the queries that check a query which ran; `question` is what it answers."""
+        """Return the queries that check a query which ran; `question` is the question it answers.
+        """
         return self.backend.text(PROBES.request({"sql": sql, "question": question}))
 
     def close(self) -> None:

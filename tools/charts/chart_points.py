@@ -24,7 +24,7 @@ def reduced(
     columns: Sequence[str],
     rows: Sequence[Sequence[object]],
 ) -> Points:
-    """Return at most `MAX_POINTS` rows as objects and what to say about it; may rewrite counts in
+    """Return at most `MAX_POINTS` rows as objects, and notes on the change. May rewrite counts in
     the spec.
     """
     places = {field.name: columns.index(field.name) for field in fields.values()}

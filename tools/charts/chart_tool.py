@@ -30,7 +30,7 @@ __all__ = [
 
 
 KIND = "chart"
-"""Kind of a tool that is handed the thread's results, and whose artifact is a chart."""
+"""Metadata `kind` of a tool that gets the thread's results and whose artifact is a chart."""
 MOST_SPEC_CHARS = 8_000
 
 
@@ -40,8 +40,8 @@ def chart_of(
     """Return a result as a chart for a person, by a spec or by a default one from its shape and a
     wish. Raises `ChartSpecError`.
 
-    A spec that the masked values do not fit (`show_chart` was not told of them) is drawn with the
-    mask in their place.
+    If masked values do not fit the spec (`show_chart` did not know them), the chart shows the mask
+    in their place.
     """
     try:
         return _drawable(handle, _checked(result, spec, wish))
