@@ -55,7 +55,9 @@ def clip(text: str, chars: int = CELL_CHARS) -> str:
 
 
 def json_value(value: object) -> Json:
-    """Return the JSON form of one cell, without loss; of bytes only their number is given."""
+    """Return the JSON form of one cell, without loss, except that bytes become a text with their
+    number.
+    """
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):

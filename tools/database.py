@@ -52,7 +52,7 @@ class Backend(Protocol):
 
     @property
     def version(self) -> object:
-        """Return the version of the schema that the catalogue is of; None before it was read."""
+        """Return the schema version of the catalogue, None before it was read."""
         ...
 
     def catalog(self) -> Catalog:
@@ -162,7 +162,7 @@ class Database:
 
     @property
     def version(self) -> object:
-        """Return the version of the schema that the catalogue is of; None before it was read."""
+        """Return the schema version of the catalogue, None before it was read."""
         return self.backend.version
 
     def catalog(self) -> Catalog:
@@ -232,8 +232,7 @@ class Database:
         return self.backend.text(PREDICATES.request({"sql": sql}))
 
     def probes(self, sql: str, question: str = "") -> list[Probe]:
-        """Return the queries that check a query which ran; `question` is the question it answers.
-        """
+        """Return the queries that check a query which ran to answer `question`."""
         return self.backend.text(PROBES.request({"sql": sql, "question": question}))
 
     def close(self) -> None:

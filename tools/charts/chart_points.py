@@ -70,8 +70,8 @@ def _grouped(
     places: dict[str, int],
     fields: dict[str, Field],
 ) -> Points:
-    """Add up by every field that the spec does not add up itself; what it then does to the sums is
-    the same.
+    """Add up the rows, grouped by every field that the spec does not aggregate. What the spec then
+    makes of the sums is what it would make of the rows.
     """
     keys = list(
         dict.fromkeys(

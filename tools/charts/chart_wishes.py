@@ -281,8 +281,7 @@ _AGGREGATE_SQL = re.compile(r"(?:main\.)?(\w+)\((?:\w+\.)?\"?([^\"()*]+)\"?\)")
 
 
 def column_title(name: str, *, chinese: bool = False) -> str:
-    """Return a column's title for a reader: its name, or words if the name is an aggregate's SQL.
-    """
+    """Return a column's title: its name, or words if the name is an aggregate's SQL."""
     if _ROW_COUNT_SQL.fullmatch(name):
         return ROW_COUNT[chinese]
     match = _AGGREGATE_SQL.fullmatch(name)
