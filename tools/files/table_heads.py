@@ -55,7 +55,7 @@ def find_table(rows: Iterable[Row]) -> tuple[Row, Notes, Iterator[Row], int]:
 
 
 def _joined_header(head: Sequence[Row], first: int) -> tuple[int, Row] | None:
-    """If the header has two rows, return its first row and the joined names, else None."""
+    """If the header has two rows, return the place of the first and the joined names, else None."""
     for upper in (first - 1, first):
         over = head[upper]
         under = head[min(upper + 1, len(head) - 1)]
@@ -100,8 +100,8 @@ def is_ruler(row: Row) -> bool:
 
 
 def _is_header(head: Row, body: Sequence[Row]) -> bool:
-    """Return whether a row holds names: in no column this row and those below are all numbers or
-    dates. Years may be names.
+    """Return whether a row holds names: no column consists of numbers or dates from this row down.
+    Years may be names, though.
     """
     typed = [
         (name, cells)
