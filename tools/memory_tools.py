@@ -208,8 +208,8 @@ class Span:
 def spans_in(query: str) -> list[Span]:
     """Return the messages that a query asks for by number; empty if the query holds other words.
 
-    It understands "m9", "[m3, m7-m9]", "m1至m12", "messages 9 to 11", "第9到11条消息" and the like. A
-    bare number counts as a message number only beside a word for messages.
+    It understands "m9", "[m3, m7-m9]", "m1至m12", "messages 9 to 11", "第9到11条消息" and similar
+    references. A bare number counts as a message number only beside a word for messages.
     """
     folded = unicodedata.normalize("NFKC", query).casefold()
     folded = _BETWEEN.sub(r"\1-", folded)

@@ -30,8 +30,8 @@ ROWS = 20_000
 """The most rows that are searched for so many values."""
 SECONDS = 0.3
 KEY_ROWS = 200_000
-"""Rows of a table up to which a column that is not declared as a key is tested for being unique,
-and then counts as a key.
+"""Rows of the other table that are read to see whether a column that is not declared as a key has
+no value twice; then it counts as one.
 """
 KEY_WORDS = frozenset({"id", "code", "key", "no", "nr", "num", "number", "编号", "号", "代码"})
 _GENERAL = (

@@ -107,8 +107,8 @@ def _part(head: str, tables: Sequence[Table], room: int, writer: "_Writer", numb
 def _ranked(
     database: Database, tables: Sequence[Table], questions: Sequence[str], writer: "_Writer"
 ) -> list[Table]:
-    """Return the tables, the most useful first: tables that were asked about, then those that many
-    keys point at, then large ones; views after tables.
+    """Return the tables, the most useful first. A table ranks higher if it was asked about, if many
+    keys point at it, or if it is large; a view ranks lower.
     """
     names = {table.name for table in tables}
     index = database.knowledge().index
