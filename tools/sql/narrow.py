@@ -170,7 +170,7 @@ _WRAPPERS = (exp.Lower, exp.Upper, exp.Trim, exp.Paren)
 
 
 def predicates_of(sql: str, *, dialect: str, catalog: Catalog) -> Predicates:
-    """Return the predicates of a query that found no rows, for those that can be tried alone."""
+    """Return the predicates of a query that found no rows; each can be tried alone."""
     tree = statement(sql, dialect)
     total = (
         isinstance(tree, exp.Select)
