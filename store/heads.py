@@ -217,8 +217,8 @@ def retry_once(call: Callable[[], Result]) -> Result:
 
 
 def is_lost_connection(error: Exception) -> bool:
-    """Return whether an error says that a PostgreSQL connection broke, whether or not the server
-    stored what was sent.
+    """Return whether an error says that a PostgreSQL connection broke. The server may or may not
+    have stored the data that was sent.
     """
     classes = [cls for cls in type(error).__mro__ if cls.__name__ == "OperationalError"]
     if not any(cls.__module__.partition(".")[0] == "psycopg" for cls in classes) or type(

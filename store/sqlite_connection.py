@@ -16,8 +16,8 @@ BEGIN_READING = "BEGIN DEFERRED"
 
 
 class WriteConnection(sqlite3.Connection):
-    """A connection whose transactions write from their beginning, one at a time among those that
-    share its `write_lock`.
+    """A connection that begins each transaction as a write transaction. Connections that share a
+    `write_lock` run them one at a time.
 
     LangGraph's own store reads first and writes later in a transaction. If another connection has
     written in between, SQLite refuses the write at once ("database is locked"), whatever the

@@ -33,7 +33,7 @@ PRAGMAS = (
 
 @dataclass(frozen=True)
 class OpenFile:
-    """A SQLite file that was opened, and how."""
+    """How a SQLite file is opened."""
 
     uri: str
     serde: EncryptedSerializer | None

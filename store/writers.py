@@ -14,7 +14,9 @@ from longtable.store.heads import Head, Key
 SINCE_1582 = 0x01B21DD213814000
 
 MOST_AHEAD = 400 * 86_400 * 10**7
-"""How far the time in a checkpoint id may be ahead of the clock, in units of 100 ns."""
+"""How far the time in a checkpoint id may be ahead of the clock, in units of 100 ns, as is
+`SINCE_1582`, where these times begin.
+"""
 
 
 class Writer(str):

@@ -89,7 +89,7 @@ class Expansion(NamedTuple):
 
 
 def each_column(tables: Iterable[Table]) -> Iterator[tuple[Table, Column]]:
-    """Yield every column, with its table before it."""
+    """Yield each pair of a table and one of its columns."""
     for table in tables:
         for column in table.columns:
             yield table, column
@@ -97,9 +97,7 @@ def each_column(tables: Iterable[Table]) -> Iterator[tuple[Table, Column]]:
 
 @dataclass(frozen=True)
 class Catalog:
-    """The tables that can be read. `database_names` are the names the database itself goes by in
-    SQL.
-    """
+    """The tables that can be read. `database_names` are the names of the database itself in SQL."""
 
     tables: tuple[Table, ...]
     database_names: frozenset[str] = frozenset()
@@ -114,8 +112,8 @@ class Catalog:
     the row type of a table.
     """
     types_list_hidden_values: bool = False
-    """Whether a type lists values of a column that is denied or masked, as DuckDB's enums do: then
-    no query may name such types.
+    """Whether a type lists values of a denied or masked column, as DuckDB's enums do. Queries may
+    not name such types.
     """
     hidden_columns: Mapping[tuple[str, str], frozenset[str]] = field(
         default_factory=dict, repr=False, compare=False
@@ -124,8 +122,8 @@ class Catalog:
     hidden.
     """
     view_sql: Mapping[tuple[str, str], str] = field(default_factory=dict, repr=False, compare=False)
-    """The SQL of all views by schema and name, hidden ones too; used to count what a query
-    reads.
+    """The SQL of all views by schema and name, including hidden ones; used to count the sources
+    that a query reads.
     """
     view_expansions: dict[str, Expansion] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -219,7 +217,7 @@ _LOWER = {ord(char): char.lower() for char in ascii_uppercase}
 
 
 def fold(name: str) -> str:
-    """Fold case as the engines do, A to Z only: Unicode folding would take `ſecrets` for
+    """Fold case as the engines do, for A to Z only: Unicode folding would make `ſecrets` equal to
     `secrets`.
     """
     return name.translate(_LOWER)

@@ -126,7 +126,8 @@ class Database:
         `busy_seconds`: how long to wait for a locked file or table, or for a free connection.
         `files`: limits on data files. `isolation="process"` asks SQLite and DuckDB in processes of
         their own and has a server's queries parsed in one; a fault of the file may be raised by the
-        first call. `isolation="none"`: in this process, and nothing bounds a query's memory.
+        first call. `isolation="none"` does all this in this process, with no bound on a query's
+        memory.
 
         Raises `ConfigError` for a URL or a policy file that cannot be read, and if there is no
         Python to start a process; `DatabaseUnavailableError` for a file or server that cannot be
@@ -176,8 +177,8 @@ class Database:
         return self.backend.refresh()
 
     def knowledge(self) -> "Knowledge":
-        """Return what sampling the data adds to the catalogue: search and inferred keys. Kept until
-        the schema changes.
+        """Return the facts that sampling the data adds to the catalogue: search and inferred keys.
+        Kept until the schema changes.
         """
         from longtable.tools.schema.catalog_facts import Knowledge
 

@@ -247,7 +247,7 @@ def _read(originals: Recall, spans: Sequence[Span]) -> tuple[list[Place], list[S
 
 
 def _listing(places: Sequence[Place], unread: Sequence[Span], budget: int) -> str:
-    """Return as many of these messages as fit the budget, each whole, and how to ask for the next
+    """Return as many of these messages as fit the budget, each in full, and the query for the next
     ones. If the first message alone is over the budget, return a part of it.
     """
     whole = max(len(hit.text) for hit, _ in places)

@@ -33,8 +33,8 @@ def open_turn(
     now: str,
     project: str | None = None,
 ) -> None:
-    """Record that a turn began. The title is made from the `first` text. Title, owner and project
-    do not change later.
+    """Record that a turn began. The title is made from the `first` text. Title and owner do not
+    change later; the project changes only if another one is given.
     """
     known = entry_of(store, thread_id)
     new = {"title": title_of(first), "created": now, "owner": owner}

@@ -28,7 +28,7 @@ _TYPE_KINDS: tuple[tuple[str, Kind], ...] = (
 
 
 class ChartSpecError(DatabaseError):
-    """A chart cannot be drawn as it was asked for; the message tells the model what to change."""
+    """A chart cannot be drawn as asked; the message tells the model what to change."""
 
     def __init__(self, reason: str, *, place: str = "", hint: str = "") -> None:
         where = f" at {place}" if place else ""
@@ -44,7 +44,9 @@ def words(text: str) -> tuple[str, ...]:
 
 
 Fault = tuple[object, str, str]
-"""Whether something is wrong, what it is, and what to do instead."""
+"""A possible fault: whether it applies (by truth value), its description, and the advice to the
+model.
+"""
 
 
 def refuse(place: str, *faults: Fault) -> None:
@@ -158,8 +160,8 @@ def _kind(cells: Sequence[object]) -> Kind:
 
 
 def _is_number(cell: object) -> bool:
-    """Return whether a cell is a number, also as text: some engines return exact decimals so. A
-    leading zero makes it a code.
+    """Return whether a cell is a number, or a text that is one: some engines return exact decimals
+    as text. With a leading zero it is a code, not a number.
     """
     if isinstance(cell, str):
         return bool(_NUMBER.fullmatch(cell)) and not re.match(r"[-+]?0\d", cell)

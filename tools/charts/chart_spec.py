@@ -56,7 +56,9 @@ class Checked:
     """
 
     kept: Spec
-    """The spec to keep: it fits the whole result. `spec` may count rows that were added up."""
+    """The spec to keep, which fits the whole result. `spec`, in contrast, may count rows that were
+    added up.
+    """
     spec: Spec
     rows: list[dict[str, Json]]
     notes: tuple[str, ...] = ()
@@ -68,8 +70,8 @@ def check_spec(
     types: Sequence[str],
     rows: Sequence[Sequence[object]],
 ) -> Checked:
-    """Return the spec made fit to draw, or raise `ChartSpecError`; its schema check needs the extra
-    `charts`.
+    """Return the spec in a form that can be drawn, or raise `ChartSpecError`. The check of its
+    schema needs the extra `charts`.
     """
     tree = plain_copy(spec)
     drop_data(tree)
@@ -114,7 +116,9 @@ def _is_temporal(tree: Spec, field: Field) -> bool:
 
 
 def _views(node: Spec, place: str) -> Iterator[tuple[str, Spec]]:
-    """Yield every single view. Raises `ChartSpecError` for a spec that is made of anything else."""
+    """Yield every single view of a spec. Raises `ChartSpecError` if the spec is composed in another
+    way.
+    """
     for key in VIEWS:
         if isinstance(inner := node.get(key), list):
             for number, view in enumerate(inner):

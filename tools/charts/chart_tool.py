@@ -54,8 +54,9 @@ def chart_of(
 def masked_chart_of(
     handle: str, result: QueryResult, *, spec: Mapping[str, object] | None = None, wish: str = ""
 ) -> Chart:
-    """Return a result as a chart for a model: as `chart_of`, of the rows as a model may see them.
-    Nothing in the chart, nor in the `ChartSpecError` it raises, depends on a masked value.
+    """Return a result as a chart for a model, like `chart_of`, but with masked values replaced as a
+    model may see them. Nothing in the chart, nor in the `ChartSpecError` it raises, depends on a
+    masked value.
     """
     return _drawable(handle, _checked(_as_masked(result), spec, wish))
 

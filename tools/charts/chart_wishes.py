@@ -204,8 +204,8 @@ def _measures_alone(mark: str, measures: Sequence[Field]) -> Spec:
 
 
 def _along(mark: str, text: str, measures: Sequence[Field], groups: Sequence[Field]) -> Spec:
-    """Draw measures along the first group; the second one, or the measures themselves, are the
-    colours.
+    """Draw measures along the first group. The colours are the second group, or the measures
+    themselves.
     """
     if not groups:
         return _measures_alone(mark, measures)

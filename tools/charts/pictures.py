@@ -21,8 +21,8 @@ MAX_SIDE = 6_000
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart that can be drawn: the spec without data, its rows, and what was left out or added
-    up. Notebooks show it as it is.
+    """A chart that can be drawn: the spec without data, its rows, and notes on rows that were left
+    out or added up. Notebooks display it directly.
     """
 
     handle: str
@@ -145,8 +145,8 @@ def embedded_svg(svg: str, prefix: str) -> str | None:
 
 
 def _attribute(name: str, value: str, ids: Mapping[str, str]) -> str | None:
-    """Return an attribute as it may stand, None where it may not: `{` begins the name of a link's,
-    or of another namespace's.
+    """Return an attribute in its allowed form, None if it is not allowed. A name that begins with
+    `{` is that of a link or of another namespace.
     """
     if name.startswith("{") or name.lower().startswith("on") or name.lower() in {"href", "src"}:
         return None

@@ -113,9 +113,8 @@ NOTEBOOK_ROWS = 20
 class QueryResult:
     """A whole result.
 
-    `sql` is the text that ran; a table with denied columns stands in it by its own name. `types`
-    are the engine's names, enums without their labels. `ms` is the time from the call to the last
-    row.
+    `sql` is the text that ran; a table with denied columns has its own name in it. `types` are the
+    engine's names, enums without their labels. `ms` is the time from the call to the last row.
     """
 
     sql: str
@@ -225,8 +224,8 @@ class Engine(Protocol):
         ...
 
     def guard(self, catalog: Catalog, reflected: Reflected) -> None:
-        """Remember what may be read; called before the first walled session, and when the schema
-        has changed.
+        """Set the tables and columns that may be read. Called before the first walled session and
+        after each change of the schema.
         """
         ...
 

@@ -237,7 +237,7 @@ class DuckdbSession:
         )
 
     def plan(self, sql: str, *, limits: QueryLimits, stop: Stop) -> Plan:  # noqa: ARG002  # what Session asks for
-        """Return what DuckDB would do for one SELECT, without running it."""
+        """Return DuckDB's plan for one SELECT, without running it."""
         try:
             self._check(sql)
             explained = self._plan(sql)
@@ -252,7 +252,7 @@ class DuckdbSession:
         )
 
     def interrupt(self) -> None:
-        """Stop the statement that runs; without effect when none does."""
+        """Stop the running statement, if there is one."""
         self.cursor.interrupt()
 
     def _check(self, sql: str) -> None:

@@ -195,7 +195,7 @@ class Server:
 
 
 def server_facts(connection: RawConnection) -> Server:
-    """Ask the server what it is and what the role may do."""
+    """Ask the server for its version and settings, and for the rights of the role."""
     optional = ["client_connection_check_interval", "transaction_timeout"]
     version, path, superuser, has_reader, knows = connection.execute(FACTS, [optional]).fetchall()[
         0

@@ -314,7 +314,7 @@ class SqliteSession:
         return Fetched(columns, tuple(_type_of(rows, index) for index in range(len(columns))), rows)
 
     def plan(self, sql: str, *, limits: QueryLimits, stop: Stop) -> Plan:  # noqa: ARG002  # what Session asks for
-        """Return what SQLite would do for one SELECT, without running it."""
+        """Return SQLite's plan for one SELECT, without running it."""
         with _translated(self._value_bytes):
             steps = [
                 (int(row[0]), int(row[1]), str(row[3]))
@@ -326,7 +326,7 @@ class SqliteSession:
         )
 
     def interrupt(self) -> None:
-        """Stop the statement that runs; without effect when none does."""
+        """Stop the running statement, if there is one."""
         self.connection.interrupt()
 
 

@@ -52,7 +52,7 @@ def virtual_tables(connection: sqlite3.Connection) -> list[str]:
 
 
 def shadow_tables(connection: sqlite3.Connection, virtual: Sequence[str]) -> frozenset[str]:
-    """Name, folded, the tables that hold the data of these virtual tables."""
+    """Return the folded names of the tables that hold the data of these virtual tables."""
     if not virtual or sqlite3.sqlite_version_info < (3, 37):
         return frozenset()
     rows = connection.execute(

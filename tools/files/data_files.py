@@ -84,8 +84,8 @@ def file_groups(sources: Sequence[Path], home: Path) -> list[list[Path]]:
 
 
 def unpacked(loading: Loading, file: Path) -> Path:
-    """Unpack a file of gzip into the scratch folder. Raises `DatabaseUnavailableError` for one that
-    is damaged or too large.
+    """Unpack a gzip file into the scratch folder. Raises `DatabaseUnavailableError` if it is
+    damaged or too large.
     """
     target = loading.scratch / f"unpacked{data_ending(file)}"
     most = loading.limits.memory_bytes

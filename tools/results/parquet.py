@@ -2,8 +2,8 @@
 engine to a Parquet file, in chunks and without loss.
 
 A column's type is decided from its cells, because engines name types in their own ways, and a cell
-of SQLite need not have the type of its column. Nested values and mixed columns, which have no type
-in Parquet here, are stored as text.
+of SQLite need not have the type of its column. Values that have no type of their own in Parquet
+(nested values, mixed columns) are stored as text.
 """
 
 import contextlib

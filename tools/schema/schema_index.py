@@ -132,7 +132,7 @@ class Index:
 
     @classmethod
     def build(cls, documents: Sequence[Mapping[str, float]]) -> "Index":
-        """Index documents, each a count of terms weighted by the field they stand in."""
+        """Index documents. Each is given as its terms with their counts, weighted by field."""
         sizes = [sum(document.values()) for document in documents]
         mean = sum(sizes) / max(1, len(sizes)) or 1.0
         counts = Counter(chain.from_iterable(documents))
@@ -176,8 +176,8 @@ class Hit:
 
 @dataclass
 class SchemaIndex:
-    """The names and comments of a catalogue, and the values of its columns as far as they have been
-    sampled.
+    """A search index over the names and comments of a catalogue, and over the values of its columns
+    that were sampled so far.
     """
 
     catalog: Catalog

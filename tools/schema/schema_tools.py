@@ -33,7 +33,9 @@ Entry = dict[str, Json]
 def list_tables(
     database: Database, search: str = "", page: int = 1, *, cancel: Cancel | None = None
 ) -> Entry:
-    """Return one page of the tables; with `search` those that answer it, the best first."""
+    """Return one page of the tables. With `search`, return only the tables that answer it, the best
+    first.
+    """
     tables = (
         database.knowledge().find_tables(search, cancel)
         if search.strip()

@@ -29,8 +29,8 @@ def written_name(identifier: exp.Expr | None, dialect: str) -> str:
 
 
 def resolved_table(node: exp.Table, catalog: Catalog, dialect: str) -> Table | None:
-    """Return the table of the catalogue that a table node names, whatever CTEs are in scope; None
-    for one that cannot be seen.
+    """Return the table of the catalogue that a table node names, without regard to CTEs in scope;
+    None if it cannot be seen.
     """
     schema, database = (
         written_name(node.args.get(part) or None, dialect) for part in ("db", "catalog")

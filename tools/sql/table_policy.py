@@ -35,7 +35,8 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class TablePolicy:
-    """Which tables and columns can be read, by name, in any case. What cannot be read is invisible.
+    """Which tables and columns can be read. Names match in any case. A table or column that cannot
+    be read is invisible.
 
     A table's bare name applies in every schema, `schema.name` in one. A view named in `allowed` may
     read tables that are not named there; nothing may read a denied table. A column is
@@ -53,7 +54,7 @@ class TablePolicy:
     rows: int | None = None
     """The most rows of a result, if fewer than `QueryLimits.rows`."""
     places: Mapping[tuple[str, str], str] = field(default_factory=dict, repr=False, compare=False)
-    """Where each entry was written, by field and folded name: `policy.toml, line 4`."""
+    """The place where each entry was written, by field and folded name: `policy.toml, line 4`."""
 
     def __post_init__(self) -> None:
         for name in NAMES:

@@ -65,7 +65,7 @@ class VerdictCache:
         self._lock = Lock()
 
     def get(self, sql: str, dialect: str, catalog: Catalog) -> Verdict | None:
-        """Return the verdict on this text, None if there is none."""
+        """Return the cached verdict on this text, None if there is none."""
         with self._lock:
             key = (id(catalog), dialect, sql)
             entry = self._verdicts.pop(key, None)

@@ -108,7 +108,9 @@ class _Worker:
         return decode(read_frame(self._answers, most=most))
 
     def greet(self, *, most: int) -> None:
-        """Wait for the start; raise what the opening of the database raised."""
+        """Wait until the process has started. If the database could not be opened, raise that
+        error.
+        """
         greeting = decode(read_frame(self._answers, most=most))
         if isinstance(greeting, LongtableError):
             raise greeting
