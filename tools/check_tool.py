@@ -90,8 +90,8 @@ def _rounded(cell: object) -> Json:
 
 
 def check_tool(database: Database) -> BaseTool:
-    """Return check_sql; a call's "args" must be given `results`, a `ThreadResults`, for it to take
-    handles.
+    """Return check_sql. If it is to take handles, a `ThreadResults` must be added to a call's
+    "args" as `results`.
     """
 
     def check(

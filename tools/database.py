@@ -124,10 +124,10 @@ class Database:
         """Open an existing database; never create one. It is a context manager, or `close` ends it.
 
         `busy_seconds`: how long to wait for a locked file or table, or for a free connection.
-        `files`: limits on data files. `isolation="process"` asks SQLite and DuckDB in processes of
-        their own and has a server's queries parsed in one; a fault of the file may be raised by the
-        first call. `isolation="none"` does all this in this process, with no bound on a query's
-        memory.
+        `files`: limits on data files. `isolation="process"` runs SQLite and DuckDB in processes of
+        their own, and parses a server's queries in one. An error in the file may then be raised by
+        the first call only. `isolation="none"` does all this in this process, with no bound on a
+        query's memory.
 
         Raises `ConfigError` for a URL or a policy file that cannot be read, and if there is no
         Python to start a process; `DatabaseUnavailableError` for a file or server that cannot be

@@ -8,7 +8,9 @@ from itertools import islice
 from longtable.base.han import pairs_of
 
 MOST_SPOTS = 2_000
-"""Occurrences looked at, so that a megabyte of one word costs no more than a page."""
+"""The most occurrences looked at, so that a megabyte of one repeated word costs no more than a page
+of text.
+"""
 
 # Not `HAN`: it takes in the signs between two ranges of that, and leaves rare characters out.
 _HAN = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -63,8 +65,8 @@ def short_excerpt(text: str, query: str, chars: int = 200) -> str:
 
 
 def _densest(text: str, words: Sequence[str], size: int) -> int:
-    """Return the first place to begin an excerpt at so that it shows as many different words as
-    possible, with some text before them.
+    """Return the place to begin an excerpt so that it shows as many different words as possible,
+    with some text before them. Of several such places, return the first.
     """
     if not words:
         return 0

@@ -74,8 +74,8 @@ Results = Annotated[ThreadResults | None, InjectedToolArg]
 
 
 def fetch_tool() -> BaseTool:
-    """Return fetch_result; a call's "args" must be given `results`, a `ThreadResults`, before it is
-    invoked.
+    """Return fetch_result. Before it is invoked, a `ThreadResults` must be added to a call's "args"
+    as `results`.
     """
 
     def fetch(

@@ -29,7 +29,7 @@ PLAN_SECONDS = 5.0
 
 
 class TextParser(Protocol):
-    """Does the jobs that parse: in this process, or in a worker."""
+    """Does the jobs that parse SQL, in this process or in a worker."""
 
     def visible(self, reflected: Reflected, policy: TablePolicy, dialect: str) -> Catalog:
         """Return the part of a catalogue that the policy shows."""
@@ -63,7 +63,7 @@ class LocalParser:
 
 
 class InProcess:
-    """The backend of a `Database` that an engine of this process asks."""
+    """The backend of a `Database` whose engine runs in this process."""
 
     def __init__(
         self, engine: Engine, parser: TextParser, *, limits: QueryLimits, policy: TablePolicy

@@ -123,8 +123,8 @@ class Recall(Protocol):
 
 
 def recall_tool() -> BaseTool:
-    """Return recall_history; a call's "args" must be given `originals`, a `Recall`, before it is
-    invoked.
+    """Return recall_history. Before it is invoked, a `Recall` must be added to a call's "args" as
+    `originals`.
 
     Raises `RecallRefusedError` for a query without words and if `from_turn` is after `to_turn`.
     """

@@ -52,8 +52,8 @@ PinId = Annotated[str, Field(description="Id of the pin, such as p1a2b3c4.")]
 
 
 def pin_tools() -> list[BaseTool]:
-    """Return remember and forget; a call's "args" must be given `board`, a `PinBoard`, before it is
-    invoked.
+    """Return remember and forget. Before they are invoked, a `PinBoard` must be added to a call's
+    "args" as `board`.
     """
 
     def remember(board: Board, quote: Words, replaces: Replaced = None) -> str:

@@ -72,8 +72,8 @@ class Field:
 
     @property
     def path(self) -> str:
-        """Return the name as Vega-Lite needs it: with points and brackets escaped, which it would
-        take for a path.
+        """Return the name as Vega-Lite needs it. Points and brackets are escaped, because it would
+        take them for a path.
         """
         return SPECIAL.sub(r"\\\1", self.name)
 

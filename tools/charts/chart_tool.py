@@ -84,8 +84,8 @@ def _checked(result: QueryResult, spec: Mapping[str, object] | None, wish: str) 
 
 
 def chart_tool() -> BaseTool:
-    """Return show_chart; a call's "args" must be given `results`, a `ThreadResults`, before it is
-    invoked. Its artifact is a `Chart` of the rows as the model may see them.
+    """Return show_chart. Before it is invoked, a `ThreadResults` must be added to a call's "args"
+    as `results`. Its artifact is a `Chart` of the rows as the model may see them.
     """
 
     def show(

@@ -1,9 +1,9 @@
-"""DuckDB behind its own wall: an empty instance, the file attached read-only, nothing outside, the
-settings locked.
+"""DuckDB behind its own wall: an empty instance with the file attached read-only, without access to
+anything outside and with locked settings.
 
 The file is attached rather than opened: DuckDB refuses to open a file twice in one process with two
-configurations. So a caller who has the file open for reading, or a second `Database` with other
-limits, would get in the way.
+configurations. If it were opened, a caller who has the file open for reading, or a second
+`Database` with other limits, would get in the way.
 """
 
 import json
@@ -96,7 +96,7 @@ class DuckdbEngine:
             return self._times_opened, *self._file
 
     def guard(self, catalog: Catalog, reflected: Reflected) -> None:
-        """Remember the names that DuckDB may find in a statement, including those inside views."""
+        """Set the table names that DuckDB may find in a statement, including names inside views."""
         own = {fold(table.bare_name) for table in catalog.tables}
         self._readable = frozenset(own | read_by_views(reflected, catalog))
         self._closed_columns = {

@@ -58,7 +58,9 @@ class IntervalLoader(_OrText, dates.IntervalLoader):
 
 
 class JsonLoader(Loader):
-    """Return plain Python values, numbers without loss; or the text if it is nested too deeply."""
+    """Return plain Python values, with numbers without loss. If the JSON is nested too deeply,
+    return its text.
+    """
 
     def load(self, data: Buffer) -> Any:
         text = _text(data)
@@ -86,7 +88,7 @@ _LOADERS: dict[str, type[Loader]] = {
 
 
 def register_loaders(context: AdaptContext) -> None:
-    """Make the connection read values this way; in arrays too."""
+    """Register these loaders with the connection, also for values in arrays."""
     adapters = context.adapters
     assert adapters is not None
     for name, loader in _LOADERS.items():
@@ -263,8 +265,8 @@ def _keys_by_table(
 
 
 def _type_names(rows: Iterable[Any]) -> frozenset[str]:
-    """Return the names of types with their schema, and also without it if the type is on the search
-    path.
+    """Return the names of types with their schema. A type on the search path is listed without its
+    schema, too.
     """
     names: set[str] = set()
     for schema, name, is_visible in rows:

@@ -1,5 +1,5 @@
-"""SQLite behind its own wall: read-only, capped, an authorizer that names what may be read, a
-deadline inside.
+"""SQLite behind its own wall: the file is read-only, results are capped, an authorizer allows only
+the readable tables and columns, and a deadline is checked while a query runs.
 """
 
 import re

@@ -82,8 +82,8 @@ def _decided(
     style: Style | None,
     stray: dict[str, frozenset[str]],
 ) -> dict[str, Reading]:
-    """Decide how to read each column from some of its values, and again with the values that do not
-    fit. `stray`: words of a column that are ignored.
+    """Decide from some of its values how to read each column, then decide again with the values
+    that do not fit. `stray`: words of a column that are ignored.
     """
 
     def cells(sql: str) -> set[str]:

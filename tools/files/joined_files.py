@@ -115,7 +115,7 @@ def join_tables(loading: Loading, loaded: Sequence[tuple[Path, str]], home: Path
 def _marks(
     loading: Loading, loaded: Sequence[tuple[Path, str]], home: Path, *, with_year: bool
 ) -> list[dict[str, str]]:
-    """Return for each file the columns, with their values, that say a row is from it."""
+    """Return for each file the columns and values that mark its rows as coming from it."""
     marks = [hive_columns(file, home) for file, _ in loaded]
     if len(set(map(str, marks))) < len(marks):
         for mark, (_, table) in zip(marks, loaded, strict=True):

@@ -12,7 +12,7 @@ from longtable.tools.engines.base import FileLimits, LoadNote
 from longtable.tools.results.parquet import free_name
 
 NOTE_CHARS = 200
-"""Most characters of the file that a note quotes."""
+"""The most characters of the file that a note quotes."""
 Row = list[str]
 Notes = list[tuple[str, int, str]]
 

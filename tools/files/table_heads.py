@@ -18,7 +18,8 @@ _RULER = re.compile(r"[-=_+|*]*[-=_]{3}[-=_+|*]*")
 
 
 def find_table(rows: Iterable[Row]) -> tuple[Row, Notes, Iterator[Row], int]:
-    """Return the names of a table's columns, the guesses, its rows, and how many cells were seen.
+    """Return the names of a table's columns, the guesses made, its rows, and the number of cells
+    seen.
 
     The table begins at the first row that fills most of its columns. The names are empty if there
     is no cell.

@@ -57,8 +57,8 @@ def _closed(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def _reader(lines: Sequence[str], ending: str) -> Callable[[Iterable[str]], Iterator[Row]]:
-    """Return a reader that splits lines into fields, by the separator that splits most of these
-    lines into the same number.
+    """Return a reader that splits lines into fields. Its separator is the one that splits most of
+    these lines into the same number of fields.
     """
     text = "".join(lines)
     # R puts a backslash before a quote where others write the quote twice. One before the end of a

@@ -82,7 +82,9 @@ def _all_columns(sources: Iterable[tuple[str, Columns]]) -> Columns:
 
 
 class _Expander:
-    """Counts a statement with one running total; a recursive use of a CTE counts as one source."""
+    """Counts the sources and references of a statement in one running total. A recursive use of a
+    CTE counts as one source.
+    """
 
     def __init__(self, dialect: str, catalog: Catalog) -> None:
         self._dialect = dialect
