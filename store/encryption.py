@@ -133,8 +133,8 @@ def decrypted(serializer: SerializerProtocol, text: str) -> Any:
 # -- the version of a store, and whether it is encrypted ------------------------------------------
 
 SCHEMA = 2
-"""1: version 0.1.0, which did not write its number. 2: merged compactions, the inbox, this
-table.
+"""The version of a store's format. 1: release 0.1.0, which did not write this number. 2: adds
+merged compactions, the inbox and this table.
 """
 META_TABLE = (
     "CREATE TABLE IF NOT EXISTS longtable_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)"

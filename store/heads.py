@@ -128,7 +128,7 @@ class SqlHeads(ABC):
             yield Head(newest, writer, saver, lambda name: execute(CLAIM, (*key, name)))
 
     def delete(self, thread_id: str) -> None:
-        """Delete a thread, and who wrote to it."""
+        """Delete a thread, and the records of its writers."""
         with self._transaction(thread_id) as (execute, saver):
             saver.delete_thread(thread_id)
             execute(FORGET, (thread_id,))

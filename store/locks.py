@@ -113,8 +113,8 @@ class ThreadLocks:
         """Hold the thread's lock within the block. `place`: the caller's place in the queue, if it
         has one.
 
-        Raises `ThreadBusyError` if the caller may not wait, or would wait for itself. Work that
-        goes on after a turn is waited for in any case.
+        Raises `ThreadBusyError` if the caller may not wait, or would wait for itself. It always
+        waits for work that goes on after a turn.
         """
         if not wait:
             await self.wait_for_job(thread_id, how)

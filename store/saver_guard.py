@@ -138,7 +138,7 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """Store what a task wrote. Raises `ThreadBusyError`."""
+        """Store the writes of a task. Raises `ThreadBusyError`."""
         self._write(
             config,
             lambda saver: saver.put_writes(_without_mark(config), writes, task_id, task_path),
@@ -253,7 +253,7 @@ def _decoding(config: RunnableConfig | None) -> AbstractContextManager[None]:
 
 
 def _heads_of(inner: Saver) -> Heads:
-    """Return how the heads of a saver are read and compared."""
+    """Return the object that reads and compares the heads of a saver."""
     if isinstance(inner, SqliteSaver):
         return SqliteHeads(inner)
     if any(

@@ -2,8 +2,8 @@
 
 For DuckDB, such a call is one step: DuckDB cannot be stopped within it, and does not count its
 memory against the limit. A count that is written as a number is evaluated here. Any other count
-gets a check that the engine runs: `repeat(name, n)` becomes `repeat(name, CASE WHEN n > 10000 THEN
-error('...') ELSE n END)`.
+gets a check that the engine runs: `repeat(name, n)` becomes
+`repeat(name, CASE WHEN n > 10000 THEN error('...') ELSE n END)`.
 
 PostgreSQL stops within such a call, but a series in FROM is written to disk before its first row is
 read, so there a series may have only so many rows, wherever it is in the query. It has no

@@ -103,7 +103,7 @@ def place_of_column(name: str, tree: exp.Expr, sql: str) -> Place | None:
 
 
 def place_as_asked(ran: str, offset: int, asked: str, dialect: str) -> Place | None:
-    """Return the place in the text that was asked of the word at `offset` in the text that ran.
+    """Find the word at `offset` in the text that ran, and return its place in the text as asked.
 
     The word may occur several times, so its occurrences are counted in both texts. If the counts
     differ, the result is None.

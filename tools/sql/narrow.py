@@ -1,9 +1,9 @@
 """Rewrite a query so that it sees only the open columns of its tables. Also list the columns it
 reads and its predicates, and say whether it stops early.
 
-`people`, of which `salary` is denied, becomes `(SELECT people.id, people.name FROM main.people) AS
-people`. So `*`, `people.*`, whole rows, NATURAL JOIN and COLUMNS(...) are resolved by the engine
-itself over the open columns, in any scope.
+`people`, of which `salary` is denied, becomes
+`(SELECT people.id, people.name FROM main.people) AS people`. So `*`, `people.*`, whole rows,
+NATURAL JOIN and COLUMNS(...) are resolved by the engine itself over the open columns, in any scope.
 """
 
 from collections.abc import Callable, Iterator, Mapping

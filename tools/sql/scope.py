@@ -236,7 +236,7 @@ def holds_query(node: exp.Expr) -> bool:
 
 
 def child_nodes(node: exp.Expr, *handled: str) -> Iterator[exp.Expr]:
-    """Yield the child nodes in all other arguments."""
+    """Yield the child nodes of a node, except those in the named arguments."""
     for key, value in node.args.items():
         if key not in handled:
             yield from (

@@ -31,8 +31,8 @@ BUILT_IN_TYPES = frozenset({
 
 
 def check_postgres(node: exp.Expr, catalog: Catalog) -> None:
-    """Raise `RefusedError` if PostgreSQL would read something in this node that must not be
-    used.
+    """Raise `RefusedError` if PostgreSQL, unlike the other engines, would read this node as
+    something that is not allowed.
     """
     if isinstance(node, exp.DataType):
         _check_type(node, catalog)
@@ -111,7 +111,9 @@ def _check_type(node: exp.DataType, catalog: Catalog) -> None:
 
 
 def _check_attribute(node: exp.Column | exp.Dot, catalog: Catalog) -> None:
-    """`people.pay` calls the function `pay(people)` if there is no such column."""
+    """Refuse a column name that means a hidden function: `people.pay` calls the function
+    `pay(people)` if there is no such column.
+    """
     name = fold(node.expression.name if isinstance(node, exp.Dot) else node.name)
     qualified = isinstance(node, exp.Dot) or bool(node.table)
     if qualified and name in catalog.hidden_functions and not catalog.has_column(name):

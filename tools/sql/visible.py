@@ -209,7 +209,9 @@ def _views_that_read(reflected: Reflected, reads: Callable[[str], bool]) -> set[
 def _without_hidden_keys(
     table: Table, open_tables: set[str], columns: Mapping[str, tuple[Column, ...]]
 ) -> Table:
-    """Drop keys that name a table or a column that is not shown. A part of a key would be wrong."""
+    """Drop keys that name a table or a column that is not shown. A key with only some of its
+    columns would be wrong.
+    """
 
     def shown(names: tuple[str, ...], owner: str) -> bool:
         return {fold(name) for name in names} <= {

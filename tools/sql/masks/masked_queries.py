@@ -128,7 +128,7 @@ class MaskedQueries(MaskedItems):
 
     def _united(self, values: list[Value]) -> Value:
         """Return the value of one column of a set operation. In a view, masked columns of one type
-        are still a masked column by itself.
+        together still count as a masked column by itself.
         """
         value = merged(values)
         alike = self._view and len({one.kind for one in values}) == 1
