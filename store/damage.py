@@ -1,4 +1,4 @@
-"""Read what is left of damaged threads, and say which they are."""
+"""Read the undamaged parts of damaged threads, and report which threads are damaged."""
 
 import json
 import logging
@@ -30,13 +30,13 @@ UNREADABLE = (
     ArchiveFormatError,
     ArchiveGapError,
 )
-"""What decoding raises, and what reading raises later of values that were decoded to something
-else.
+"""The exceptions raised by decoding, and by later reading values that were decoded to something
+wrong.
 """
 
 Report = Callable[[DamagedThreadError], object]
-"""What an operation over many threads does about one that it cannot read; it goes on with the
-others.
+"""Called by an operation over many threads for a thread that it cannot read; it then goes on with
+the others.
 """
 
 _log = logging.getLogger("longtable.store")
@@ -46,13 +46,15 @@ EPOCH = "1970-01-01 00:00:00"
 TIMES = ("created_at", "updated_at")
 
 text_factory = partial(str, encoding="utf-8", errors="replace")
-"""For SQLite connections: by default one byte that is no UTF-8 makes a whole query fail."""
+"""Text factory for SQLite connections: by default, one byte that is not UTF-8 makes a whole query
+fail.
+"""
 
 
 @contextmanager
 def readable(thread_id: str, what: str = "its state") -> Iterator[None]:
-    """Raise `DamagedThreadError` where what is stored of a thread cannot be decoded, or is not what
-    was stored.
+    """Raise `DamagedThreadError` if the stored data of a thread cannot be decoded, or is no longer
+    the data that was stored.
     """
     try:
         yield
@@ -65,8 +67,8 @@ def readable(thread_id: str, what: str = "its state") -> Iterator[None]:
 
 
 def _is_of_serializer(error: Exception) -> bool:
-    """Return whether LangGraph's serializer raised it: an unknown type there is damage, a missing
-    method elsewhere is not.
+    """Return whether LangGraph's serializer raised the error: an unknown type there is damage, but
+    a missing method elsewhere is not.
     """
     names = [
         call_config.f_globals.get("__name__", "")
@@ -77,8 +79,8 @@ def _is_of_serializer(error: Exception) -> bool:
 
 @contextmanager
 def skip_unreadable(on_damaged: Report) -> Iterator[None]:
-    """Leave the block where its thread is gone, busy or damaged; report a damaged one. For
-    operations over many threads.
+    """Leave the block quietly if its thread is gone, busy or damaged, and report a damaged thread.
+    For operations over many threads.
     """
     try:
         yield
@@ -94,7 +96,7 @@ def log_damaged(error: DamagedThreadError) -> None:
 
 
 def item_value(text: object) -> dict[str, Any]:
-    """Return the value of an item of the store, or the mark of one that cannot be read."""
+    """Return the value of an item of the store, or a mark if it cannot be read."""
     try:
         value = json.loads(cast("str | bytes", text))
     except UNREADABLE:
@@ -103,7 +105,9 @@ def item_value(text: object) -> dict[str, Any]:
 
 
 def item_row(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Replace unreadable times in a row: one bad value would fail LangGraph's whole query."""
+    """Replace unreadable times in a row, because one bad value would make LangGraph's whole query
+    fail.
+    """
     names = [column[0] for column in cursor.description]
     return tuple(
         EPOCH if name in TIMES and not _is_time(cell) else cell

@@ -1,8 +1,8 @@
-"""Encrypt what is kept of threads: checkpoints, what tasks wrote, and the values of the store. Ids,
-kinds and times stay readable.
+"""Encrypt the stored data of threads: checkpoints, the writes of tasks, and the values of the
+store. Ids, kinds and times stay readable.
 
 AES in EAX mode, by LangGraph's EncryptedSerializer; the key is derived from a passphrase and a salt
-that is kept beside.
+that is kept beside the data.
 """
 
 import base64
@@ -32,16 +32,18 @@ from longtable.store.loading import MessageSerializer
 from longtable.store.records.retired import DAMAGED
 
 LEAST_CHARS = 16
-"""Of a passphrase."""
+"""The least number of characters of a passphrase."""
 SEALED = "sealed"
 _WORD = "longtable"
 UNDECODABLE = (*UNREADABLE, NotImplementedError)
-"""What a serializer raises; the last of an unknown type."""
+"""The exceptions that a serializer raises; the last one is raised for an unknown type."""
 _SCRYPT = {"n": 2**14, "r": 8, "p": 1}
 
 
 def check_key(key: str | None) -> str | None:
-    """Return a passphrase that will do. Raises `ConfigError`, without telling it."""
+    """Return the passphrase if it is good enough. Raises `ConfigError` otherwise; the message does
+    not contain it.
+    """
     if key is not None and len(key) < LEAST_CHARS:
         raise ConfigError(
             f"the key of a store has at least {LEAST_CHARS} characters, found {len(key)}"
@@ -50,8 +52,8 @@ def check_key(key: str | None) -> str | None:
 
 
 def new_encryption(key: str) -> tuple[EncryptedSerializer, str]:
-    """Return a new store's serializer, and the proof of its key, to be kept beside what it
-    encrypts.
+    """Return a new store's serializer, and the proof of its key, which must be kept beside the
+    encrypted data.
     """
     salt = os.urandom(16)
     serializer = _serializer(key, salt)
@@ -74,7 +76,7 @@ def encryption_of(key: str, proof: str) -> EncryptedSerializer:
 
 
 class EncryptedStore(BaseStore):
-    """A store whose values are encrypted; a search by meaning is not possible in it."""
+    """A store with encrypted values; it cannot be searched by meaning."""
 
     encrypts = True
 
@@ -121,7 +123,9 @@ def encrypted(serializer: SerializerProtocol, value: Any) -> str:
 
 
 def decrypted(serializer: SerializerProtocol, text: str) -> Any:
-    """Return the value of what `sealed` wrote. Raises `ValueError` for another key."""
+    """Return the value of an encrypted text. Raises `ValueError` if it was encrypted with another
+    key.
+    """
     kind, _, data = text.partition(":")
     return serializer.loads_typed((kind, base64.b64decode(data)))
 
@@ -129,8 +133,8 @@ def decrypted(serializer: SerializerProtocol, text: str) -> Any:
 # -- the version of a store, and whether it is encrypted ------------------------------------------
 
 SCHEMA = 2
-"""1: version 0.1.0, which did not write its number. 2: merged compactions, the inbox, this
-table.
+"""The version of a store's format. 1: release 0.1.0, which did not write this number. 2: adds
+merged compactions, the inbox and this table.
 """
 META_TABLE = (
     "CREATE TABLE IF NOT EXISTS longtable_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
@@ -139,7 +143,7 @@ META_TABLE = (
 
 @dataclass(frozen=True)
 class Meta:
-    """The table of a store's version and key, within a transaction that keeps other processes
+    """The table of a store's version and key, used within a transaction that keeps other processes
     out.
     """
 
@@ -150,14 +154,14 @@ class Meta:
     writable: bool = True
 
     def get(self, name: str) -> str | None:
-        """Return a value; version 0.1.0 made no such table."""
+        """Return a value, None if there is none: version 0.1.0 did not create this table."""
         if "longtable_meta" not in self._tables():
             return None
         row = self.execute("SELECT value FROM longtable_meta WHERE name = ?", (name,)).fetchone()
         return str(row[0]) if row else None
 
     def put(self, name: str, value: str) -> None:
-        """Write a value; nothing where the store cannot be written."""
+        """Write a value. Does nothing if the store cannot be written."""
         put = """INSERT INTO longtable_meta (name, value) VALUES (?, ?)
             ON CONFLICT (name) DO UPDATE SET value = excluded.value"""
         if self.writable:
@@ -216,8 +220,8 @@ SQLITE_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 def sqlite_serializer(
     connection: sqlite3.Connection, key: str | None, *, read_only: bool = False
 ) -> EncryptedSerializer | None:
-    """Look at a SQLite file: see `checked_serializer`. The connection is in autocommit mode; it
-    begins no write transaction if there is nothing to write.
+    """Check a SQLite file: see `checked_serializer`. The connection is in autocommit mode. No write
+    transaction begins if there is nothing to write.
     """
     meta = Meta(connection.execute, SQLITE_TABLES, writable=not read_only)
     if read_only or meta.is_complete(key):

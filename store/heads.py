@@ -1,8 +1,8 @@
 """Read the head of a thread and name its writer, in the same transaction that writes to it.
 
-The head is the newest checkpoint of a thread and namespace. Beside it stands the name of the run
-that wrote last: two runs that loaded the same checkpoint differ in nothing else until one of them
-stores another.
+The head is the newest checkpoint of a thread and namespace. The name of the run that wrote last is
+kept beside it. Only this name tells apart two runs that loaded the same checkpoint, until one of
+them stores another.
 """
 
 import sqlite3
@@ -37,13 +37,13 @@ CHECKPOINT_IDS = (
 FORGET = "DELETE FROM longtable_writers WHERE thread_id = ?"
 
 _SERVER_GONE = {"57P01", "57P02", "57P03"}
-"""PostgreSQL was shut down, crashed, or is starting up."""
+"""SQLSTATEs that say that PostgreSQL was shut down, crashed, or is starting up."""
 
 
 @dataclass(frozen=True)
 class Head:
-    """The newest checkpoint of a thread, who wrote last, and the saver whose writes belong to the
-    open transaction.
+    """The newest checkpoint of a thread, the run that wrote last, and the saver whose writes belong
+    to the open transaction.
     """
 
     checkpoint_id: str | None
@@ -106,11 +106,11 @@ Execute = Callable[[str, Sequence[str]], Any]
 
 
 class SqlHeads(ABC):
-    """A saver in a database: the writers stand in a table beside its own."""
+    """A saver in a database; the writers are in a table beside the saver's own."""
 
     @abstractmethod
     def setup(self) -> None:
-        """Create what is missing."""
+        """Create missing tables."""
 
     def writer(self, key: Key) -> str | None:
         """Return the run that wrote last."""
@@ -120,39 +120,39 @@ class SqlHeads(ABC):
 
     @contextmanager
     def writing(self, key: Key) -> Iterator[Head]:
-        """Keep others from the thread's head until the block ends; all it wrote is stored, or
-        nothing if it raises.
+        """Lock the thread's head until the block ends. Everything written in the block is stored,
+        or nothing if it raises.
         """
         with self._transaction(" ".join(key)) as (execute, saver):
             newest, writer = execute(HEAD, (*key, *key)).fetchone()
             yield Head(newest, writer, saver, lambda name: execute(CLAIM, (*key, name)))
 
     def delete(self, thread_id: str) -> None:
-        """Delete a thread, and who wrote to it."""
+        """Delete a thread, and the records of its writers."""
         with self._transaction(thread_id) as (execute, saver):
             saver.delete_thread(thread_id)
             execute(FORGET, (thread_id,))
 
     def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
-        """Return the ids of a thread's checkpoints, newest first, without decoding them; none if
-        the saver cannot.
+        """Return the ids of a thread's checkpoints, newest first, without decoding them; empty if
+        the saver cannot do this.
         """
         with self._reading() as execute:
             return [row[0] for row in execute(CHECKPOINT_IDS, (thread_id,))]
 
     @abstractmethod
     def _reading(self) -> AbstractContextManager[Execute]:
-        """Yield what reads."""
+        """Yield a function that runs statements that only read."""
 
     @abstractmethod
     def _transaction(self, name: str) -> AbstractContextManager[tuple[Execute, Saver]]:
-        """Begin a transaction that is alone on the `name`; yield what runs statements in it, and
-        the saver that writes in it.
+        """Begin a transaction that excludes others with the same `name`. Yield a function that runs
+        statements in it, and the saver that writes in it.
         """
 
 
 Heads = ProcessHeads | SqlHeads
-"""What the guard asks of a saver."""
+"""The heads that the guard uses."""
 
 
 class _WithinTransaction(SqliteSaver):
@@ -168,7 +168,7 @@ class _WithinTransaction(SqliteSaver):
 class SqliteHeads(SqlHeads):
     """A SQLite file: transactions on the saver's own connection.
 
-    They hold the saver's own lock. With a second lock the transaction began while other threads
+    They hold the saver's own lock. With a separate lock, the transaction began while other threads
     read on the same connection, which SQLite refuses ("database is locked") or mixes up ("another
     row available").
     """
@@ -217,8 +217,8 @@ def retry_once(call: Callable[[], Result]) -> Result:
 
 
 def is_lost_connection(error: Exception) -> bool:
-    """Return whether an error says that a PostgreSQL connection broke, whether or not the server
-    stored what was sent.
+    """Return whether an error says that a PostgreSQL connection broke. The server may or may not
+    have stored the data that was sent.
     """
     classes = [cls for cls in type(error).__mro__ if cls.__name__ == "OperationalError"]
     if not any(cls.__module__.partition(".")[0] == "psycopg" for cls in classes) or type(

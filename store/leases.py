@@ -13,7 +13,7 @@ from pathlib import Path
 from longtable.base.errors import PersistenceError
 
 LEASE_SECONDS = 10.0
-"""How long a process that was killed keeps its threads from others."""
+"""How long a process that was killed still keeps others off its threads."""
 
 TABLE = (
     "CREATE TABLE IF NOT EXISTS longtable_leases (thread_id TEXT PRIMARY KEY, holder TEXT NOT NULL,"
@@ -31,8 +31,8 @@ RELEASE = "DELETE FROM longtable_leases WHERE thread_id = ? AND holder = ?"
 
 
 def process_name(pid: int) -> str:
-    """Return what tells a process from all others: machine since its start, container, number, time
-    of its start; "" off Linux.
+    """Return a name that tells this process from all others: the machine's boot, container, process
+    number and start time. It is "" on systems other than Linux.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -44,8 +44,8 @@ def process_name(pid: int) -> str:
 
 
 def has_ended(process: str) -> bool:
-    """Return whether the process of this name is known to have ended: it was on this machine, and
-    its number is free or another's.
+    """Return whether the process with this name is known to have ended: it ran on this machine, and
+    its number is free or belongs to another process.
     """
     *place, pid, _ = [*process.split(" "), "", ""][:4]
     if not pid.isdecimal() or place != process_name(os.getpid()).split(" ")[:2]:
@@ -58,15 +58,14 @@ def has_ended(process: str) -> bool:
 
 
 class Lease(ABC):
-    """The leases of one process. A thread of its own renews them, and takes back at once those that
-    were lost.
+    """The leases of one process. A thread renews them, and takes lost ones back at once.
 
     Each method is quick, and may be called from any thread.
     """
 
     def __init__(self, interval: float) -> None:
         self.interval = interval
-        """Seconds between two renewals, while there are leases."""
+        """Seconds between two renewals while any lease is held."""
         self.held: set[str] = set()
         self.lock = threading.Lock()
         self.changed = threading.Condition(self.lock)
@@ -124,18 +123,20 @@ class Lease(ABC):
 
     @abstractmethod
     def _renew(self) -> None:
-        """Renew what is held and take back what was lost. An error is left to the next renewal."""
+        """Renew the leases that are held, and take back lost ones. After an error, the next renewal
+        tries again.
+        """
 
     @abstractmethod
     def _close(self) -> None:
-        """Release what is held and close the connection."""
+        """Release the leases that are held, and close the connection."""
 
 
 class SqliteLease(Lease):
     """A row for each lease in the SQLite file itself.
 
-    After `seconds` without a renewal another process may take it, whatever its own `seconds` are;
-    at once, where the holder ran on the same machine and is gone.
+    After `seconds` without a renewal, another process may take the lease, whatever its own
+    `seconds` are. It may take it at once if the holder ran on the same machine and has ended.
     """
 
     def __init__(
@@ -206,15 +207,15 @@ class SqliteLease(Lease):
 
 
 GRACE_SECONDS = 0.2
-"""How long a turn that has its answer waits for it: what is quickly made is told in the turn that
-made it.
+"""How long a turn that has its answer waits for the background work: if the work ends soon, the
+same turn reports it.
 """
 
 
 @contextmanager
 def setup_lease(lease: Lease) -> Iterator[None]:
-    """Let one process at a time create the tables. It asks again and again: waiting within a server
-    would block the indexes.
+    """Let one process at a time create the tables. It asks for the lease repeatedly, because
+    waiting inside a server would block the creation of indexes.
     """
     while not lease.take(SETUP):
         time.sleep(SETUP_PAUSE_S)
@@ -227,8 +228,8 @@ def setup_lease(lease: Lease) -> Iterator[None]:
 SETUP = "longtable setup"
 
 SETUP_PAUSE_S = 0.05
-"""The lease of the process that creates the tables, and how long others wait before they ask for it
-again.
+"""How long other processes wait before they ask again for the lease `SETUP`, which the process that
+creates the tables holds.
 """
 
 CLOSED = "the conversation store was closed: open it again"

@@ -1,4 +1,4 @@
-"""Load threads from a store: quickly, and as far as one that is damaged can still be read."""
+"""Load threads from a store quickly, and read a damaged thread as far as possible."""
 
 import json
 import sqlite3
@@ -34,8 +34,8 @@ _ANCESTORS = f"""WITH RECURSIVE ancestors(checkpoint_id, parent, counters) AS (
         iif(json_valid({_METADATA}), json_extract({_METADATA}, '$.counters_since_delta_snapshot'), NULL)
     FROM ancestors a CROSS JOIN checkpoints c ON c.checkpoint_id = a.parent WHERE c.thread_id = ? AND c.checkpoint_ns = ?
 ) SELECT checkpoint_id, coalesce(counters, '') FROM ancestors"""
-"""A checkpoint, then those before it, newest first, each with how long ago the delta channels were
-stored whole, as JSON.
+"""SQL for a checkpoint and the ones before it, newest first. Each comes with JSON that says how
+long ago the delta channels were stored whole.
 """
 _WRITES = """SELECT chain.key, w.task_path, w.task_id, w.idx, w.channel, w.type, w.value FROM json_each(?) chain
     CROSS JOIN writes w ON w.checkpoint_id = chain.value
@@ -50,9 +50,9 @@ class MessageSerializer(JsonPlusSerializer):
     """LangGraph's serializer, except that messages which hold exactly their class's fields are
     rebuilt from these fields.
 
-    They were valid when they were written, and to validate them again took more than half of the
-    time: 8.2 us for a message of 300 bytes, 3.6 without. All else (subclasses, fields of another
-    version, damaged bytes) is decoded by LangGraph.
+    They were valid when they were written, and validating them again took more than half of the
+    time: 8.2 us for a message of 300 bytes, 3.6 us without. LangGraph decodes everything else
+    (subclasses, fields of another version, damaged bytes).
     """
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
@@ -89,7 +89,7 @@ class MessageSerializer(JsonPlusSerializer):
 
 
 def _message(kind: type[BaseMessage], fields: dict[str, Any]) -> BaseMessage:
-    """Return a message as pydantic's `model_construct` makes it, in a quarter of its time."""
+    """Return a message as pydantic's `model_construct` would make it, in a quarter of the time."""
     message = kind.__new__(kind)
     set_ = object.__setattr__
     set_(message, "__dict__", fields)
@@ -103,9 +103,9 @@ class LoadingSaver(SqliteSaver):
     """LangGraph's saver for SQLite, except that it decodes only those earlier checkpoints that may
     hold a channel whole.
 
-    A checkpoint's metadata says which delta channels it does not hold whole. LangGraph decodes each
-    checkpoint on the way, some 100 at a turn, and looks for the writes of each channel on their
-    own.
+    A checkpoint's metadata says which delta channels it does not hold whole. LangGraph itself
+    decodes each checkpoint on the way, some 100 at a turn, and searches for the writes of each
+    channel separately.
     """
 
     def get_delta_channel_history(

@@ -1,8 +1,8 @@
 """Locks on threads: first come, first served within a process, and a lease between processes.
 
-They give order, not safety: that is the saver guard's (`store/saver_guard.py`), which refuses the
-writes of whoever lost its lease, or never asked for one. The leases of a SQLite file are here,
-those of a server in `store/postgres_store.py`.
+They give order, not safety. Safety comes from the saver guard (`store/saver_guard.py`): it refuses
+the writes of a process that lost its lease or never asked for one. The leases of a SQLite file are
+in `store/leases.py`, those of a server in `store/postgres_store.py`.
 """
 
 import asyncio
@@ -32,10 +32,14 @@ from longtable.store.leases import Lease
 
 FIRST_PAUSE_S = 0.005
 LONGEST_PAUSE_S = 0.1
-"""How long a process waits before it asks again for a lease that another has."""
+"""The longest time that a process waits before it asks again for a lease that another process
+has.
+"""
 Result = TypeVar("Result")
 Owner = tuple[int, int]
-"""An OS thread and an asyncio task, 0 for none; or 0 and a number for one that is yet to come."""
+"""An OS thread and an asyncio task (0 without a task). For a thread that has not started yet, 0 and
+a number.
+"""
 
 
 # -- leases between processes ---------------------------------------------------------------------
@@ -44,13 +48,13 @@ Owner = tuple[int, int]
 # -- work that goes on after a turn ---------------------------------------------------------------
 
 WAIT_SECONDS = 2.0
-"""How long a store that is closed, and a process that ends, wait for it."""
+"""How long the closing of a store and the end of a process wait for such work."""
 KEPT_JOBS = 1_024
 
 
 class Background:
-    """Work on a thread in an OS thread of its own, after a turn. After `dropped` is set it starts
-    no write.
+    """Work on a conversation thread after a turn, in an OS thread of its own. Once `dropped` is
+    set, it starts no further write.
     """
 
     def __init__(self, locks: "ThreadLocks") -> None:
@@ -65,8 +69,8 @@ _running: set[Background] = set()
 
 @atexit.register
 def wait_or_drop(locks: "ThreadLocks | None" = None) -> None:
-    """Wait for the work under way, of these locks or of all, for at most `WAIT_SECONDS`; then drop
-    what is left.
+    """Wait at most `WAIT_SECONDS` for the background work of these locks, or of all locks; then
+    drop the work that is left.
     """
     end = time.monotonic() + WAIT_SECONDS
     under_way = list(_running)
@@ -89,7 +93,7 @@ class Queue:
         self.waiting: deque[tuple[Future[None], Owner]] = deque()
 
     def owners_before(self) -> list[Owner]:
-        """Return all who have the thread before the next to come."""
+        """Return all owners that get the thread before the next caller."""
         return [self.owner, *(owner for granted, owner in self.waiting if not granted.cancelled())]
 
 
@@ -106,10 +110,11 @@ class ThreadLocks:
     async def alone(
         self, thread_id: str, how: Execution, *, wait: bool, place: "Future[None] | None" = None
     ) -> AsyncIterator[None]:
-        """Have the thread alone within the block; `place`: the caller's in the queue.
+        """Hold the thread's lock within the block. `place`: the caller's place in the queue, if it
+        has one.
 
-        Raises `ThreadBusyError` if the caller may not wait, or would wait for itself. Work that
-        goes on after a turn is waited for in any case.
+        Raises `ThreadBusyError` if the caller may not wait, or would wait for itself. It always
+        waits for work that goes on after a turn.
         """
         if not wait:
             await self.wait_for_job(thread_id, how)
@@ -148,8 +153,9 @@ class ThreadLocks:
         *,
         on_error: Callable[[Exception], None],
     ) -> None:
-        """Run `work` in an OS thread of its own once the caller has left the thread, before all who
-        come for it later. Nobody waits for it, so `on_error` is handed what it raises.
+        """Run `work` in an OS thread of its own once the caller has released the conversation
+        thread, before any later caller. Nobody waits for the work, so `on_error` gets the
+        exceptions that it raises.
         """
         job = Background(self)
         place = self._enter(thread_id, (0, id(job)), wait=True, blocks=False)
@@ -166,7 +172,7 @@ class ThreadLocks:
             self._finish(job)
 
     async def wait_for_job(self, thread_id: str, how: Execution, *, most: float = math.inf) -> None:
-        """Wait for work that goes on after a turn, `most` seconds at most."""
+        """Wait at most `most` seconds for work that goes on after a turn."""
         job = self.jobs.get(thread_id)
         end = time.monotonic() + most
         for seconds in pauses():
@@ -205,15 +211,15 @@ class ThreadLocks:
         job.done.set()
 
     async def relock(self, thread_id: str, how: Execution) -> None:
-        """Wait for the lease of a thread that the caller has locked, after another process took it
-        over.
+        """Take the lease again of a thread that the caller has locked, after another process took
+        the lease over; wait if necessary.
         """
         await self._release(thread_id, how)
         await self._take(thread_id, how, wait=True)
 
     def is_mine(self, thread_id: str, *, blocks: bool) -> bool:
-        """Return whether the thread's present owner goes on only after the caller: a wait would
-        never end.
+        """Return whether the thread's present owner can only go on after the caller, so that a wait
+        would never end.
 
         `blocks`: the caller waits without letting the event loop of its OS thread run.
         """
@@ -271,7 +277,7 @@ class ThreadLocks:
             del self.queues[thread_id]
 
     def _give_up(self, thread_id: str, granted: Future[None]) -> None:
-        """Leave the queue; the thread may have become the caller's in this very moment."""
+        """Leave the queue. If the caller has just become the thread's owner, release the thread."""
         if not granted.cancel() and not granted.cancelled():
             self._leave(thread_id)
 
@@ -285,11 +291,11 @@ def _caller() -> Owner:
 
 
 def _waits_for(owner: Owner, caller: Owner, *, blocks: bool) -> bool:
-    """Return whether an owner goes on only when the caller has returned: it is the caller, or runs
-    below or behind it.
+    """Return whether an owner can only go on after the caller has returned: it is the caller
+    itself, or the caller blocks it.
 
-    A caller that blocks its OS thread stops all tasks of that thread; a task stops its own, and the
-    code that runs its loop.
+    A caller that blocks its OS thread stops all tasks of that thread. A task stops only itself and
+    the code that runs its event loop.
     """
     return owner[0] == caller[0] and (blocks or owner[1] in {caller[1], 0})
 
@@ -308,7 +314,9 @@ async def pause(seconds: float, how: Execution) -> None:
 
 
 async def _run_to_end(call: Callable[[str], Result], thread_id: str) -> Result:
-    """Run a quick call in an OS thread to its end, even if this task is cancelled meanwhile."""
+    """Run a quick call in an OS thread, and wait for its end even if this task is cancelled
+    meanwhile.
+    """
     done = asyncio.ensure_future(in_thread(call, thread_id))
     cancelled = False
     while not done.done():
@@ -327,8 +335,8 @@ _locks_lock = threading.Lock()
 
 
 def locks_of(checkpointer: object) -> ThreadLocks:
-    """Return a checkpointer's locks: its own if it came from `open_persistence`, which hold between
-    processes, else this process's.
+    """Return a checkpointer's locks. If it came from `open_persistence`, these are its own and work
+    between processes, else they work within this process only.
     """
     locks = getattr(checkpointer, "locks", None)
     if isinstance(locks, ThreadLocks):

@@ -35,8 +35,8 @@ from longtable.store.sqlite_setup import set_up
 from longtable.store.storage_errors import storage_errors
 
 CLOSE_SECONDS = 2.0
-"""How long a new file may be empty; SQLite creates it and writes its first page some milliseconds
-later.
+"""How long a new file may stay empty. SQLite writes its first page some milliseconds after creating
+it.
 """
 POSTGRES = "postgresql://"
 
@@ -47,8 +47,8 @@ class _Parts(NamedTuple):
 
 
 class Persistence:
-    """What `graph.compile(checkpointer=..., store=...)` takes, opened by `open_persistence` or by
-    you.
+    """The checkpointer and store for `graph.compile(checkpointer=..., store=...)`, opened by
+    `open_persistence` or by you.
     """
 
     url: str = ""
@@ -61,8 +61,8 @@ class Persistence:
 
     @property
     def checkpointer(self) -> BaseCheckpointSaver[Any]:
-        """Return the checkpointer; `open_persistence` opens both by the first use. Raises
-        `PersistenceError` after `close`.
+        """Return the checkpointer. The first use of it or of `store` opens both, if they come from
+        `open_persistence`. Raises `PersistenceError` after `close`.
         """
         return self._open().checkpointer
 
@@ -75,8 +75,8 @@ class Persistence:
         return self._parts
 
     def close(self) -> None:
-        """Close what `open_persistence` opened, not what you did. A thread's summary that is still
-        being written is waited for, 2 seconds at most.
+        """Close what `open_persistence` opened, but not what you opened yourself. If a thread's
+        summary is still being written, wait for it, at most 2 seconds.
         """
         self.__exit__(None, None, None)
 
@@ -105,17 +105,17 @@ def open_persistence(
     """Open "sqlite:///file.db" (relative), "sqlite:////abs/file.db", "postgresql://..." or
     "memory://".
 
-    A context manager, or opened by the first look at `checkpointer` or `store`; then `close` ends
-    it. A missing file and its folder are created; a file that cannot be written is opened for
-    reading. Several processes may share one file or database.
+    Use the result as a context manager; or use `checkpointer` or `store`, which open it, and call
+    `close` at the end. A missing file and its folder are created. A file that cannot be written is
+    opened for reading. Several processes may share one file or database.
 
-    `lease_seconds`: how long a process that was killed in mid-turn keeps others off its thread in a
-    file; a database notices at once. `key`: a passphrase with which checkpoints and the store's
-    values are encrypted (extra `encryption`); thread ids, titles of tables, kinds and times are
-    not. A store is encrypted from its beginning or not at all.
+    `lease_seconds`: for a file, how long a process that was killed in mid-turn still keeps others
+    off its thread; a database server notices at once. `key`: a passphrase with which checkpoints
+    and the store's values are encrypted (extra `encryption`); thread ids, titles of tables, kinds
+    and times are not. A store is encrypted from its beginning or not at all.
 
-    Raises `ConfigError` for another URL, `PersistenceError` for a file that cannot be opened, is
-    not a store, is empty or locked, `StoreKeyError` for a wrong key, and `NewerStoreError` for a
+    Raises `ConfigError` for any other URL, `PersistenceError` for a file that cannot be opened, is
+    not a store, is empty or is locked, `StoreKeyError` for a wrong key, and `NewerStoreError` for a
     store that a later version wrote.
     """
     if not lease_seconds > 0:
@@ -124,7 +124,7 @@ def open_persistence(
 
 
 class _UrlPersistence(Persistence):
-    """Opens a URL by the first use."""
+    """Opens a URL at the first use."""
 
     def __init__(self, url: str, *, lease_seconds: float, key: str | None) -> None:
         self.url = url

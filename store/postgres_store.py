@@ -32,11 +32,11 @@ CONNECT_SECONDS = 10
 CONNECTIONS = 8
 LOOK_SECONDS = 0.02
 PING_SECONDS = 10.0
-"""How often a process that has leases looks whether their connection broke, and asks the server by
-it.
+"""Seconds between the checks of a process that holds leases: it sends the server a query over the
+leases' connection to see whether it broke.
 """
 WAIT_SECONDS = 120.0
-"""How long a turn waits for a connection, where many threads work at once."""
+"""How long a turn waits for a connection if many threads work at once."""
 OPTIONS: dict[str, Any] = {
     "autocommit": True,
     "prepare_threshold": 0,
@@ -55,12 +55,14 @@ TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = ANY (current_schema
 
 
 def _execute(cursor: psycopg.Cursor[Any]) -> Execute:
-    """Return what runs a statement with `?` for its parameters."""
+    """Return a function that runs a statement with `?` for its parameters."""
     return lambda sql, parameters: cursor.execute(sql.replace("?", "%s").encode(), parameters)
 
 
 class PostgresHeads(SqlHeads):
-    """A PostgreSQL database: the saver writes through the connection whose transaction compared."""
+    """A PostgreSQL database. The saver writes through the connection whose transaction compared the
+    head.
+    """
 
     def __init__(self, saver: PostgresSaver) -> None:
         self.saver = saver
@@ -109,8 +111,8 @@ class AdvisoryLease(Lease):
         self.url = url
         self.connection: psycopg.Connection[tuple[Any, ...]] | None = None
         self.locked: set[str] = set()
-        """What this connection has locked: less than is held where the one before it broke and
-        another process was quicker.
+        """The threads that this connection has locked. There may be fewer than in `held`, if the
+        connection before it broke and another process took a lock first.
         """
         self.used = 0.0
 
@@ -178,8 +180,8 @@ class AdvisoryLease(Lease):
 
 
 class RetryingStore(PostgresStore):
-    """A store whose operations outlast a restart of the server: each is a look, or leaves the same
-    behind when it is done twice.
+    """A store whose operations survive a restart of the server. They can be retried, because each
+    only reads or has the same effect when it is done twice.
     """
 
     def batch(self, ops: Iterable[Op]) -> list[StoreResult]:
@@ -191,8 +193,8 @@ class RetryingStore(PostgresStore):
 
 
 def check_url(url: str) -> str:
-    """Return the URL. Raises `ConfigError` where libpq cannot read it, without its words, which may
-    quote the password.
+    """Return the URL. Raises `ConfigError` if libpq cannot read it, but without libpq's message,
+    which may quote the password.
     """
     try:
         psycopg.conninfo.conninfo_to_dict(url)
@@ -204,10 +206,10 @@ def check_url(url: str) -> str:
 
 
 class StoreOutage(logging.Filter):
-    """Says once that the store's server cannot be reached, and once that it answers again.
+    """Logs once that the store's server cannot be reached, and once that it can be reached again.
 
-    It takes the place of the warnings of psycopg's pool, which has one for each connection and each
-    attempt: 230 lines for 35 cuts that no turn noticed.
+    This replaces the warnings of psycopg's pool, which logs one for each connection and each
+    attempt: 230 lines for 35 lost connections that no turn noticed.
     """
 
     def __init__(self, pool_name: str) -> None:
@@ -217,7 +219,7 @@ class StoreOutage(logging.Filter):
         self._lock = threading.Lock()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether a record is not of this pool, or no warning."""
+        """Return whether to log a record: not if it is a warning of this pool."""
         ours = any(
             isinstance(value, psycopg.Connection) or self.pool_name in str(value)
             for value in record.args or ()
@@ -243,7 +245,7 @@ class StoreOutage(logging.Filter):
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Stand in for the pool's warnings."""
+        """Replace the pool's warnings within the block."""
         _POOL_LOG.addFilter(self)
         try:
             yield
@@ -260,8 +262,8 @@ def open_threads(
     kwargs = {**OPTIONS, "row_factory": dict_row}
 
     def alive(connection: Rows) -> None:
-        """Raise where a connection that is about to be lent is dead, as after a restart of the
-        server: another is opened then.
+        """Raise if a connection that is about to be lent is dead, as after a restart of the server.
+        The pool then opens another.
         """
         if _has_input(connection.fileno()):
             try:
@@ -291,8 +293,8 @@ def open_threads(
 
 
 def _has_input(socket: int) -> bool:
-    """Return whether the server sent something that nobody asked for, its end above all: no round
-    trip for one that is well.
+    """Return whether the server sent something that nobody asked for, most likely the end of the
+    connection. A healthy connection costs no round trip.
     """
     with getattr(selectors, "PollSelector", selectors.SelectSelector)() as waiting:
         waiting.register(socket, selectors.EVENT_READ)

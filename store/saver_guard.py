@@ -39,17 +39,17 @@ Result = TypeVar("Result")
 # LangGraph keeps keys that begin with two underscores out of a checkpoint's metadata
 MARK = "__longtable_base"
 FILLED = "recursion_limit"
-"""What LangGraph puts into every config of a run or an update, which is then a copy of the
+"""A key that LangGraph puts into every config of a run or an update. Such a config is a copy of the
 caller's.
 """
 
 
 class GuardedSaver(BaseCheckpointSaver[Any]):
-    """A checkpoint saver around another one. Across processes in SQLite and PostgreSQL, else within
-    this one.
+    """A checkpoint saver around another one. It guards across processes in SQLite and PostgreSQL,
+    else within this process.
 
-    The `a...` methods run the blocking ones in a thread. `locks`: what a `Conversation` takes on
-    its threads.
+    The `a...` methods run the blocking ones in a thread. `locks`: the locks that a `Conversation`
+    takes on its threads.
     """
 
     def __init__(self, inner: Saver, *, locks: ThreadLocks | None = None) -> None:
@@ -64,7 +64,7 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
 
     @property
     def config_specs(self) -> list[Any]:
-        """What a config may hold for the saver within."""
+        """The config fields of the saver within."""
         return self.inner.config_specs
 
     def with_allowlist(self, extra_allowlist: Any) -> "GuardedSaver":
@@ -87,7 +87,7 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         self.heads.setup()
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Load a checkpoint, and mark its config with the run that loads it."""
+        """Load a checkpoint, and mark its config with the run that loaded it."""
         # Read before the checkpoint: this run has not seen a writer that comes between the two.
         seen = retry_once(lambda: self.heads.writer(_key_of(config)))
         with _decoding(config):
@@ -110,8 +110,8 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
             yield from self.inner.list(config, filter=filter, before=before, limit=limit)
 
     def checkpoint_ids(self, thread_id: str) -> Sequence[str]:
-        """Return the ids of a thread's checkpoints, newest first, unreadable ones too; none for a
-        saver that cannot list them.
+        """Return the ids of a thread's checkpoints, newest first, including unreadable ones; empty
+        if the saver cannot list them.
         """
         return self.heads.checkpoint_ids(thread_id)
 
@@ -138,7 +138,7 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """Store what a task wrote. Raises `ThreadBusyError`."""
+        """Store the writes of a task. Raises `ThreadBusyError`."""
         self._write(
             config,
             lambda saver: saver.put_writes(_without_mark(config), writes, task_id, task_path),
@@ -151,8 +151,8 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         checkpoint: Checkpoint | None = None,
         metadata: CheckpointMetadata | None = None,
     ) -> Result:
-        """Write in one transaction with the comparison. A config without a mark is of no run, but
-        of someone who writes by hand.
+        """Write, and compare the head in the same transaction. A config without a mark does not
+        come from a run, but from a caller who writes by hand.
         """
         writer = _writer_of(config)
 
@@ -174,7 +174,7 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         self.heads.delete(thread_id)
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Drop old checkpoints, where the saver within can."""
+        """Delete old checkpoints, if the saver within can do that."""
         self.inner.prune(thread_ids, strategy=strategy)
 
     def get_delta_channel_history(
@@ -217,9 +217,10 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
 
 
 def _check_sound(loaded: CheckpointTuple | None) -> CheckpointTuple | None:
-    """Raise `ValueError` or the like for a checkpoint that decodes and cannot have been written so:
-    one with another id than its row, for every write after it would seem another run's; one in
-    which a node has seen what no channel has, for the node would not run and its turn never end.
+    """Raise `ValueError` or the like for a checkpoint that can be decoded but cannot have been
+    written so. If its id differs from that of its row, every later write would seem to come from
+    another run. If a node has seen a version that no channel has, the node would not run and its
+    turn would never end.
     """
     if loaded is None:
         return None
@@ -240,7 +241,9 @@ def _check_sound(loaded: CheckpointTuple | None) -> CheckpointTuple | None:
 
 
 def _check_number(number: str | int | float) -> None:
-    """Raise `ValueError` or the like for what is no number: the next one is counted from it."""
+    """Raise `ValueError` or the like for a version that is not a number, because the next version
+    is counted from it.
+    """
     int(number)
 
 
@@ -250,7 +253,7 @@ def _decoding(config: RunnableConfig | None) -> AbstractContextManager[None]:
 
 
 def _heads_of(inner: Saver) -> Heads:
-    """Return how the heads of a saver are read and compared."""
+    """Return the object that reads and compares the heads of a saver."""
     if isinstance(inner, SqliteSaver):
         return SqliteHeads(inner)
     if any(
@@ -273,13 +276,13 @@ def _key_of(config: RunnableConfig) -> Key:
 
 
 def _writer_of(config: RunnableConfig) -> Writer | None:
-    """Return the run of a config, None if it loaded nothing through the guard."""
+    """Return the run that a config belongs to, None if nothing was loaded through the guard."""
     writer = _configurable(config).get(MARK)
     return writer if isinstance(writer, Writer) and writer.key == _key_of(config) else None
 
 
 def _without_mark(config: RunnableConfig) -> RunnableConfig:
-    """Return the config as the saver within takes it: without the mark, with the id under which a
+    """Return the config for the saver within: without the mark, and with the id under which a
     checkpoint is stored.
     """
     if MARK not in _configurable(config):
@@ -295,7 +298,7 @@ def _without_mark(config: RunnableConfig) -> RunnableConfig:
 def _with_mark(
     loaded: CheckpointTuple | None, config: RunnableConfig, seen: str | None
 ) -> CheckpointTuple | None:
-    """Return what was loaded, its config marked with the run that loads it."""
+    """Return the loaded checkpoint, with its config marked with the run that loaded it."""
     key = _key_of(config)
     checkpoint_id = get_checkpoint_id(config)
     if loaded is None:

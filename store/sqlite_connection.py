@@ -16,13 +16,13 @@ BEGIN_READING = "BEGIN DEFERRED"
 
 
 class WriteConnection(sqlite3.Connection):
-    """A connection whose transactions write from their beginning, one at a time among those that
-    share its `write_lock`.
+    """A connection that begins each transaction as a write transaction. Connections that share a
+    `write_lock` run them one at a time.
 
-    The store's read first and write then: SQLite refuses that at once, "database is locked", where
-    another connection has written in between, whatever the timeout; 40 threads at once were enough.
-    And SQLite lets those who wait for its one writer in by chance: with 200 threads one waited
-    longer than the timeout.
+    LangGraph's own store reads first and writes later in a transaction. If another connection has
+    written in between, SQLite refuses the write at once ("database is locked"), whatever the
+    timeout; 40 threads at once were enough for this. And SQLite picks the next writer by chance:
+    with 200 threads, one waited longer than the timeout.
     """
 
     write_lock: threading.Lock
@@ -78,8 +78,8 @@ class WriteConnection(sqlite3.Connection):
 
 
 class LockedStore(SqliteStore):
-    """LangGraph's store, whose awaited methods work, too, and which reads while another program
-    writes.
+    """LangGraph's store, except that its async methods work, too, and that it can read while
+    another program writes.
     """
 
     _reading = threading.local()

@@ -20,7 +20,7 @@ from longtable.store.sqlite_connection import BUSY_TIMEOUT_MS, write_connections
 from longtable.store.storage_errors import DAMAGED, storage_errors
 
 TABLES = {"checkpoints", "writes", "store", "store_migrations", "longtable_writers"}
-"""Tables of a store that opening makes, but for `longtable_meta`."""
+"""The tables of a store that opening creates, except `longtable_meta`."""
 EMPTY_SECONDS = 1.0
 # With WAL, NORMAL loses no committed turn to a killed process, and saves an fsync at each superstep
 # (44 to 15 ms a turn).
@@ -39,13 +39,13 @@ class OpenFile:
     serde: EncryptedSerializer | None
     pragmas: Sequence[str] = PRAGMAS
     lease: SqliteLease | None = None
-    """None: nobody can write to it, so nobody takes turns."""
+    """None if the file cannot be written: then there are no turns that need a lease."""
     factory: type[sqlite3.Connection] = sqlite3.Connection
 
 
 def set_up(path: Path, lease: SqliteLease, key: str | None) -> OpenFile:
-    """Look at the file, so that a wrong one gives one clear error before anything is written, and
-    create what is missing in it.
+    """Check the file, so that a wrong file gives one clear error before anything is written, and
+    create missing tables.
     """
     try:
         if _is_read_only(path):
@@ -77,8 +77,8 @@ def set_up(path: Path, lease: SqliteLease, key: str | None) -> OpenFile:
 
 
 def _has_tables(connection: sqlite3.Connection) -> bool:
-    """Return whether every table is there as this version makes it: then opening writes nothing,
-    and a store that another program writes to can be read.
+    """Return whether every table exists as this version creates it. If so, opening writes nothing,
+    so a store can be read while another program writes to it.
     """
     names = {name for (name,) in connection.execute(SQLITE_TABLES)}
     if not names >= TABLES:
@@ -103,16 +103,17 @@ def _create_tables(path: Path, lease: SqliteLease) -> None:
 
 
 def _is_read_only(path: Path) -> bool:
-    """Return whether this process may read a file and not write it; in a folder that it may not
-    write it cannot, either.
+    """Return whether this process may only read a file. It cannot write a file in a folder that it
+    may not write to, either.
     """
     return path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
 
 
 def _read_only(path: Path, key: str | None) -> OpenFile:
-    """Open a file that can only be read: its threads can be listed, shown and exported.
+    """Open a file for reading only: its threads can be listed, shown and exported.
 
-    If the owner begins to write while it stays open, SQLite may read torn pages: open it anew then.
+    If its owner begins to write while it is open, SQLite may read torn pages. Open the file again
+    then.
     """
     # In WAL mode even reading creates files beside the store, which would lock its owner out.
     # `immutable` avoids that; without a -wal file nobody has the store open.
@@ -130,9 +131,9 @@ def _read_only(path: Path, key: str | None) -> OpenFile:
 
 def _refuse_empty(path: Path) -> None:
     """Raise `PersistenceError` for a file of 0 bytes: SQLite would begin a new store in it, and
-    drop a log that is beside it.
+    delete a log file beside it.
 
-    Another process may be making the file at this moment; it is given time to.
+    Another process may be creating the file at this moment, so wait a little first.
     """
     end = time.monotonic() + EMPTY_SECONDS
     while path.is_file() and path.stat().st_size == 0:
@@ -146,7 +147,7 @@ def _refuse_empty(path: Path) -> None:
 
 
 def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise `PersistenceError` for a database that has tables or views, and none of a store."""
+    """Raise `PersistenceError` for a database that has tables or views, but no table of a store."""
     query = (
         "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%'"
     )

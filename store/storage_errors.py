@@ -1,4 +1,4 @@
-"""Errors of SQLite and of the disk as `PersistenceError`, with what to do about them."""
+"""Turn errors of SQLite, PostgreSQL and the disk into `PersistenceError`s that say what to do."""
 
 import asyncio
 import errno
@@ -63,7 +63,9 @@ def storage_errors() -> Iterator[None]:
 
 
 def advice(error: sqlite3.Error) -> str:
-    """Return what is wrong with a SQLite file and what to do, by SQLite's primary result code."""
+    """Return a text for SQLite's primary result code: what is wrong with the file, and what to
+    do.
+    """
     # None where Python's module itself objects: to a closed connection.
     code = getattr(error, "sqlite_errorcode", None)
     if code is None and "closed" in str(error):

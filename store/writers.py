@@ -14,14 +14,14 @@ from longtable.store.heads import Head, Key
 SINCE_1582 = 0x01B21DD213814000
 
 MOST_AHEAD = 400 * 86_400 * 10**7
-"""In units of 100 ns: where the times in checkpoint ids begin, and how far one may be ahead of the
-clock.
+"""How far the time in a checkpoint id may be ahead of the clock, in units of 100 ns, as is
+`SINCE_1582`, where these times begin.
 """
 
 
 class Writer(str):
-    """One run: what it has seen and stored of a thread. A string, its id, so that its config stays
-    plain data.
+    """One run, with the state that it has seen and stored of a thread. It is a string (its id), so
+    that its config stays plain data.
     """
 
     key: Key
@@ -30,19 +30,19 @@ class Writer(str):
     head: str | None
     """The checkpoint that must still be the newest when the run writes."""
     seen: str | None
-    """Who had written last, and how often, when the run loaded."""
+    """The run that had written last when this run loaded, and how often it had written."""
     writes: int
     """How often the run has written."""
     free: bool
-    """Whether the run asked for a certain checkpoint, and has stored none of its own yet."""
+    """Whether the run asked for a certain checkpoint and has not stored one of its own yet."""
     stored: bool | None
-    """Whether the thread has taken in the run's input; None while it is on its way in."""
+    """Whether the run's input is stored in the thread; None while it is being stored."""
     shift: int
-    """What is added to the times in the ids of its checkpoints, in 100 ns: the one it loaded may be
-    ahead of the clock.
+    """The time, in units of 100 ns, that is added to the times in the ids of its checkpoints,
+    because the checkpoint it loaded may be ahead of the clock.
     """
     order: threading.Lock
-    """Lets one write at a time compare and note."""
+    """Lets only one write at a time compare the head and note its result."""
 
     @classmethod
     def new(cls, key: Key, loaded: str | None, seen: str | None, *, free: bool = False) -> "Writer":
@@ -61,7 +61,7 @@ class Writer(str):
         return writer
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Writer":
-        """Return itself: a run has one, however often its config is copied."""
+        """Return itself: a run has one `Writer`, however often its config is copied."""
         return self
 
     def stored_id(self, checkpoint_id: str) -> str:
@@ -78,7 +78,7 @@ class Writer(str):
     def claim(self, head: Head, checkpoint: Checkpoint | None) -> None:
         """Name this run the writer. Raises `ThreadBusyError` if another run wrote since it loaded.
 
-        Writes of a task count, too: they leave the head where it is, and a run that loaded before
+        The writes of a task count, too: they do not change the head, but a run that loaded before
         them has not seen them.
         """
         last = self._name(self.writes) if self.writes else self.seen
@@ -100,7 +100,7 @@ class Writer(str):
         head.claim(self._name(self.writes + 1))
 
     def wrote(self, checkpoint: Checkpoint | None, metadata: CheckpointMetadata | None) -> None:
-        """Note a write that is stored."""
+        """Note that a write was stored."""
         self.writes += 1
         if checkpoint is None or metadata is None:
             # Of a task: with durability "exit" the input may be among it.
@@ -120,8 +120,8 @@ class Writer(str):
 
 
 def _time_of(checkpoint_id: str | None) -> int | None:
-    """Return the time in a checkpoint id, in units of 100 ns since 1582; None for an id that is no
-    UUID of version 6.
+    """Return the time in a checkpoint id, in units of 100 ns since 1582; None for an id that is not
+    a UUID of version 6.
     """
     try:
         uuid = UUID(checkpoint_id or "")

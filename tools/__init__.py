@@ -1,1 +1,1 @@
-"""What the model may call, and the walls around the database."""
+"""The tools that the model may call, and the walls around the database."""

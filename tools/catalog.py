@@ -1,4 +1,4 @@
-"""What the database holds, as far as the policy lets it be seen."""
+"""The tables and columns of the database that the policy lets a model see."""
 
 import difflib
 import hashlib
@@ -21,10 +21,10 @@ class Column:
     nullable: bool = True
     comment: str | None = None
     masked: bool = False
-    """Whether no model is shown its values; `Database.read` finds none in it."""
+    """Whether its values are hidden from models. `Database.read` finds only NULL in it."""
     computed: bool = False
-    """Whether a view or its table computes it from a masked column: then queries may select it,
-    and nothing else.
+    """Whether a view or its table computes it from a masked column. Queries may then select it, but
+    do nothing else with it.
     """
     generated_by: str = ""
     """The SQL of a generated column: its expression, or the statement that makes its table."""
@@ -41,8 +41,8 @@ class ForeignKey:
 
 @dataclass(frozen=True)
 class Table:
-    """One table or view. `name` is what it is shown under: `schema.name` where SQL must say the
-    schema (`qualified`).
+    """One table or view. It is shown under `name`: `schema.name` if SQL must say the schema
+    (`qualified`).
     """
 
     name: str
@@ -53,10 +53,10 @@ class Table:
     comment: str | None = None
     schema: str = "main"
     bare: str = ""
-    """The name within its schema, where that is another than `name`."""
+    """The name within its schema, if it differs from `name`."""
     qualified: bool = False
     rows_estimate: int | None = None
-    """What the server's statistics say, where it keeps some."""
+    """The number of rows by the server's statistics, None if it keeps none."""
 
     @property
     def bare_name(self) -> str:
@@ -70,7 +70,7 @@ class Table:
 
     @property
     def sql_name(self) -> str:
-        """Return the name quoted for SQL, with its schema where that must be said."""
+        """Return the name quoted for SQL, with its schema if SQL needs it."""
         return (
             f"{quoted(self.schema)}.{quoted(self.bare_name)}"
             if self.qualified
@@ -79,7 +79,7 @@ class Table:
 
 
 class Expansion(NamedTuple):
-    """What a CTE or view expands to; each column with its folded name and how many column
+    """What a CTE or view expands to: for each column its folded name, and the number of column
     references it expands to.
     """
 
@@ -89,7 +89,7 @@ class Expansion(NamedTuple):
 
 
 def each_column(tables: Iterable[Table]) -> Iterator[tuple[Table, Column]]:
-    """Yield every column, with its table before it."""
+    """Yield each pair of a table and one of its columns."""
     for table in tables:
         for column in table.columns:
             yield table, column
@@ -97,35 +97,33 @@ def each_column(tables: Iterable[Table]) -> Iterator[tuple[Table, Column]]:
 
 @dataclass(frozen=True)
 class Catalog:
-    """The tables that can be read. `database_names` are the names the database itself goes by in
-    SQL.
-    """
+    """The tables that can be read. `database_names` are the names of the database itself in SQL."""
 
     tables: tuple[Table, ...]
     database_names: frozenset[str] = frozenset()
     hidden_functions: frozenset[str] = field(default=frozenset(), repr=False)
-    """Functions that the database defines itself: what they read is not checked, so they are not
-    called.
+    """Functions that the database defines itself. Queries may not call them, because nothing checks
+    what they read.
     """
     exact_case: bool = False
     """Whether the engine tells `Order` from `order` once a name is quoted."""
     own_types: frozenset[str] = frozenset()
-    """Types that the database defines itself and a query may cast to: enums and domains, never the
-    row of a table.
+    """Types that the database defines itself and that a query may cast to: enums and domains, never
+    the row type of a table.
     """
     types_list_hidden_values: bool = False
-    """Whether a type lists values of a column that is denied or masked, as DuckDB's enums do: then
-    no query may name such types.
+    """Whether a type lists values of a denied or masked column, as DuckDB's enums do. Queries may
+    not name such types.
     """
     hidden_columns: Mapping[tuple[str, str], frozenset[str]] = field(
         default_factory=dict, repr=False, compare=False
     )
-    """Columns that the policy denies, by schema and name of their table, which itself need not be
-    shown.
+    """Columns that the policy denies, by schema and name of their table. The table itself may be
+    hidden.
     """
     view_sql: Mapping[tuple[str, str], str] = field(default_factory=dict, repr=False, compare=False)
-    """The SQL of all views by schema and name, hidden ones too; used to count what a query
-    reads.
+    """The SQL of all views by schema and name, including hidden ones; used to count the sources
+    that a query reads.
     """
     view_expansions: dict[str, Expansion] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -153,7 +151,7 @@ class Catalog:
         return name if self.exact_case else fold(name)
 
     def resolve(self, name: str, *, schema: str = "", database: str = "") -> Table | None:
-        """Find what a table name in SQL means; None for what is not there or cannot be seen."""
+        """Find the table that a name in SQL means; None if it does not exist or cannot be seen."""
         names = {self._key(known) for known in self.database_names}
         if database and self._key(database) not in names:
             return None
@@ -165,8 +163,8 @@ class Catalog:
         return table
 
     def find(self, name: str) -> Table | None:
-        """Find a table by the name it is shown under, whatever the case, quotes and the default
-        schema set aside.
+        """Find a table by the name it is shown under. Case, quotes and the default schema do not
+        matter.
         """
         plain = name.strip()
         exact = next((table for table in self.tables if table.name == plain), None)
@@ -200,14 +198,14 @@ class Catalog:
 
     @cached_property
     def hashes(self) -> Mapping[str, str]:
-        """Return a short hash of each table as a description shows it: columns, types, keys,
-        comments; its rows set aside.
+        """Return a short hash of each table as a description shows it: columns, types, keys and
+        comments, but no rows.
         """
         return {table.name: _hash(replace(table, rows_estimate=None)) for table in self.tables}
 
     @cached_property
     def hash(self) -> str:
-        """Return a short hash of the whole schema, whatever the order of its tables."""
+        """Return a short hash of the whole schema. The order of the tables does not matter."""
         return _hash(sorted(self.hashes.items()))
 
 
@@ -219,7 +217,7 @@ _LOWER = {ord(char): char.lower() for char in ascii_uppercase}
 
 
 def fold(name: str) -> str:
-    """Fold case as the engines do, A to Z only: Unicode folding would take `ſecrets` for
+    """Fold case as the engines do, for A to Z only: Unicode folding would make `ſecrets` equal to
     `secrets`.
     """
     return name.translate(_LOWER)
@@ -238,8 +236,8 @@ def mentions(sql: str, name: str) -> bool:
 
 
 def nearest(name: str, names: Iterable[str]) -> list[str]:
-    """Return the names most like `name`, best first: those written alike, then those that hold it
-    or are held in it.
+    """Return the names most like `name`, best first: names with a similar spelling, then names that
+    contain it or are contained in it.
     """
     by_fold = {candidate.casefold(): candidate for candidate in names}
     folded = name.casefold()
@@ -255,8 +253,8 @@ def nearest(name: str, names: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Reflected:
-    """What an engine finds before the policy. `view_sql` by schema and name, the text a view was
-    made from.
+    """What an engine finds, before the policy is applied. `view_sql` is the text of each view, by
+    schema and name.
     """
 
     tables: tuple[Table, ...]
@@ -266,13 +264,16 @@ class Reflected:
     exact_case: bool = False
     own_types: frozenset[str] = frozenset()
     parts: Mapping[tuple[str, str], tuple[tuple[str, str], ...]] = field(default_factory=dict)
-    """What is read along with a table: its partitions and inheriting tables, by schema and name."""
+    """The tables read along with a table: its partitions and inheriting tables, by schema and name.
+    """
     system_relations: frozenset[str] = frozenset()
     """The engine's own tables, which a view may read."""
 
 
 def read_by_views(reflected: Reflected, catalog: Catalog) -> frozenset[str]:
-    """Return the folded bare names of all that the visible views read, through other views too."""
+    """Return the folded bare names of all tables and views that the visible views read, directly or
+    through other views.
+    """
     visible = {table.name for table in catalog.tables}
     reached = {
         table.name for table in reflected.tables if table.name in visible and table.kind == "view"

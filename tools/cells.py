@@ -12,7 +12,7 @@ Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
 CELL_CHARS = 120
 SAFE_INTEGER = 2**53
-"""Past it a JSON number loses digits in most readers."""
+"""Above it, a JSON number loses digits in most readers."""
 
 # What a terminal obeys: whole escape sequences, so that no "[31m" is left of them.
 _ESCAPES = re.compile(
@@ -36,7 +36,7 @@ _LABELS = re.compile(r"\b(ENUM)\((?:\s*'(?:[^']|'')*'\s*,?)*\)", re.IGNORECASE)
 
 
 def clean(text: str) -> str:
-    """Remove what a person cannot see and a terminal would obey."""
+    """Remove characters that a person cannot see but a terminal would obey."""
     return _UNSEEN.sub(
         "", _ESCAPES.sub("", text) if "\x1b" in text or "\x9b" in text or "\x9d" in text else text
     )
@@ -50,12 +50,14 @@ def without_labels(kind: str) -> str:
 
 
 def clip(text: str, chars: int = CELL_CHARS) -> str:
-    """Cut to `chars` characters, the last of them `…` when something was cut."""
+    """Cut a text to `chars` characters. If something was cut, the last one is `…`."""
     return text if len(text) <= chars else text[: chars - 1] + "…"
 
 
 def json_value(value: object) -> Json:
-    """Return the JSON form of one cell, without loss; only bytes are told by their number."""
+    """Return the JSON form of one cell, without loss, except that bytes become a text with their
+    number.
+    """
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -110,8 +112,8 @@ def preview_rows(rows: Iterable[Sequence[object]]) -> list[list[Json]]:
 
 
 def dumps(value: object) -> str:
-    """Write compact JSON, other scripts as they are; what cannot be seen is written as its number,
-    for a name must stay usable.
+    """Write compact JSON. Letters beyond ASCII stay as they are; invisible characters are escaped
+    by number, because a name must stay usable.
     """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return _UNSEEN.sub(lambda match: json.dumps(match[0])[1:-1], text)
@@ -133,8 +135,8 @@ def html_table(
     colours: Sequence[str] = (),
     below: str = "",
 ) -> str:
-    """Return a table whose cells show just their text. `colours`: of each row's first cell;
-    `below`: a line under the table.
+    """Return an HTML table whose cells show their text and nothing else. `colours`: the colour of
+    each row's first cell; `below`: a line under the table.
     """
     styles = [f' style="border-left:12px solid {colour}"' for colour in colours]
     lines = []
@@ -150,7 +152,7 @@ def html_table(
 
 
 def _html_cells(row: Sequence[object], style: str) -> str:
-    """Return the cells of a row; `style` is the first one's."""
+    """Return the cells of a row; `style` is the style of the first cell."""
     styles = [style, *[""] * len(row)]
     cells = zip(styles, row, strict=False)
     return "".join(f"<td{own}>{_safe(cell)}</td>" for own, cell in cells)

@@ -25,7 +25,7 @@ CHECKS = {
     "measure": "the sum leaves out no factor",
     "other_route": "the totals agree with the sums of their lines",
 }
-"""The codes of findings, and what is said of each where its queries find nothing."""
+"""The codes of findings, and the text for each if its queries find nothing."""
 
 
 def check_query(
@@ -36,11 +36,11 @@ def check_query(
     before: QueryResult | None = None,
     cancel: Cancel | None = None,
 ) -> CheckReport:
-    """Run a query again, and the queries that check it, each behind both walls; `before` is what it
-    gave the first time.
+    """Run a query again, then the queries that check it, all behind both walls. `before` is the
+    query's first result.
 
-    Raises what running the query itself raises; a check that cannot run is in `not_checked`, with
-    its code and why.
+    Raises the errors of running the query itself. A check that cannot run is listed in
+    `not_checked` with its code and the reason.
     """
     budget = Budget(CHECK_SECONDS)
     queries = [database.run(sql, cancel=cancel)]
@@ -79,8 +79,8 @@ def check_query(
 
 
 def _row_counts(result: QueryResult) -> Counter[str]:
-    """Return the rows whatever their order, numbers as far as an engine adds them up the same way
-    twice.
+    """Count the rows so that their order does not matter. Numbers are rounded to the digits that an
+    engine computes the same way twice.
     """
     return Counter(dumps(list(map(_rounded, row))) for row in result.rows)
 
@@ -90,8 +90,8 @@ def _rounded(cell: object) -> Json:
 
 
 def check_tool(database: Database) -> BaseTool:
-    """Return check_sql; a call's "args" must be given `results`, a `ThreadResults`, for it to take
-    handles.
+    """Return check_sql. If it is to take handles, a `ThreadResults` must be added to a call's
+    "args" as `results`.
     """
 
     def check(
@@ -146,7 +146,7 @@ def check_tool(database: Database) -> BaseTool:
 CHECK_SQL = "check_sql"
 
 CHECK = "check"
-"""Metadata `kind` of check_sql, which is handed the thread's results, too."""
+"""Metadata `kind` of check_sql, which also gets the thread's results."""
 
 CHECK_SECONDS = 30.0
-"""What all queries of one check may take together."""
+"""Seconds that all queries of one check may take together."""

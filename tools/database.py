@@ -48,11 +48,11 @@ BUSY_SECONDS = 5.0
 
 
 class Backend(Protocol):
-    """What holds the database: an engine of this process, or workers."""
+    """Where the database is open: in an engine of this process, or in workers."""
 
     @property
     def version(self) -> object:
-        """Return the version of the schema that the catalogue is of; None before it was read."""
+        """Return the schema version of the catalogue, None before it was read."""
         ...
 
     def catalog(self) -> Catalog:
@@ -124,9 +124,10 @@ class Database:
         """Open an existing database; never create one. It is a context manager, or `close` ends it.
 
         `busy_seconds`: how long to wait for a locked file or table, or for a free connection.
-        `files`: limits on data files. `isolation="process"` asks SQLite and DuckDB in processes of
-        their own and has a server's queries parsed in one; a fault of the file may be raised by the
-        first call. `isolation="none"`: in this process, and nothing bounds a query's memory.
+        `files`: limits on data files. `isolation="process"` runs SQLite and DuckDB in processes of
+        their own, and parses a server's queries in one. An error in the file may then be raised by
+        the first call only. `isolation="none"` does all this in this process, with no bound on a
+        query's memory.
 
         Raises `ConfigError` for a URL or a policy file that cannot be read, and if there is no
         Python to start a process; `DatabaseUnavailableError` for a file or server that cannot be
@@ -162,7 +163,7 @@ class Database:
 
     @property
     def version(self) -> object:
-        """Return the version of the schema that the catalogue is of; None before it was read."""
+        """Return the schema version of the catalogue, None before it was read."""
         return self.backend.version
 
     def catalog(self) -> Catalog:
@@ -176,8 +177,8 @@ class Database:
         return self.backend.refresh()
 
     def knowledge(self) -> "Knowledge":
-        """Return what sampling the data adds to the catalogue: search and inferred keys. Kept until
-        the schema changes.
+        """Return the facts that sampling the data adds to the catalogue: search and inferred keys.
+        Kept until the schema changes.
         """
         from longtable.tools.schema.catalog_facts import Knowledge
 
@@ -228,11 +229,11 @@ class Database:
         return self.backend.text(CHECK.request({"sql": sql}))
 
     def predicates(self, sql: str) -> Predicates:
-        """Return the conditions of a query that found nothing, each to be tried alone."""
+        """Return the conditions of a query that found no rows; each can be tried alone."""
         return self.backend.text(PREDICATES.request({"sql": sql}))
 
     def probes(self, sql: str, question: str = "") -> list[Probe]:
-        """Return the queries that check a query which ran; `question` is what it answers."""
+        """Return the queries that check a query which ran to answer `question`."""
         return self.backend.text(PROBES.request({"sql": sql, "question": question}))
 
     def close(self) -> None:

@@ -8,7 +8,9 @@ from itertools import islice
 from longtable.base.han import pairs_of
 
 MOST_SPOTS = 2_000
-"""Occurrences looked at, so that a megabyte of one word costs no more than a page."""
+"""The most occurrences looked at, so that a megabyte of one repeated word costs no more than a page
+of text.
+"""
 
 # Not `HAN`: it takes in the signs between two ranges of that, and leaves rare characters out.
 _HAN = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -17,7 +19,7 @@ _RUNS = re.compile(rf"[{_HAN}]+|(?:(?![{_HAN}])\w)+")
 
 
 def words_of(query: str) -> list[str]:
-    """Return what to look for: words without their endings, Chinese as pairs of characters."""
+    """Return the words to look for: without their endings, Chinese as pairs of characters."""
     words: list[str] = []
     for run in _RUNS.findall(query):
         if re.match(f"[{_HAN}]", run):
@@ -31,11 +33,11 @@ def words_of(query: str) -> list[str]:
 def excerpt(
     text: str, words: Sequence[str], size: int, *, start: int | None = None, name: str
 ) -> str:
-    """Return at most `size` characters of a text, with marks that count what is left out before and
+    """Return at most `size` characters of a text. Marks count the characters left out before and
     after.
 
-    From `start`; where that is None, from where most of the words stand together. The mark behind
-    says what to ask for to read on: `name` with the next character's place.
+    The excerpt begins at `start`, or if that is None, where most of the words are close together.
+    The mark after it says how to read on: by `name` with the place of the next character.
     """
     if start is None:
         start = 0 if len(text) <= size else _densest(text, words, size)
@@ -63,8 +65,8 @@ def short_excerpt(text: str, query: str, chars: int = 200) -> str:
 
 
 def _densest(text: str, words: Sequence[str], size: int) -> int:
-    """Return where to begin so that most different words are shown, the first such place; some text
-    stands before them.
+    """Return the place to begin an excerpt so that it shows as many different words as possible,
+    with some text before them. Of several such places, return the first.
     """
     if not words:
         return 0

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class FetchRefusedError(DatabaseError):
-    """A call of fetch_result names nothing that could be fetched."""
+    """A call of fetch_result does not name anything that can be fetched."""
 
 
 class ThreadResults:
-    """The results of the running thread that the asked voice may read: a plain class, so that
-    pydantic passes it through unchanged.
+    """The results of the running thread that the answering voice may read. It is a plain class, so
+    that pydantic passes it through unchanged.
 
     `private`: results that are kept now are for this voice alone.
     """
@@ -40,7 +40,7 @@ class ThreadResults:
         return self.store.handles(self.thread_id, voice=self.voice)
 
     def meta(self, handle: str) -> "ResultMeta":
-        """Return what is known of a result; raise `UnknownResultError`."""
+        """Return a result's metadata; raise `UnknownResultError`."""
         return self.store.meta(self.thread_id, handle, voice=self.voice)
 
     def get(self, handle: str) -> QueryResult:
@@ -70,12 +70,12 @@ class ThreadResults:
 
 
 Results = Annotated[ThreadResults | None, InjectedToolArg]
-"""The node's argument, never the model's."""
+"""An argument that the node fills in, never the model."""
 
 
 def fetch_tool() -> BaseTool:
-    """Return fetch_result; a call's "args" must be given `results`, a `ThreadResults`, before it is
-    invoked.
+    """Return fetch_result. Before it is invoked, a `ThreadResults` must be added to a call's "args"
+    as `results`.
     """
 
     def fetch(
@@ -112,9 +112,9 @@ def fetched(
 ) -> dict[str, Json]:
     """Return a page of a result, or the first rows of SQL over handles, as the model is shown it.
 
-    `total` counts all rows: `row_count` would make a query of the database of it. `handles` are
-    those that the SQL reads. Raises `FetchRefusedError`, `UnknownResultError`, `ResultGoneError`,
-    and what running SQL raises.
+    `total` counts all rows. It is not called `row_count`, which would make the answer look like a
+    query of the database. `handles` are the handles that the SQL reads. Raises `FetchRefusedError`,
+    `UnknownResultError`, `ResultGoneError`, and the errors of running SQL.
     """
     if results is None:
         raise FetchRefusedError(

@@ -1,5 +1,5 @@
-"""A database that is opened in this process: a SQLite or DuckDB file inside a worker, or where no
-process may be started; and a server, whose SQL texts a worker parses.
+"""A database that is opened in this process: a SQLite or DuckDB file inside a worker or if no
+process may be started, or a server, whose SQL texts a worker parses.
 """
 
 import threading
@@ -29,7 +29,7 @@ PLAN_SECONDS = 5.0
 
 
 class TextParser(Protocol):
-    """Does the jobs that parse: in this process, or in a worker."""
+    """Does the jobs that parse SQL, in this process or in a worker."""
 
     def visible(self, reflected: Reflected, policy: TablePolicy, dialect: str) -> Catalog:
         """Return the part of a catalogue that the policy shows."""
@@ -63,7 +63,7 @@ class LocalParser:
 
 
 class InProcess:
-    """The backend of a `Database` that an engine of this process asks."""
+    """The backend of a `Database` whose engine runs in this process."""
 
     def __init__(
         self, engine: Engine, parser: TextParser, *, limits: QueryLimits, policy: TablePolicy
@@ -79,7 +79,7 @@ class InProcess:
 
     @property
     def version(self) -> object:
-        """Return the version of the schema that the catalogue is of; None before it was read."""
+        """Return the schema version of the catalogue, None before it was read."""
         return self._version
 
     def catalog(self) -> Catalog:
@@ -151,7 +151,9 @@ class InProcess:
 
     @contextmanager
     def _explain_errors(self, sql: str, verdict: Verdict) -> Iterator[None]:
-        """Add to the error of a failing query where it failed and what was probably meant."""
+        """Add to the error of a failed query the place of the error and the name that was probably
+        meant.
+        """
         try:
             yield
         except (QueryFailedError, QueryRefusedError) as error:
@@ -179,8 +181,8 @@ class InProcess:
         seconds: float,
         cancel: Cancel | None,
     ) -> T:
-        """Run `act` beside the caller in a session of its own, for at most `seconds` and never
-        longer than the limit.
+        """Run `act` in a session of its own, off the caller's thread, for at most `seconds` and
+        never longer than the limit.
         """
 
         def work(stop: Stop) -> T:

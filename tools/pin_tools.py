@@ -10,12 +10,14 @@ PIN = "pin"
 PIN_NAMES = ("remember", "forget")
 
 LEAST_PIN_LIMIT = 8_000
-"""Limit in tokens below which the two tools are left out: with each call they take about 200."""
+"""If a model's limit in tokens is below this, the two tools are left out, because they take about
+200 tokens of each call.
+"""
 
 
 @runtime_checkable
 class PinBoard(Protocol):
-    """The pins of the thread, as the running turn may change them. Both methods raise
+    """The pins of the thread that the running turn may change. Both methods raise
     `PinRefusedError`.
     """
 
@@ -29,7 +31,7 @@ class PinBoard(Protocol):
 
 
 Board = Annotated[PinBoard, InjectedToolArg]
-"""The node's, never the model's."""
+"""An argument that the node fills in, never the model."""
 
 Words = Annotated[
     str, Field(description="The user's own words, copied exactly from their message.")
@@ -50,8 +52,8 @@ PinId = Annotated[str, Field(description="Id of the pin, such as p1a2b3c4d.")]
 
 
 def pin_tools() -> list[BaseTool]:
-    """Return remember and forget; a call's "args" must be given `board`, a `PinBoard`, before it is
-    invoked.
+    """Return remember and forget. Before they are invoked, a `PinBoard` must be added to a call's
+    "args" as `board`.
     """
 
     def remember(board: Board, quote: Words, replaces: Replaced = None) -> str:

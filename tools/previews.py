@@ -1,4 +1,4 @@
-"""What the model is shown of a result: the first rows, and a summary of each column."""
+"""The part of a result that the model is shown: the first rows, and a summary of each column."""
 
 import json
 import math
@@ -24,14 +24,14 @@ NAMED_COLUMNS = 300
 NAME_CHARS = 120
 
 MOST_CELLS = 2_000_000
-"""Cells that a summary of a wide result reads at most."""
+"""The most cells that a summary of a wide result reads."""
 
 DIGITS = 6
 
 
 def shown_types(types: Sequence[str], masked: Collection[int]) -> list[str]:
-    """Return the types of a result as the model is shown them: SQLite, and SQL over kept results,
-    take them from the values.
+    """Return the types of a result that the model is shown. For SQLite and for SQL over kept
+    results, they come from the values.
     """
     return [MASK if place in masked else name for place, name in enumerate(types)]
 
@@ -39,8 +39,8 @@ def shown_types(types: Sequence[str], masked: Collection[int]) -> list[str]:
 def shown_part(
     columns: Sequence[str], types: Sequence[str], rows: Sequence[Sequence[object]]
 ) -> dict[str, Json]:
-    """Return columns, types and rows as the model is shown them: of a wide result the first
-    columns, and how many those are.
+    """Return the columns, types and rows that the model is shown, and the number of columns. A wide
+    result is cut to its first columns.
     """
     preview = preview_rows([row[:SHOWN_COLUMNS] for row in rows])
     part: dict[str, Json] = {
@@ -54,7 +54,9 @@ def shown_part(
 
 
 def with_note(answer: str, **notes: Json) -> str:
-    """Return an answer of run_sql with notes before its rows: a long answer is cut at its end."""
+    """Return an answer of run_sql with notes before its rows, because a long answer is cut at its
+    end.
+    """
     noted: dict[str, Json] = {}
     for name, value in json.loads(answer).items():
         if name == "rows":
@@ -66,11 +68,11 @@ def with_note(answer: str, **notes: Json) -> str:
 def summary(
     columns: Sequence[str], rows: Sequence[Sequence[object]], masked: Collection[int], *, chars: int
 ) -> dict[str, Json]:
-    """Return least, most, mean and NULLs of the numeric columns past those shown, the first
-    `SUMMED_COLUMNS` of them.
+    """Return the minimum, maximum, mean and number of NULLs of the first `SUMMED_COLUMNS` numeric
+    columns that are not shown.
 
-    Over the first rows only if there are very many cells; `of_rows` says so. A masked column
-    tells nothing.
+    If there are very many cells, only the first rows are read, and `of_rows` says so. Masked
+    columns are left out.
     """
     ranges: dict[str, Json] = {}
     sample = rows[: max(1, MOST_CELLS // max(1, len(columns)))]
@@ -92,7 +94,7 @@ def summary(
 def _column(
     columns: Sequence[str], place: int, rows: Sequence[Sequence[object]]
 ) -> tuple[str, dict[str, Json]] | None:
-    """Return a column's figures, None where it holds anything but numbers."""
+    """Return a column's figures, None if it holds anything but numbers."""
     cells = [row[place] for row in rows]
     numbers = [cell for cell in cells if cell is not None]
     if not numbers or not all(

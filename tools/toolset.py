@@ -160,7 +160,7 @@ def _run_sql(database: Database) -> BaseTool:
 def run_sql(
     database: Database, sql: str, *, cancel: Cancel | None = None
 ) -> tuple[dict[str, Json], QueryResult]:
-    """Return what the model is shown, and the whole result."""
+    """Return the text that the model is shown, and the whole result."""
     result = database.run(sql, cancel=cancel)
     types = shown_types(result.types, result.masked)
     part = shown_part(result.columns, types, result.shown(result.rows[:SHOWN_ROWS]))

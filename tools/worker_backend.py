@@ -1,5 +1,5 @@
-"""What a `Database` has done by worker processes: all of it for a SQLite or DuckDB file, the
-parsing of SQL texts for a server.
+"""The work that a `Database` leaves to worker processes: everything for a SQLite or DuckDB file,
+only the parsing of SQL texts for a server.
 """
 
 import threading
@@ -31,7 +31,7 @@ CATALOG_SECONDS = 60.0
 
 
 class WorkerParser:
-    """Has a server's SQL texts parsed by workers that know no driver."""
+    """Sends a server's SQL texts to workers to be parsed; the workers need no driver."""
 
     def __init__(self, *, limits: QueryLimits, wait_seconds: float) -> None:
         self.workers = Workers(
@@ -85,8 +85,8 @@ class WorkerParser:
 
 
 class WorkerBackend:
-    """The backend of a `Database` that workers hold. In this process it is not opened, and no query
-    is parsed, planned or run.
+    """The backend of a `Database` that is open in workers only. This process does not open it, and
+    parses, plans and runs no query.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class WorkerBackend:
 
     @property
     def version(self) -> object:
-        """Return the version of the schema that the catalogue is of; None before it was read."""
+        """Return the schema version of the catalogue, None before it was read."""
         return self._version
 
     def catalog(self) -> Catalog:

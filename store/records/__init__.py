@@ -1,1 +1,3 @@
-"""What the store keeps beside a thread's checkpoints: retired messages, indexes, archive files."""
+"""The records that the store keeps beside a thread's checkpoints: retired messages, indexes,
+archive files.
+"""

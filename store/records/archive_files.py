@@ -1,11 +1,11 @@
-"""Files of what was compacted: one JSON file for each compaction, written before it takes effect,
-fetched by a key.
+"""Files of compacted messages: one JSON file for each compaction, written before it takes effect
+and fetched by a key.
 
     folder/<thread>/20261121T120000Z-1-34.json
 
-A thread's folder is its id as far as it is plain ASCII, and a hash of the whole: no id can name a
-place outside, none is too long, or differs from another by case alone. A key is a file's name and
-of that one shape; no link is followed.
+The name of a thread's folder is the plain ASCII part of its id and a hash of the whole id. So no id
+can name a place outside the folder, no name is too long, and no two names differ only by case. A
+key is a file's name and must have that form; links are not followed.
 """
 
 import hashlib
@@ -64,8 +64,8 @@ class ArchiveFile:
 class ArchiveFiles:
     """All archive files under one folder; safe to share between threads and processes.
 
-    `key`: a passphrase with which each file is encrypted (extra `encryption`), that of the store as
-    a rule: what is kept in an encrypted store is written to no file in plain text.
+    `key`: a passphrase with which each file is encrypted (extra `encryption`). As a rule it is that
+    of the store: the data of an encrypted store is never written to a file in plain text.
     """
 
     def __init__(self, folder: Path | str, *, key: str | None = None) -> None:
@@ -82,10 +82,10 @@ class ArchiveFiles:
     def keep(
         self, thread_id: str, originals: Sequence[Original], *, compaction: str, time: datetime
     ) -> str:
-        """Write what a compaction covers, whole, and return the file's key; that of the first one
-        where it was written before.
+        """Write all messages that a compaction covers, and return the file's key. If they were
+        written before, return the key of the first file.
 
-        The file is there whole or not at all. Raises `PersistenceError` where it cannot be written.
+        The file is written whole or not at all. Raises `PersistenceError` if it cannot be written.
         """
         first = originals[0].number
         last = originals[-1].number
@@ -118,7 +118,7 @@ class ArchiveFiles:
             raise self._failed(error) from error
 
     def files(self, thread_id: str) -> list[ArchiveFile]:
-        """Return what a thread's archive holds, the oldest first."""
+        """Return the files in a thread's archive, the oldest first."""
         home = self._home(thread_id)
         try:
             entries = [] if home.is_symlink() else list(os.scandir(home))
@@ -138,18 +138,18 @@ class ArchiveFiles:
         return sorted(files, key=lambda file: (file.time, file.first, file.last, file.key))
 
     def read(self, thread_id: str, key: str) -> str:
-        """Return a file as JSON text, decrypted where it is encrypted.
+        """Return a file as JSON text, decrypted if it is encrypted.
 
-        Raises `UnknownArchiveError` for whatever is no key of this thread, `StoreKeyError` for
-        another passphrase or none.
+        Raises `UnknownArchiveError` for anything that is not a key of this thread, `StoreKeyError`
+        for a wrong or missing passphrase.
         """
         return self._opened(self._stored(thread_id, key))
 
     def copy(self, source: str, target: str, compactions: Collection[str]) -> None:
-        """Give a fork the files of the compactions it has, by the same keys; in them stands the
-        thread they were written for.
+        """Give a fork the files of the compactions that it has, under the same keys. The files
+        still name the thread they were written for.
 
-        Raises `PersistenceError` where they cannot be written.
+        Raises `PersistenceError` if they cannot be written.
         """
         try:
             for file in self.files(source):
@@ -163,7 +163,7 @@ class ArchiveFiles:
             raise self._failed(error) from error
 
     def _stored(self, thread_id: str, key: str) -> str:
-        """Return a file as it lies there. Raises `UnknownArchiveError`."""
+        """Return a file's content as stored. Raises `UnknownArchiveError`."""
         home = self._home(thread_id)
         if not _KEY.fullmatch(key) or home.is_symlink():
             raise UnknownArchiveError(key)
@@ -182,7 +182,7 @@ class ArchiveFiles:
         )
 
     def delete(self, thread_id: str) -> None:
-        """Drop all files of a thread, and of another graph's nodes on it."""
+        """Delete all files of a thread, and those that nodes of another graph keep below it."""
         home = self._home(thread_id)
         doomed = self.folder / f"deleted-{uuid.uuid4().hex}"
         try:
@@ -197,7 +197,7 @@ class ArchiveFiles:
         return self.folder.joinpath(*(_folder(part) for part in thread_id.split(NODE)))
 
     def _settle(self, home: Path, name: str, text: str) -> str:
-        """Write a draft beside the others and give it the first name that is free."""
+        """Write a draft beside the other files, and rename it to the first free name."""
         draft = home / f"draft-{uuid.uuid4().hex}"
         try:
             with draft.open("x", encoding="utf-8") as file:
@@ -249,7 +249,7 @@ class ArchiveFiles:
         return str(decrypted(serializer, fields["sealed"]))
 
     def _compaction(self, thread_id: str, key: str) -> str | None:
-        """Return which compaction a file was written for, None where it cannot be read."""
+        """Return the compaction that a file was written for, None if the file cannot be read."""
         try:
             return str(json.loads(self.read(thread_id, key))["compaction"])
         except (ValueError, KeyError, TypeError, UnknownArchiveError, StoreKeyError):
@@ -276,7 +276,7 @@ def _iso(stamp: str) -> str:
 
 
 def _sweep(home: Path) -> None:
-    """Drop drafts that a killed process left, once nobody can be writing them."""
+    """Delete drafts that a killed process left, once they are too old to be still in writing."""
     for draft in home.glob("draft-*"):
         try:
             if draft.stat().st_mtime < datetime.now(UTC).timestamp() - STALE_SECONDS:

@@ -1,5 +1,5 @@
-"""Encode retired messages and keep them in a store by number; what comes back is exactly the
-message that went in.
+"""Encode retired messages and keep them in a store by number. A message that is read back is
+exactly the one that was written.
 """
 
 import base64
@@ -67,10 +67,10 @@ _COLLECTIONS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def encode_message(message: BaseMessage) -> str:
-    """Return a message as JSON text in ASCII. Raises `ArchiveFormatError` for a value that is no
+    """Return a message as JSON text in ASCII. Raises `ArchiveFormatError` for a value that is not
     data (an open file, a client).
 
-    A message of a class of one's own is written as the LangChain class it extends.
+    A message of a custom class is written as the LangChain class that it extends.
     """
     cls = next(
         (c for c in type(message).__mro__ if c.__name__ in _CLASSES and c is _CLASSES[c.__name__]),
@@ -162,32 +162,32 @@ def _is_text(value: str) -> bool:
 
 
 BATCH = 1_000
-"""Items of one store call: SQLite binds 32,766 values a statement at most, PostgreSQL 65,535, and a
-put takes five.
+"""The most items of one store call: SQLite binds at most 32,766 values in a statement, PostgreSQL
+65,535, and a put takes five.
 """
 DAMAGED = "longtable_damaged"
-"""Key of the value that stands for an item of the store that cannot be read."""
+"""Key in the value that replaces an item of the store that cannot be read."""
 DIGITS = 9
-"""Of a key, so that keys sort as their numbers do."""
+"""Number of digits of a key, so that keys sort in the order of their numbers."""
 TEXT_CHARS = 4_000
-"""What is embedded of a message: embedding models take 8,192 tokens at most, and a Chinese
-character is up to two.
+"""The most characters of a message that are embedded: embedding models take at most 8,192 tokens,
+and a Chinese character is up to two tokens.
 """
 
 Item = dict[str, Any]
-"""One archived message: number, id, turn, time, text (what can be read and embedded), message (the
-whole, as `codec` writes it).
+"""One archived message: number, id, turn, time, text (for readers and for embedding), message (the
+whole, as `encode_message` writes it).
 """
 
 
 class Archive(Protocol):
-    """A store as the archive needs it. Each call is one transaction where the store has
-    transactions.
+    """The interface of a store that the archive needs. Each call is one transaction if the store
+    has transactions.
     """
 
     def put(self, namespace: Namespace, items: Sequence[tuple[str, Item]], *, embed: bool) -> None:
-        """Write items by key, over what was there. `embed`: index their "text" by meaning, where
-        the store can.
+        """Write items by key, and replace items that exist. `embed`: index their "text" by meaning,
+        if the store can do that.
         """
 
     def get(self, namespace: Namespace, keys: Sequence[str]) -> Sequence[Mapping[str, Any] | None]:
@@ -201,8 +201,8 @@ def key_of(number: int) -> str:
 
 
 def to_item(original: Original) -> Item:
-    """Return a message as plain JSON that any store keeps. Raises `ArchiveFormatError` for what is
-    no data.
+    """Return a message as plain JSON that any store can keep. Raises `ArchiveFormatError` for a
+    value that is not data.
     """
     message = original.message
     marks = marks_of(original.message)
@@ -217,8 +217,8 @@ def to_item(original: Original) -> Item:
 
 
 def from_item(item: Mapping[str, Any]) -> Original:
-    """Return the message of an item, exactly as it was. Raises `ArchiveFormatError` for one that is
-    damaged.
+    """Return the message of an item, exactly as it was. Raises `ArchiveFormatError` for a damaged
+    item.
     """
     number = item.get("number")
     text = item.get("message")
@@ -233,8 +233,8 @@ def from_item(item: Mapping[str, Any]) -> Original:
 def put_all(
     archive: Archive, thread_id: str, originals: Sequence[Original], *, embed: bool
 ) -> None:
-    """Write originals by number; writing one again changes nothing. Raises before anything is
-    written if one cannot be.
+    """Write originals by number; writing one again changes nothing. If one of them cannot be
+    written, it raises before anything is written.
     """
     for namespace, items, indexed in _puts(thread_id, originals, embed):
         archive.put(namespace, items, embed=indexed)
@@ -267,8 +267,8 @@ def page(archive: Archive, thread_id: str, first: int, last: int) -> list[Origin
 
 
 def readable(archive: Archive, thread_id: str, numbers: Sequence[int]) -> list[Original]:
-    """Return the originals with these numbers that are there and can be read, in the order
-    asked.
+    """Return the originals with these numbers, in the order of the numbers; missing and unreadable
+    ones are left out.
     """
     namespace = thread_namespace("archive", thread_id)
     originals: list[Original] = []
@@ -283,8 +283,8 @@ def readable(archive: Archive, thread_id: str, numbers: Sequence[int]) -> list[O
 def _puts(
     thread_id: str, originals: Sequence[Original], embed: bool
 ) -> Iterator[tuple[Namespace, list[tuple[str, Item]], bool]]:
-    """Yield what is written where, batch by batch: the ids first, so that no archived message
-    lacks its own.
+    """Yield the items to write and where, batch by batch. The ids come first, so that no archived
+    message lacks its id.
     """
     items = list(map(to_item, originals))
     for start in range(0, len(items), BATCH):
@@ -305,7 +305,9 @@ def key_of_id(message_id: str) -> str:
 def _by_embedding(
     items: Sequence[Item], embed: bool
 ) -> Iterator[tuple[bool, list[tuple[str, Item]]]]:
-    """Split off the items without text: embedding servers refuse an empty one."""
+    """Separate the items without text from the others, because embedding servers refuse an empty
+    text.
+    """
     for indexed in (False, True):
         group = [
             (key_of(item["number"]), item)

@@ -1,5 +1,5 @@
-"""Originals and old compactions in a LangGraph store: many items a call, one transaction where the
-store has them; and in files.
+"""Keep originals and old compactions in a LangGraph store, with many items in a call and each call
+in one transaction if the store has transactions.
 """
 
 import json
@@ -38,8 +38,8 @@ class StoreArchive:
         return [item.value if isinstance(item, Item) else None for item in items]
 
     def near(self, namespace: Namespace, query: str, limit: int) -> list[tuple[str, float]]:
-        """Return the ids of the messages of exactly this namespace that are nearest in meaning, the
-        nearest first, with their scores.
+        """Return the ids and scores of the messages that are nearest in meaning, the nearest first.
+        Only messages of exactly this namespace count.
         """
         # A store fills up with items that are not embedded, unscored, and searches below a
         # namespace as well.
@@ -51,8 +51,8 @@ class StoreArchive:
         ]
 
     def embed(self, thread_id: str, originals: Sequence[Original]) -> None:
-        """Make live messages searchable by meaning, each once; those that retire are so in the
-        archive.
+        """Make live messages searchable by meaning, each only once. Retired messages are searchable
+        in the archive.
         """
         namespace = thread_namespace("recall", thread_id)
         for start in range(0, len(originals), BATCH):
@@ -75,8 +75,8 @@ class StoreArchive:
 
 
 def keep_originals(archive: StoreArchive, thread_id: str, originals: Sequence[Original]) -> None:
-    """Write originals to the archive, by meaning too where the store can; by words alone where its
-    embedding server is down.
+    """Write originals to the archive, with an index by meaning if the store has one. If its
+    embedding server is down, they can be found by words only.
     """
     try:
         put_all(archive, thread_id, originals, embed=True)
@@ -90,8 +90,8 @@ def embeds(store: BaseStore) -> bool:
 
 
 def _batches(store: BaseStore, puts: list[PutOp]) -> Iterator[list[PutOp]]:
-    """Yield one batch; for the store in memory as many as its embedding needs: it fails where a
-    text stands twice in one.
+    """Yield one batch. For the store in memory, yield as many batches as its embedding needs,
+    because it fails if a text occurs twice in one batch.
     """
     if not isinstance(store, InMemoryStore) or not store.index_config:
         yield puts
@@ -112,8 +112,8 @@ def _batches(store: BaseStore, puts: list[PutOp]) -> Iterator[list[PutOp]]:
 
 
 def retire_compactions(store: BaseStore, thread_id: str, merge: Merge) -> bool:
-    """Write what retires; False where another branch of the thread (time travel) has its own
-    records at these places.
+    """Write the compactions that retire. Return False if another branch of the thread (time travel)
+    has its own records at these places.
     """
     stored = _stored_compactions(
         store, thread_id, merge.first, merge.first + len(merge.retired) - 1
@@ -143,7 +143,7 @@ def write_compactions(
 
 
 def read_compactions(store: BaseStore, thread_id: str, count: int) -> list[Compaction]:
-    """Return the first `count` compactions that retired. Raises `ArchiveGapError` where one is
+    """Return the first `count` compactions that retired. Raises `ArchiveGapError` if one is
     missing.
     """
     stored = _stored_compactions(store, thread_id, 1, count)

@@ -33,8 +33,8 @@ def open_turn(
     now: str,
     project: str | None = None,
 ) -> None:
-    """Write that a turn began. The title is made from the `first` text and stays, as owner and
-    project do.
+    """Record that a turn began. The title is made from the `first` text. Title and owner do not
+    change later; the project changes only if another one is given.
     """
     known = entry_of(store, thread_id)
     new = {"title": title_of(first), "created": now, "owner": owner}
@@ -48,8 +48,8 @@ def open_turn(
 
 
 def close_turn(store: BaseStore, thread_id: str, *, messages: int, checkpoint: str) -> None:
-    """Write how many messages the transcript has now, and a `checkpoint` that is stored, if one is
-    known to be; nothing for a thread that was deleted under way.
+    """Record how many messages the transcript has now, and `checkpoint`, if one is known to be
+    stored. Write nothing if the thread was deleted during the turn.
     """
     if known := entry_of(store, thread_id):
         new = {"messages": messages, **({CHECKPOINT: checkpoint} if checkpoint else {})}
@@ -57,31 +57,31 @@ def close_turn(store: BaseStore, thread_id: str, *, messages: int, checkpoint: s
 
 
 def entry_of(store: BaseStore, thread_id: str) -> Entry:
-    """Return a thread's item, empty if there is none or it is damaged: the next turn writes it
-    anew.
+    """Return a thread's item, empty if it is missing or damaged. The next turn then writes a new
+    one.
     """
     item = store.get(THREADS, thread_id)
     return item.value if item and DAMAGED not in item.value else {}
 
 
 def may_see(thread_owner: str | None, owner: str | None) -> bool:
-    """Return whether who asks as `owner` may see a thread: its own, and one that belongs to
-    nobody.
+    """Return whether `owner` may see a thread: an owner sees their own threads and those that
+    belong to nobody.
     """
     return thread_owner is None or thread_owner == owner
 
 
 def owner_of(turn: Mapping[str, Any]) -> str | None:
-    """Return the owner of a thread by its turn's record, None where it belongs to nobody."""
+    """Return the owner of a thread from its turn's record, None if it belongs to nobody."""
     owner = turn.get("owner")
     return owner if isinstance(owner, str) else None
 
 
 def thread_id_of(runtime: Runtime[Context]) -> str | None:
-    """Return the id under which a run's thread keeps what is outside its checkpoints, None where it
-    has none.
+    """Return the id under which a run's thread keeps its data outside the checkpoints, None if it
+    has no id.
 
-    A node of another graph has its own below the thread's.
+    A node of another graph has an id of its own below the thread's.
     """
     info = runtime.execution_info
     if info is None or info.thread_id is None:
@@ -92,8 +92,8 @@ def thread_id_of(runtime: Runtime[Context]) -> str | None:
 
 
 def retitle(store: BaseStore, thread_id: str, *, titles: Collection[str], first: str) -> None:
-    """Name a thread after the text `first` where its title was made of a message that has left the
-    view.
+    """Name a thread after the text `first` if its title was made from a message that is no longer
+    in the view.
     """
     known = entry_of(store, thread_id)
     if known.get("title") in titles:

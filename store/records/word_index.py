@@ -1,13 +1,13 @@
 """The index of the words of a thread's retired messages, kept beside them in the store.
 
-`SEGMENT` messages make a segment, which is written when the last of them has retired, and never
-changes; `GROUP` of them become one that takes their place. It has a head (numbers, turns, lengths)
-and `SHARDS` shards: a term's postings are in the shard that its hash names, so that a query reads
-the shards of its own terms. Keys are numbers and hold no word; an encrypted store encrypts the
-values.
+`SEGMENT` messages make a segment. It is written when the last of them has retired, and never
+changes. `GROUP` small segments are later replaced by one large segment. A segment has a head
+(numbers, turns, lengths) and `SHARDS` shards. A term's postings are in the shard that its hash
+names, so that a query reads only the shards of its own terms. Keys are numbers and hold no word; an
+encrypted store encrypts the values.
 
-What is missing, damaged or of another version is built anew from the messages. A search that loses
-a segment loses time, and never a message.
+A segment that is missing, damaged or of another version is rebuilt from the messages. So a search
+without a segment takes longer, but never misses a message.
 """
 
 import zlib
@@ -26,27 +26,33 @@ from longtable.store.records.retired import Item, key_of, key_of_id, readable
 from longtable.store.records.retired_store import StoreArchive
 
 VERSION = 1
-"""Of what is stored and of how texts are cut into terms: another one is built anew."""
+"""Version of the stored format and of the way texts are cut into terms. A segment of another
+version is rebuilt.
+"""
 SEGMENT = 128
-"""Messages of a small segment. More would wait longer, and be indexed in each process till then."""
+"""Messages of a small segment. If it were larger, messages would wait longer for their segment, and
+each process would index them until then.
+"""
 GROUP = 8
 """Small segments of a large one. A query reads one shard of each segment for each of its terms."""
 SHARDS = 64
 KEPT_HEADS = 64
-"""Threads of which a process keeps the heads: some 100 bytes a message."""
+"""The most threads whose heads a process keeps: some 100 bytes for each message."""
 KEPT_SHARDS = 2_048
-"""Shards that a process keeps: of a large segment some 20 KB each."""
+"""The most shards that a process keeps: some 20 KB each for a large segment."""
 
 Terms = Mapping[str, Any]
-"""Of a shard: the postings of each of its terms, not checked before they are used."""
+"""The postings of each term of a shard. They are not checked until they are used."""
 
 
 @dataclass(frozen=True)
 class Head:
-    """What the search reads of a segment whatever the query."""
+    """The part of a segment that a search reads for every query."""
 
     last: str
-    """Key of its last message's id: that of another thread under the same id differs."""
+    """Key of the id of its last message. It shows whether the segment is from an earlier thread
+    with the same thread id.
+    """
     numbers: Sequence[int]
     turns: Sequence[int]
     lengths: Sequence[int]
@@ -64,7 +70,7 @@ class Head:
         return cls(last, numbers, turns, lengths)
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as it is stored."""
+        """Return the head as it is stored."""
         return {
             "version": VERSION,
             "last": self.last,
@@ -76,7 +82,9 @@ class Head:
 
 @dataclass(frozen=True)
 class WordCache:
-    """What a process keeps of the indexes in the store. Segments never change."""
+    """The parts of the indexes that a process keeps in memory. This is safe because segments never
+    change.
+    """
 
     heads: BoundedCache[str, Mapping[range, Head]] = field(
         default_factory=lambda: BoundedCache(KEPT_HEADS), repr=False
@@ -88,7 +96,7 @@ class WordCache:
 
 @dataclass(frozen=True)
 class WordIndex:
-    """The index of one thread. Blocking: call it from a worker thread."""
+    """The index of one thread. Its methods block: call them from a worker thread."""
 
     store: BaseStore = field(repr=False)
     thread_id: str
@@ -96,7 +104,7 @@ class WordIndex:
 
     def segments(self, archived: int, query: str) -> list[Segment]:
         """Return the full segments of the first `archived` messages, with the postings of the
-        query's terms. Those that are missing or damaged are built and written.
+        query's terms. Missing or damaged segments are built and written.
         """
         spans = spans_of(archived)
         heads = self._heads(spans)
@@ -111,8 +119,8 @@ class WordIndex:
         return segments
 
     def write(self, first: int, originals: Sequence[Original]) -> None:
-        """Index the segments that these originals complete: they stand in the archive already, from
-        number `first` on, and no earlier message is missing there.
+        """Index the segments that these originals complete. The originals must be in the archive
+        already, from number `first` on, and no earlier message may be missing there.
         """
         by_number = {original.number: original for original in originals}
         known = spans_of(first - 1)
@@ -126,7 +134,7 @@ class WordIndex:
             self._write(span, here, Index.build(here).segment)
 
     def _heads(self, spans: Sequence[range]) -> dict[range, Head]:
-        """Return the heads of these segments; those that must be built are left out."""
+        """Return the heads of these segments, without the segments that must be built."""
         kept = self.cache.heads.get(self.thread_id) or {}
         heads = {span: kept[span] for span in spans if span in kept}
         newest = next(reversed(heads), None)
@@ -141,15 +149,15 @@ class WordIndex:
         return dict(self.cache.heads.put(self.thread_id, heads))
 
     def _ends_with(self, head: Head, number: int) -> bool:
-        """Return whether a segment's last message is the thread's: the thread may have been deleted
-        and another one have its id.
+        """Return whether a segment's last message belongs to this thread: an earlier thread with
+        the same id may have been deleted.
         """
         namespace = thread_namespace("archived", self.thread_id)
         (item,) = StoreArchive(self.store).get(namespace, [head.last])
         return item is not None and item.get("number") == number
 
     def _shards(self, wanted: Sequence[tuple[Head, str]]) -> dict[str, Terms]:
-        """Return the shards by key; those that are missing or cannot be read are left out."""
+        """Return the shards by key, without shards that are missing or cannot be read."""
         shards: dict[str, Terms] = {}
         unknown: list[tuple[Head, str]] = []
         for head, key in wanted:
@@ -210,7 +218,7 @@ class WordIndex:
 
 
 MOST_KEYS = 1_000
-"""Of one store call: see `longtable.store.records.retired.BATCH`."""
+"""The most keys of one store call: see `longtable.store.records.retired.BATCH`."""
 
 
 def shard_of(term: str) -> int:
@@ -244,7 +252,7 @@ def _are_numbers(value: object) -> TypeGuard[list[int]]:
 
 
 def _terms(value: Mapping[str, Any] | None, head: Head) -> Terms | None:
-    """Return what a stored shard holds, None if it is not a shard of this segment."""
+    """Return the content of a stored shard, None if it is not a shard of this segment."""
     if value is None or value.get("version") != VERSION or value.get("last") != head.last:
         return None
     terms = value.get("terms")

@@ -1,5 +1,5 @@
-"""What a chart is made of: the columns of a result and their kinds, the points drawn of its rows,
-and the values that may stand in a spec.
+"""The parts of a chart: the columns of a result and their kinds, the points drawn from its rows,
+and the values that a spec may hold.
 """
 
 import re
@@ -28,7 +28,7 @@ _TYPE_KINDS: tuple[tuple[str, Kind], ...] = (
 
 
 class ChartSpecError(DatabaseError):
-    """A chart cannot be drawn as it was asked for; the message tells the model what to change."""
+    """A chart cannot be drawn as asked; the message tells the model what to change."""
 
     def __init__(self, reason: str, *, place: str = "", hint: str = "") -> None:
         where = f" at {place}" if place else ""
@@ -44,11 +44,13 @@ def words(text: str) -> tuple[str, ...]:
 
 
 Fault = tuple[object, str, str]
-"""Whether something is wrong, what it is, and what to do instead."""
+"""A possible fault: whether it applies (by truth value), its description, and the advice to the
+model.
+"""
 
 
 def refuse(place: str, *faults: Fault) -> None:
-    """Raise `ChartSpecError` for the first of these that is wrong."""
+    """Raise `ChartSpecError` for the first of these faults that applies."""
     for is_wrong, reason, hint in faults:
         if is_wrong:
             raise ChartSpecError(reason, place=place, hint=hint)
@@ -64,14 +66,14 @@ class Field:
     kind: Kind
     distinct: int
     whole: bool = False
-    """Only whole numbers."""
+    """Whether it holds whole numbers only."""
     sample: str = ""
     """Its first value as text."""
 
     @property
     def path(self) -> str:
-        """Return the name as Vega-Lite must be given it: points and brackets would be taken for a
-        path.
+        """Return the name as Vega-Lite needs it. Points and brackets are escaped, because it would
+        take them for a path.
         """
         return SPECIAL.sub(r"\\\1", self.name)
 
@@ -79,7 +81,9 @@ class Field:
 def fields_of(
     columns: Sequence[str], types: Sequence[str], rows: Sequence[Sequence[object]]
 ) -> dict[str, Field]:
-    """Return the columns by name: the first of equal names, and none that JavaScript reserves."""
+    """Return the columns by name. Of equal names the first counts; names that JavaScript reserves
+    are left out.
+    """
     fields: dict[str, Field] = {}
     for place, name in enumerate(columns):
         if name in fields or name in FORBIDDEN_NAMES:
@@ -114,8 +118,8 @@ def find(fields: dict[str, Field], name: str, *, place: str) -> Field:
 
 
 def chart_value(cell: object, kind: Kind) -> Json:
-    """Return a cell as a chart can use it: numbers kept as text become numbers, what is not finite
-    is left out.
+    """Return a cell as a chart can use it. Numbers kept as text become numbers; numbers that are
+    not finite are left out.
     """
     if kind == "number":
         return _finite(cell)
@@ -156,8 +160,8 @@ def _kind(cells: Sequence[object]) -> Kind:
 
 
 def _is_number(cell: object) -> bool:
-    """Return whether a cell is a number, also as text: some engines return exact decimals so. A
-    leading zero makes it a code.
+    """Return whether a cell is a number, or a text that is one: some engines return exact decimals
+    as text. With a leading zero it is a code, not a number.
     """
     if isinstance(cell, str):
         return bool(_NUMBER.fullmatch(cell)) and not re.match(r"[-+]?0\d", cell)
@@ -205,7 +209,7 @@ def walk(node: Json, place: str) -> Iterator[tuple[str, Json, str]]:
 
 
 def check_value(place: str, key: str, value: Json) -> None:
-    """Refuse what loads, links, runs or grows without bounds."""
+    """Refuse a value that loads, links or runs something, or grows without bounds."""
     if key in _MOST and isinstance(value, int | float) and not 0 <= value <= _MOST[key]:
         raise ChartSpecError(
             f"{key} is {value:g}",

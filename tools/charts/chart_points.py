@@ -24,7 +24,7 @@ def reduced(
     columns: Sequence[str],
     rows: Sequence[Sequence[object]],
 ) -> Points:
-    """Return at most `MAX_POINTS` rows as objects and what to say about it; may rewrite counts in
+    """Return at most `MAX_POINTS` rows as objects, and notes on the change. May rewrite counts in
     the spec.
     """
     places = {field.name: columns.index(field.name) for field in fields.values()}
@@ -70,8 +70,8 @@ def _grouped(
     places: dict[str, int],
     fields: dict[str, Field],
 ) -> Points:
-    """Add up by every field that the spec does not add up itself; what it then does to the sums is
-    the same.
+    """Add up the rows, grouped by every field that the spec does not aggregate. What the spec then
+    makes of the sums is what it would make of the rows.
     """
     keys = list(
         dict.fromkeys(

@@ -1,8 +1,8 @@
-"""Check a Vega-Lite spec against a result before anything draws it: never code, never data of its
-own, never too much.
+"""Check a Vega-Lite spec against a result before anything draws it: it may hold no code and no data
+of its own, and must stay within limits.
 
 A spec that passes holds no data, no URL and no expression; its fields are columns of the result and
-fit their types. What SQL can compute, SQL is to compute: expressions and the rarer transforms are
+fit their types. SQL must compute everything it can: expressions and the rarer transforms are
 refused, and the message says so.
 """
 
@@ -51,12 +51,14 @@ NUMERIC_AGGREGATES = words(
 
 @dataclass(frozen=True)
 class Checked:
-    """A spec that may be drawn, and the rows to draw it with; `notes` say what was left out or
-    added up.
+    """A spec that may be drawn, and the rows to draw it with; `notes` say which rows were left out
+    or added up.
     """
 
     kept: Spec
-    """The spec to keep: it fits the whole result. `spec` may count rows that were added up."""
+    """The spec to keep, which fits the whole result. `spec`, in contrast, may count rows that were
+    added up.
+    """
     spec: Spec
     rows: list[dict[str, Json]]
     notes: tuple[str, ...] = ()
@@ -68,8 +70,8 @@ def check_spec(
     types: Sequence[str],
     rows: Sequence[Sequence[object]],
 ) -> Checked:
-    """Return the spec made fit to draw, or raise `ChartSpecError`; its schema check needs the extra
-    `charts`.
+    """Return the spec in a form that can be drawn, or raise `ChartSpecError`. The check of its
+    schema needs the extra `charts`.
     """
     tree = plain_copy(spec)
     drop_data(tree)
@@ -114,7 +116,9 @@ def _is_temporal(tree: Spec, field: Field) -> bool:
 
 
 def _views(node: Spec, place: str) -> Iterator[tuple[str, Spec]]:
-    """Yield every single view. Raises `ChartSpecError` for a spec that is made of anything else."""
+    """Yield every single view of a spec. Raises `ChartSpecError` if the spec is composed in another
+    way.
+    """
     for key in VIEWS:
         if isinstance(inner := node.get(key), list):
             for number, view in enumerate(inner):
@@ -228,7 +232,7 @@ def _new_fields(view: Spec, place: str, fields: dict[str, Field]) -> dict[str, F
 
 
 def _with_moments(row: Mapping[str, Json], names: Iterable[str]) -> dict[str, Json]:
-    """Return a row whose fields of these names are times as a chart has them."""
+    """Return a row with the fields of these names written as a chart needs times."""
     times = {name: moment(row[name]) for name in names if name in row}
     return {**row, **times}
 
@@ -327,8 +331,8 @@ _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def plain_copy(spec: Mapping[str, object]) -> Spec:
-    """Return a deep copy as plain JSON, its size and depth bounded before anything else looks at
-    it.
+    """Return a deep copy as plain JSON. Its size and depth are checked before anything else looks
+    at it.
     """
     if not isinstance(spec, Mapping):
         raise ChartSpecError("the spec is not a JSON object", hint="send one Vega-Lite spec")

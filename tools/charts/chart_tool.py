@@ -30,7 +30,7 @@ __all__ = [
 
 
 KIND = "chart"
-"""Kind of a tool that is handed the thread's results, and whose artifact is a chart."""
+"""Metadata `kind` of a tool that gets the thread's results and whose artifact is a chart."""
 MOST_SPEC_CHARS = 8_000
 
 
@@ -40,8 +40,8 @@ def chart_of(
     """Return a result as a chart for a person, by a spec or by a default one from its shape and a
     wish. Raises `ChartSpecError`.
 
-    A spec that the masked values do not fit (`show_chart` was not told of them) is drawn with the
-    mask in their place.
+    If masked values do not fit the spec (`show_chart` did not know them), the chart shows the mask
+    in their place.
     """
     try:
         return _drawable(handle, _checked(result, spec, wish))
@@ -54,8 +54,9 @@ def chart_of(
 def masked_chart_of(
     handle: str, result: QueryResult, *, spec: Mapping[str, object] | None = None, wish: str = ""
 ) -> Chart:
-    """Return a result as a chart for a model: as `chart_of`, of the rows as a model may see them.
-    Nothing in the chart, nor in the `ChartSpecError` it raises, depends on a masked value.
+    """Return a result as a chart for a model, like `chart_of`, but with masked values replaced as a
+    model may see them. Nothing in the chart, nor in the `ChartSpecError` it raises, depends on a
+    masked value.
     """
     return _drawable(handle, _checked(_as_masked(result), spec, wish))
 
@@ -83,8 +84,8 @@ def _checked(result: QueryResult, spec: Mapping[str, object] | None, wish: str) 
 
 
 def chart_tool() -> BaseTool:
-    """Return show_chart; a call's "args" must be given `results`, a `ThreadResults`, before it is
-    invoked. Its artifact is a `Chart` of the rows as the model may see them.
+    """Return show_chart. Before it is invoked, a `ThreadResults` must be added to a call's "args"
+    as `results`. Its artifact is a `Chart` of the rows as the model may see them.
     """
 
     def show(

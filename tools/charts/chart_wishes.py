@@ -26,7 +26,7 @@ _UNITS = (
 )
 
 _LABEL = re.compile(r"(?:^|[_\s])(?:id|ids|code|zip|phone)$|(?i:(?:^|_)id)$|[a-z]Id$|编号|序号")
-"""Names of whole numbers that measure nothing."""
+"""Names of columns of whole numbers that measure nothing, such as ids."""
 
 _PERIOD = re.compile(r"year|month|quarter|week|day|hour|date|年|月|季|周|日|时", re.IGNORECASE)
 
@@ -44,8 +44,8 @@ MOST_BARS = 60
 def default_spec(
     wish: str, columns: Sequence[str], types: Sequence[str], rows: Sequence[Sequence[object]]
 ) -> Spec:
-    """Return a spec that `check_spec` accepts; raises `ChartSpecError` when the result has nothing
-    to draw.
+    """Return a spec that `check_spec` accepts; raises `ChartSpecError` if the result has nothing to
+    draw.
     """
     fields = list(fields_of(columns, types, rows).values())
     if not rows or not fields:
@@ -81,7 +81,7 @@ def _drawn_as(mark: str, text: str, measures: Sequence[Field], groups: Sequence[
 
 
 def _parts(text: str, fields: Sequence[Field]) -> tuple[list[Field], list[Field]]:
-    """Return the measures and the groups, those that the wish names first."""
+    """Return the measures and the groups. Those named in the wish come first."""
     numbers = [
         field
         for field in fields
@@ -123,8 +123,8 @@ def _named(text: str, field: Field) -> bool:
 
 
 def _asks_for_units(text: str, fields: Sequence[Field]) -> bool:
-    """Return whether "by month" means the column that holds times: unless there is one that is
-    called so.
+    """Return whether "by month" means the unit of a time column: true unless a column has that
+    name.
     """
     has_unit = any(re.search(words, text) for _, words, _ in _UNITS)
     return has_unit and not any(
@@ -204,8 +204,8 @@ def _measures_alone(mark: str, measures: Sequence[Field]) -> Spec:
 
 
 def _along(mark: str, text: str, measures: Sequence[Field], groups: Sequence[Field]) -> Spec:
-    """Draw measures along the first group; the second one, or the measures themselves, are the
-    colours.
+    """Draw measures along the first group. The colours are the second group, or the measures
+    themselves.
     """
     if not groups:
         return _measures_alone(mark, measures)
@@ -253,7 +253,7 @@ def _along(mark: str, text: str, measures: Sequence[Field], groups: Sequence[Fie
 
 
 def _unit(text: str, group: Field) -> str:
-    """Return the time unit the wish names, where the dates are finer than it."""
+    """Return the time unit that the wish names, if the dates are finer than it."""
     units = (
         unit
         for unit, words, finer in _UNITS
@@ -271,7 +271,7 @@ AGGREGATE_NAMES = {
     "max": ("highest {}", "{} 最大值"),
     "count": ("count of {}", "{} 计数"),
 }
-"""How a column that is named after its SQL is called, in English and Chinese."""
+"""Titles in English and Chinese for columns that are named after an aggregate's SQL."""
 
 ROW_COUNT = ("count", "数量")
 
@@ -281,7 +281,7 @@ _AGGREGATE_SQL = re.compile(r"(?:main\.)?(\w+)\((?:\w+\.)?\"?([^\"()*]+)\"?\)")
 
 
 def column_title(name: str, *, chinese: bool = False) -> str:
-    """Return what a reader calls a column: its name, in words if it is an aggregate's SQL."""
+    """Return a column's title: its name, or words if the name is an aggregate's SQL."""
     if _ROW_COUNT_SQL.fullmatch(name):
         return ROW_COUNT[chinese]
     match = _AGGREGATE_SQL.fullmatch(name)

@@ -24,7 +24,7 @@ TOTALS: dict[str, Callable[[Sequence[float]], float]] = {
     "count": sum,
     "distinct": sum,  # each row that counts is a 1
 }
-"""What bars can be made of; a chart of another aggregate has no text form."""
+"""The aggregates that bars can show; a chart of another aggregate has no text form."""
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
@@ -171,7 +171,7 @@ def _bars(
 
 
 Labels = tuple[str, ...]
-"""What a bar is called, a text for each key."""
+"""The name of a bar, one text for each key."""
 
 
 def _as_drawn(
@@ -188,7 +188,7 @@ def _as_drawn(
 def _domain(
     totals: Mapping[Labels, float | None], place: int, key: Spec, measure: str
 ) -> list[str]:
-    """Return a key's different values as its axis has them, see Vega-Lite's `sort`."""
+    """Return a key's different values in the order of its axis; see Vega-Lite's `sort`."""
     names = list(dict.fromkeys(labels[place] for labels in totals))
     sort = key.get("sort", "ascending")
     if sort is None:
@@ -235,7 +235,7 @@ def _label(row: Mapping[str, Json], key: Spec, rows: Sequence[Mapping[str, Json]
 
 
 def _sortable(label: str) -> tuple[bool, float, str]:
-    """Return what numbers are sorted by as numbers, before other texts."""
+    """Return a sort key: numbers sort by value, before other texts."""
     try:
         return False, float(label.split(" ")[0].replace(",", "")), label
     except ValueError:
@@ -288,7 +288,7 @@ def _grid(rows: Sequence[Mapping[str, Json]], across: Spec, up: Spec, width: int
 
 
 def _cells(text: str) -> int:
-    """Return how many cells of a terminal a text takes: Chinese characters take two."""
+    """Return the width of a text in terminal cells: Chinese characters take two."""
     return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
 
 

@@ -16,13 +16,13 @@ from longtable.tools.charts.chart_fields import ChartSpecError, Spec, words
 from longtable.tools.charts.drawing import render_text
 
 MAX_SIDE = 6_000
-"""Most pixels of a drawing's side before scaling."""
+"""The most pixels that a side of a drawing may have before scaling."""
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart that can be drawn: the spec without data, its rows, and what was left out or added
-    up. Notebooks show it as it is.
+    """A chart that can be drawn: the spec without data, its rows, and notes on rows that were left
+    out or added up. Notebooks display it directly.
     """
 
     handle: str
@@ -31,11 +31,11 @@ class Chart:
     notes: tuple[str, ...] = ()
 
     def text(self, width: int = 80) -> str:
-        """Return it as lines of text."""
+        """Return the chart as lines of text."""
         return render_text(self.spec, self.rows, width)
 
     def svg(self) -> str:
-        """Return it as SVG."""
+        """Return the chart as SVG."""
         try:
             svg = cast(str, _converter().vegalite_to_svg(self._with_data(), allowed_base_urls=[]))
         except ValueError as error:
@@ -53,11 +53,13 @@ class Chart:
         return svg
 
     def png(self, *, scale: float = 2.0) -> bytes:
-        """Return it as PNG; `scale` is pixels for each pixel of the spec, at most 4."""
+        """Return the chart as PNG; `scale` is pixels for each pixel of the spec, at most 4."""
         return bytes(_converter().svg_to_png(self.svg(), scale=max(0.1, min(scale, 4.0))))
 
     def html(self) -> str:
-        """Return it as a page (some 0.9 MB) that needs no network: the libraries are in it."""
+        """Return the chart as a page (some 0.9 MB) that needs no network: it contains the
+        libraries.
+        """
         vega = _converter().javascript_bundle("window.vegaEmbed = vegaEmbed;")
         # `<` is written so that no cell can end the script.
         text = json.dumps(self._with_data(), ensure_ascii=False)
@@ -114,8 +116,8 @@ _LOCAL = re.compile(r"url\((['\"]?)#([^)'\"]+)\1\)")
 
 
 def embedded_svg(svg: str, prefix: str) -> str | None:
-    """Return an SVG drawing as one line of markup, its ids made of a prefix; None where it holds
-    what runs, links or loads.
+    """Return an SVG drawing as one line of markup, its ids made from a prefix; None if it holds
+    anything that runs, links or loads.
     """
     ElementTree.register_namespace("", SVG)
     try:
@@ -143,8 +145,8 @@ def embedded_svg(svg: str, prefix: str) -> str | None:
 
 
 def _attribute(name: str, value: str, ids: Mapping[str, str]) -> str | None:
-    """Return an attribute as it may stand, None where it may not: `{` begins the name of a link's,
-    or of another namespace's.
+    """Return an attribute in its allowed form, None if it is not allowed. A name that begins with
+    `{` is that of a link or of another namespace.
     """
     if name.startswith("{") or name.lower().startswith("on") or name.lower() in {"href", "src"}:
         return None

@@ -1,4 +1,4 @@
-"""What every engine offers, and the loop that fetches rows under the limits."""
+"""The interface of every engine, and the loop that fetches rows under the limits."""
 
 import errno
 import os
@@ -30,19 +30,19 @@ from longtable.tools.workers.runner import Stop, StoppedError
 
 @dataclass(frozen=True, kw_only=True)
 class QueryLimits:
-    """Most that one query may take; over it, the query is stopped and nothing of it is returned."""
+    """The most that one query may take. A query over a limit is stopped and returns nothing."""
 
     seconds: float = 30.0
     rows: int = 10_000
     bytes: int = 8_000_000
     """Size of the result."""
     memory_bytes: int = 1_000_000_000
-    """Memory of the engine, where the engine can be held to it (DuckDB: all queries of one
+    """Memory of the engine, if the engine has such a limit (DuckDB: for all queries of one
     `Database` together).
     """
     temp_bytes: int = 1_000_000_000
-    """Temporary space on disk, where the engine can be held to it (PostgreSQL). DuckDB has none,
-    SQLite's ends with `seconds`.
+    """Temporary space on disk, if the engine has such a limit (PostgreSQL). DuckDB gets none; in
+    SQLite it is bounded only by `seconds`.
     """
 
     def __post_init__(self) -> None:
@@ -59,20 +59,20 @@ class QueryLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class FileLimits:
-    """Most that files may come to that are loaded as a database."""
+    """Limits on files that are loaded as a database."""
 
     files: int = 200
     bytes: int = 1_000_000_000
     """All files together, as they are on disk."""
     memory_bytes: int = 4_000_000_000
-    """What they may take when loaded."""
+    """Memory that they may take when loaded."""
     sheet_rows: int = 1_100_000
     """Rows of one Excel sheet."""
     columns: int = 2_000
     """Columns of one sheet or text file. 1 kB of Excel can name 18,278, which took minutes."""
     sheet_cells: int = 100_000_000
-    """Cells of one Excel sheet, the empty ones before a row's last included: a file does not hold
-    those.
+    """Cells of one Excel sheet, including empty cells before the last one of a row, which the file
+    does not store.
     """
 
     def __post_init__(self) -> None:
@@ -113,9 +113,8 @@ NOTEBOOK_ROWS = 20
 class QueryResult:
     """A whole result.
 
-    `sql` is the text that ran; a table with denied columns stands in it by its own name. `types`
-    are the engine's names, enums without their labels. `ms` is the time from the call to the last
-    row.
+    `sql` is the text that ran; a table with denied columns has its own name in it. `types` are the
+    engine's names, enums without their labels. `ms` is the time from the call to the last row.
     """
 
     sql: str
@@ -127,8 +126,8 @@ class QueryResult:
     masked: frozenset[int] = frozenset()
     """Indexes of the columns whose values no model sees."""
     reads: tuple[str, ...] = ()
-    """Tables and columns that were read, as `table` and `table.column`, tables first; in doubt, one
-    too many.
+    """Tables and columns that were read, as `table` and `table.column`, tables first. In doubt a
+    column is listed.
     """
     tables: tuple[str, ...] = ()
     """The tables alone, the first of `reads`."""
@@ -154,7 +153,7 @@ class QueryResult:
 LOAD_SENTENCES: Mapping[str, Mapping[str, str]] = tomllib.loads(
     (Path(__file__).parent / "load_notes.toml").read_text(encoding="utf-8")
 )
-"""What a note about a loaded file says, by its code and language."""
+"""The text of a note about a loaded file, by its code and language."""
 
 
 @dataclass(frozen=True)
@@ -176,8 +175,8 @@ class LoadNote:
 
 
 class FailedAtError(QueryFailedError):
-    """A query failed at a character of the text that ran, from 0, or near a word; `tools.hints`
-    says where that is as asked.
+    """A query failed at a character (from 0) of the text that ran, or near a word.
+    `tools.sql.hints` finds the same place in the model's text.
     """
 
     code = QueryFailedError.code
@@ -191,8 +190,8 @@ class FailedAtError(QueryFailedError):
 
 
 def refusal(readable: str) -> QueryRefusedError:
-    """Return the error of a statement that an engine refused; it names nothing that the catalogue
-    does not show.
+    """Return the error for a statement that an engine refused. It names nothing outside the
+    catalogue.
     """
     return QueryRefusedError(
         "the database refused the statement", rule="engine", hint=f"only {readable} can be read"
@@ -215,18 +214,18 @@ class Engine(Protocol):
     dialect: str
 
     def reflect(self) -> Reflected:
-        """Read the whole catalogue, the policy set aside."""
+        """Read the whole catalogue, without applying the policy."""
         ...
 
     def schema_version(self) -> object:
-        """Return a value that changes when the schema may have changed; it is cheap, for each turn
-        asks for it.
+        """Return a value that changes when the schema may have changed. It must be cheap, because
+        each turn asks for it.
         """
         ...
 
     def guard(self, catalog: Catalog, reflected: Reflected) -> None:
-        """Remember what may be read; called before the first walled session, and when the schema
-        has changed.
+        """Set the tables and columns that may be read. Called before the first walled session and
+        after each change of the schema.
         """
         ...
 
@@ -246,7 +245,7 @@ def collect(
     stop: Stop,
     batch: int = BATCH_ROWS,
 ) -> list[Row]:
-    """Fetch all rows in small batches, and give up at the first limit passed."""
+    """Fetch all rows in small batches. Stop with an error at the first limit that is passed."""
     rows: list[Row] = []
     size = 0
     while some := fetchmany(batch):
@@ -334,16 +333,16 @@ def file_uri(path: Path, options: str) -> str:
 
 
 def _head(path: Path) -> bytes:
-    """Return a file's first bytes without opening it; nothing where the system does not list a
-    process's descriptors.
+    """Return a file's first bytes without opening it; empty if the system does not list a process's
+    descriptors.
 
     The first close of any descriptor drops every POSIX lock that the process holds on the file, a
-    caller's own too. So the bytes are read through a descriptor that is already open: whoever holds
-    a lock has one. If none is open, there is no lock to lose, and SQLite opens the file; unlike
-    other libraries it keeps its own connections' locks on close.
+    caller's own too. So the bytes are read through a descriptor that is already open: a process
+    that holds a lock has one. If none is open, there is no lock to lose, and SQLite opens the file;
+    unlike other libraries it keeps its own connections' locks on close.
 
-    One limit: where the system does not list descriptors, SQLite opens the file in any case. A
-    second copy of SQLite in the process (apsw, DuckDB's sqlite extension) then loses its locks.
+    One limit: if the system does not list descriptors, SQLite opens the file in any case. A second
+    copy of SQLite in the process (apsw, DuckDB's sqlite extension) then loses its locks.
     """
     if head := _head_of_open(path):
         return head

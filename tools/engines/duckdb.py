@@ -1,9 +1,9 @@
-"""DuckDB behind its own wall: an empty instance, the file attached read-only, nothing outside, the
-settings locked.
+"""DuckDB behind its own wall: an empty instance with the file attached read-only, without access to
+anything outside and with locked settings.
 
-Attached rather than opened: a file opened in one process with two configurations is an error, so a
-caller who has the file open for reading, or a second `Database` with other limits, would get in the
-way.
+The file is attached rather than opened: DuckDB refuses to open a file twice in one process with two
+configurations. If it were opened, a caller who has the file open for reading, or a second
+`Database` with other limits, would get in the way.
 """
 
 import json
@@ -82,13 +82,13 @@ class DuckdbEngine:
         return engine
 
     def reflect(self) -> Reflected:
-        """Read the catalogue from DuckDB's own tables of it."""
+        """Read the catalogue from DuckDB's own system tables."""
         with self._cursor() as cursor:
             return reflect_duckdb(cursor, name=self._alias)
 
     def schema_version(self) -> object:
-        """Return how often it was opened, and which file it is: while that is attached for reading,
-        nobody changes it, but another may be renamed to its path.
+        """Return how often the file was opened, and its identity. Nobody can change a file while it
+        is attached for reading, but another file may be renamed to its path.
         """
         with self._lock:
             if not self._closed:
@@ -96,7 +96,7 @@ class DuckdbEngine:
             return self._times_opened, *self._file
 
     def guard(self, catalog: Catalog, reflected: Reflected) -> None:
-        """Remember the names that DuckDB may find in a statement, including those inside views."""
+        """Set the table names that DuckDB may find in a statement, including names inside views."""
         own = {fold(table.bare_name) for table in catalog.tables}
         self._readable = frozenset(own | read_by_views(reflected, catalog))
         self._closed_columns = {
@@ -117,7 +117,7 @@ class DuckdbEngine:
             )
 
     def close(self) -> None:
-        """Close the instance; when a cursor is still at work, the last one to end does."""
+        """Close the instance. If cursors are still at work, it closes when the last one ends."""
         with self._lock:
             was_closed = self._closed
             self._closed = True
@@ -157,8 +157,8 @@ class DuckdbEngine:
             self._file = identity
 
     def _open_again(self) -> None:
-        """Replace the instance. The old one is not closed here, for that would close the cursors
-        that are still at work: it ends with the last of them.
+        """Replace the instance. The old one is not closed here, because that would close the
+        cursors that are still at work. It ends with the last of them.
         """
         self._root = self._open_root()
         self._times_opened += 1
@@ -170,7 +170,7 @@ class DuckdbEngine:
 
 
 def _identity(path: Path) -> tuple[int, ...]:
-    """Return which file stands at a path."""
+    """Return the identity of the file at a path, which differs after a change or a rename."""
     try:
         stat = path.stat()
     except OSError as error:
@@ -237,7 +237,7 @@ class DuckdbSession:
         )
 
     def plan(self, sql: str, *, limits: QueryLimits, stop: Stop) -> Plan:  # noqa: ARG002  # what Session asks for
-        """Return what DuckDB would do for one SELECT, without running it."""
+        """Return DuckDB's plan for one SELECT, without running it."""
         try:
             self._check(sql)
             explained = self._plan(sql)
@@ -252,12 +252,12 @@ class DuckdbSession:
         )
 
     def interrupt(self) -> None:
-        """Stop the statement that runs; without effect when none does."""
+        """Stop the running statement, if there is one."""
         self.cursor.interrupt()
 
     def _check(self, sql: str) -> None:
-        """Check DuckDB's own reading of the text: one SELECT over readable tables; it looks inside
-        views and macros. What this package wrote is not checked.
+        """Check the text as DuckDB itself reads it: one SELECT over readable tables, also inside
+        views and macros. SQL written by this package is not checked.
         """
         if self._readable is None:
             return
@@ -319,8 +319,8 @@ _ERRORS: tuple[tuple[type[Exception], Callable[[str, int], LongtableError | Stop
         lambda line, _: DatabaseUnavailableError(f"the DuckDB database cannot be read: {line}"),
     ),
 )
-"""The error made of the first line of DuckDB's message and of the memory limit; the first whose
-class fits.
+"""Pairs of an exception class and a function that makes our error from the first line of DuckDB's
+message and the memory limit. The first class that fits counts.
 """
 
 
@@ -357,8 +357,8 @@ def session_over_files(
 
 
 def _columns_of_plan(plan: object) -> Iterator[tuple[str, set[str]]]:
-    """Yield the folded name of each table a plan scans, and the columns read of it: those that the
-    planner left out are not read.
+    """Yield the folded name of each table that a plan scans, with the columns it reads. Columns
+    that the planner left out are not read.
     """
     for node in plan_nodes(plan):
         if table := plan_detail(node, "Table"):
@@ -380,8 +380,8 @@ def _bare(name: str) -> str:
 
 
 def _failed(error: Exception, sql: str) -> FailedAtError:
-    """Keep the message's first line and the place it points at; what lies between may name tables
-    nobody may see.
+    """Keep the message's first line and the place it points at. The lines between may name hidden
+    tables.
     """
     text = str(error)
     first = re.split(r"\s*Did you mean|\s*Candidate", text.strip().split("\n", 1)[0])[0]

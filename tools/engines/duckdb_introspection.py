@@ -1,4 +1,4 @@
-"""Read what DuckDB says of itself: the catalogue of a file, the plan of a query."""
+"""Read the catalogue of a file and the plan of a query from DuckDB."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ def plan_nodes(plan: object) -> Iterator[Node]:
 
 
 def plan_detail(node: Node, key: str) -> str:
-    """Return a detail of a node as text, empty where it has none."""
+    """Return a detail of a node as text, empty if the node has no such detail."""
     extra = node.get("extra_info")
     return str(extra.get(key, "")) if isinstance(extra, dict) else ""
 

@@ -96,8 +96,8 @@ class PostgresEngine:
             return session.link.connection.execute(VERSION).fetchone()
 
     def guard(self, catalog: Catalog, reflected: Reflected) -> None:
-        """Remember the relations a plan may scan: those shown, their partitions, and what the views
-        shown read.
+        """Set the relations that a plan may scan: the visible tables and views, their partitions,
+        and the relations that the visible views read.
         """
         visible = {(table.schema, table.bare_name) for table in catalog.tables}
         through = read_by_views(reflected, catalog)
@@ -235,14 +235,14 @@ class PostgresSession:
             )
 
     def plan(self, sql: str, *, limits: QueryLimits, stop: Stop) -> Cost:
-        """Return what the server would do for one SELECT, without running it."""
+        """Return the server's plan for one SELECT, without running it."""
         self._check(sql, limits, stop)
         with translated(limits=limits, sql=sql, before=len(EXPLAIN_COSTS), stopped=stop):
             explained = self.link.connection.execute(EXPLAIN_COSTS + sql, binary=True).fetchone()
         return read_cost(explained[0] if explained else None)
 
     def interrupt(self) -> None:
-        """Stop the statement that runs; without effect when none does."""
+        """Stop the running statement, if there is one."""
         self.link.interrupt()
 
     def _check(self, sql: str, limits: QueryLimits, stop: Stop) -> None:

@@ -1,4 +1,4 @@
-"""Errors of PostgreSQL and its driver as this package's own."""
+"""Turn errors of PostgreSQL and its driver into this package's own."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -50,9 +50,7 @@ def translated(
     before: int = 0,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[None]:
-    """Raise typed errors; `before` is the number of characters that stood before `sql` in what the
-    server read.
-    """
+    """Raise typed errors. `before`: how many characters the server read before `sql`."""
     try:
         yield
     except psycopg.Error as error:

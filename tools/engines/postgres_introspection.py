@@ -38,7 +38,7 @@ def _text(data: Buffer) -> str:
 
 
 class _OrText(Loader):
-    """Read a value as the class after this one does, or as text where Python has no such value."""
+    """Read a value by the next class in line, or as text if Python has no such value."""
 
     def load(self, data: Buffer) -> Any:
         try:
@@ -48,7 +48,9 @@ class _OrText(Loader):
 
 
 class IntervalLoader(_OrText, dates.IntervalLoader):
-    """A timedelta, or the text of what has months and years: these have no fixed length."""
+    """Return a timedelta, or text for an interval with months or years, because these have no fixed
+    length.
+    """
 
     def load(self, data: Buffer) -> Any:
         raw = bytes(data)
@@ -56,7 +58,9 @@ class IntervalLoader(_OrText, dates.IntervalLoader):
 
 
 class JsonLoader(Loader):
-    """Plain Python values, numbers without loss; the text where it is nested too deeply."""
+    """Return plain Python values, with numbers without loss. If the JSON is nested too deeply,
+    return its text.
+    """
 
     def load(self, data: Buffer) -> Any:
         text = _text(data)
@@ -84,7 +88,7 @@ _LOADERS: dict[str, type[Loader]] = {
 
 
 def register_loaders(context: AdaptContext) -> None:
-    """Make the connection read values this way; in arrays too."""
+    """Register these loaders with the connection, also for values in arrays."""
     adapters = context.adapters
     assert adapters is not None
     for name, loader in _LOADERS.items():
@@ -168,8 +172,8 @@ ENUM_CHARS = 400
 
 @dataclass(frozen=True)
 class Server:
-    """What was found out about a server and the role on it, once. `reads_as`: the role that a
-    superuser's queries run under.
+    """Facts about a server and the role on it, asked once. `reads_as`: the role that a superuser's
+    queries run under.
     """
 
     version: int
@@ -193,7 +197,7 @@ class Server:
 
 
 def server_facts(connection: RawConnection) -> Server:
-    """Ask the server what it is and what the role may do."""
+    """Ask the server for its version and settings, and for the rights of the role."""
     optional = ["client_connection_check_interval", "transaction_timeout"]
     version, path, superuser, has_reader, knows = connection.execute(FACTS, [optional]).fetchall()[
         0
@@ -215,7 +219,7 @@ def server_facts(connection: RawConnection) -> Server:
 def _columns_by_table(
     rows: Iterable[Any],
 ) -> tuple[dict[int, dict[int, str]], dict[int, list[Column]]]:
-    """Return by the oid of a table the names of its columns by their numbers, and the columns."""
+    """Return two dicts by a table's oid: the names of its columns by number, and its columns."""
     names: dict[int, dict[int, str]] = {}
     columns: dict[int, list[Column]] = {}
     for oid, number, name, kind, required, comment, sort, base, labels, expression in rows:
@@ -232,7 +236,7 @@ def _columns_by_table(
 
 
 def _without_partitions(table_rows: list[Any], parts: dict[int, list[Any]]) -> list[Any]:
-    """Leave out the partitions of tables that can be read themselves."""
+    """Leave out a partition if the table it belongs to can be read."""
     readable = {row[0] for row in table_rows}
     below: set[int] = set()
     for parent, children in parts.items():
@@ -244,7 +248,9 @@ def _without_partitions(table_rows: list[Any], parts: dict[int, list[Any]]) -> l
 def _keys_by_table(
     rows: Iterable[Any], names: dict[int, dict[int, str]], names_shown: dict[int, str]
 ) -> tuple[dict[int, tuple[str, ...]], dict[int, list[ForeignKey]]]:
-    """Return by the oid of a table its primary key and its foreign keys. `names`: of columns."""
+    """Return two dicts by the oid of a table: its primary key, and its foreign keys. `names`: the
+    names of columns.
+    """
     primary: dict[int, tuple[str, ...]] = {}
     foreign: dict[int, list[ForeignKey]] = {}
     for oid, kind, numbers, target, target_numbers in rows:
@@ -259,7 +265,9 @@ def _keys_by_table(
 
 
 def _type_names(rows: Iterable[Any]) -> frozenset[str]:
-    """Return the names of types: with their schema, and bare too if they are found so."""
+    """Return the names of types with their schema. A type on the search path is listed without its
+    schema, too.
+    """
     names: set[str] = set()
     for schema, name, is_visible in rows:
         names.add(f"{schema}.{name}")
@@ -269,8 +277,8 @@ def _type_names(rows: Iterable[Any]) -> frozenset[str]:
 
 
 def reflect(connection: RawConnection) -> Reflected:
-    """Read every table and view that the role may read, of every schema; partitions go by their
-    parent's name.
+    """Read every table and view that the role may read, in every schema. Partitions are not listed
+    if their parent is.
     """
 
     def rows(sql: str, *params: object) -> list[Any]:
@@ -324,7 +332,7 @@ def _shown(schema: str, name: str, *, visible: bool) -> str:
 
 
 def _type(kind: str, sort: str, base: str | None, labels: list[str] | None) -> str:
-    """Name the type; an enum with its values, a domain with what it is made of."""
+    """Name the type: an enum with its values, a domain with its base type."""
     if sort == "e" and labels is not None:
         text = ", ".join("'" + label.replace("'", "''") + "'" for label in labels)
         return f"ENUM {kind}({text if len(text) <= ENUM_CHARS else text[: ENUM_CHARS - 1] + '…'})"
@@ -332,7 +340,7 @@ def _type(kind: str, sort: str, base: str | None, labels: list[str] | None) -> s
 
 
 def _named(names: dict[int, str], numbers: list[int]) -> tuple[str, ...]:
-    """Return the columns of these numbers; nothing when the role may not read one of them."""
+    """Return the columns with these numbers; empty if the role may not read one of them."""
     return (
         tuple(names[number] for number in numbers)
         if all(number in names for number in numbers)
@@ -341,7 +349,7 @@ def _named(names: dict[int, str], numbers: list[int]) -> tuple[str, ...]:
 
 
 def _below(oid: int, parts: dict[int, list[Any]]) -> list[Key]:
-    """Return all that is read along with a table, at any depth."""
+    """Return all tables that are read along with a table, at any depth."""
     keys: list[Key] = []
     for row in parts.get(oid, ()):
         keys += [(row[2], row[3]), *_below(row[1], parts)]
@@ -349,7 +357,9 @@ def _below(oid: int, parts: dict[int, list[Any]]) -> list[Key]:
 
 
 def _estimate(oid: int, kind: str, own: int, parts: dict[int, list[Any]]) -> int | None:
-    """Add up the statistics of a table and its parts; None where one of them has none yet."""
+    """Add up the estimated rows of a table and its parts; None if one of them has no statistics
+    yet.
+    """
     counts = [_estimate(row[1], row[4], row[5], parts) for row in parts.get(oid, ())]
     if kind != "p":
         counts.append(own if own >= 0 else None)
@@ -391,7 +401,7 @@ class Plan:
 
     @property
     def denied_functions(self) -> list[str]:
-        """Name the functions called that no query may call."""
+        """Return the called functions that no query may call."""
         return sorted(name for name in self.functions if DENIED.fullmatch(name))
 
 
@@ -404,7 +414,7 @@ def read_plan(explained: object) -> Plan:
 
 
 def read_cost(explained: object) -> Cost:
-    """Read what the server thinks a query would take, from the answer to `EXPLAIN_COSTS`."""
+    """Read the server's estimate of a query's cost from the answer to `EXPLAIN_COSTS`."""
     nodes = list(_nodes(explained))
     scans = tuple(
         Scan(str(node["Relation Name"]), _number(node, "Plan Rows"))

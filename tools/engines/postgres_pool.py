@@ -25,8 +25,8 @@ KEEPALIVE: dict[str, str | int] = {
 
 
 def connector(server: str, *, seconds: float) -> Callable[[], RawConnection]:
-    """Return what opens one connection to the server of this URL; raise `ConfigError` for a URL
-    that libpq cannot read.
+    """Return a function that opens one connection to the server of this URL. Raise `ConfigError`
+    for a URL that libpq cannot read.
     """
     try:
         from_url = {
@@ -99,7 +99,9 @@ class Link:
         self._last = 0.0
 
     def interrupt(self) -> None:
-        """Ask the server to stop what runs; asked again and again, it asks a few times a second."""
+        """Ask the server to stop the running statement. Repeated calls reach the server a few times
+        a second at most.
+        """
         self.interrupted = True
         if time.monotonic() - self._last < 0.2:
             return
@@ -128,7 +130,7 @@ class Pool:
 
     @contextmanager
     def link(self, stop: Stop) -> Iterator[Link]:
-        """Lend a connection; one that was interrupted, or left in an unknown state, is closed
+        """Lend a connection. If it comes back interrupted or in an unknown state, it is closed
         rather than used again.
         """
         link = self._take(stop)
@@ -140,7 +142,7 @@ class Pool:
             self._give_back(link.connection, keep=keep)
 
     def close(self) -> None:
-        """Close what is idle; what is at work is closed when it comes back."""
+        """Close the idle connections; those at work are closed when they come back."""
         with self._changed:
             self._closed = True
             idle = self._idle

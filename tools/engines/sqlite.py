@@ -1,5 +1,5 @@
-"""SQLite behind its own wall: read-only, capped, an authorizer that names what may be read, a
-deadline inside.
+"""SQLite behind its own wall: the file is read-only, results are capped, an authorizer allows only
+the readable tables and columns, and a deadline is checked while a query runs.
 """
 
 import re
@@ -73,7 +73,7 @@ Authorizer = Callable[[int, str | None, str | None, str | None, str | None], int
 
 
 class _Version(NamedTuple):
-    """What a pooled connection saw of the file when it was opened."""
+    """The state of the file when a pooled connection was opened."""
 
     immutable: bool
     inode: int
@@ -116,7 +116,9 @@ class SqliteEngine:
         return count, self._version().inode
 
     def guard(self, catalog: Catalog, reflected: Reflected) -> None:
-        """Build the authorizer: what the catalogue shows can be read, nothing else."""
+        """Build the authorizer: it lets a query read the tables and columns of the catalogue,
+        nothing else.
+        """
         with self.session(walled=False) as session:
             virtual = [
                 name
@@ -175,7 +177,7 @@ class SqliteEngine:
             connection.close()
 
     def _rows_of(self, tables: Iterable[str]) -> float | None:
-        """Return about how many rows the largest of these has, None where none of them is a
+        """Return about how many rows the largest of these tables has, None if no name is that of a
         table.
         """
         file_bytes = self._path.stat().st_size
@@ -202,8 +204,8 @@ class SqliteEngine:
     def _version(self) -> _Version:
         """Return how the file must be opened now.
 
-        A WAL database that nobody has open would get its -wal and -shm files made by a reader, and
-        left there: `immutable` keeps the folder as it is. A connection opened so is not used again
+        If nobody has a WAL database open, a reader would create its -wal and -shm files and leave
+        them there: `immutable` keeps the folder as it is. A connection opened so is not used again
         once the file has changed.
         """
         try:
@@ -312,7 +314,7 @@ class SqliteSession:
         return Fetched(columns, tuple(_type_of(rows, index) for index in range(len(columns))), rows)
 
     def plan(self, sql: str, *, limits: QueryLimits, stop: Stop) -> Plan:  # noqa: ARG002  # what Session asks for
-        """Return what SQLite would do for one SELECT, without running it."""
+        """Return SQLite's plan for one SELECT, without running it."""
         with _translated(self._value_bytes):
             steps = [
                 (int(row[0]), int(row[1]), str(row[3]))
@@ -324,7 +326,7 @@ class SqliteSession:
         )
 
     def interrupt(self) -> None:
-        """Stop the statement that runs; without effect when none does."""
+        """Stop the running statement, if there is one."""
         self.connection.interrupt()
 
 
@@ -332,7 +334,7 @@ _NAMES = {int: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
 
 
 def _type_of(rows: list[Row], index: int) -> str:
-    """Name the storage class of a column's values: SQLite gives results no other type."""
+    """Name the storage class of a column's values, the only type that SQLite gives for results."""
     kinds = {type(row[index]) for row in rows if row[index] is not None}
     if kinds == {int, float}:
         return "REAL"
@@ -418,8 +420,8 @@ _ERRORS: tuple[tuple[str, Callable[[str, int], DatabaseError | StoppedError]], .
         lambda text, _: DatabaseUnavailableError(f"the SQLite database cannot be read: {text}"),
     ),
 )
-"""What SQLite's message holds, and the error made of the message and the most bytes of a value; the
-first that fits.
+"""Pairs of a part of SQLite's message and a function that makes our error from the message and the
+size limit of a value in bytes. The first that fits counts.
 """
 
 

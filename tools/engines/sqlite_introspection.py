@@ -1,4 +1,4 @@
-"""Read what SQLite says of itself: the catalogue of a file, the plan of a query."""
+"""Read the catalogue of a file and the plan of a query from SQLite."""
 
 import re
 import sqlite3
@@ -17,7 +17,7 @@ GENERATED_COLUMNS = (2, 3)
 
 
 def reflect_sqlite(connection: sqlite3.Connection) -> Reflected:
-    """Read every table and view but SQLite's own and the shadow tables of virtual ones."""
+    """Read every table and view, except SQLite's own and the shadow tables of virtual tables."""
     rows = connection.execute(
         "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY rowid"
     ).fetchall()
@@ -52,7 +52,7 @@ def virtual_tables(connection: sqlite3.Connection) -> list[str]:
 
 
 def shadow_tables(connection: sqlite3.Connection, virtual: Sequence[str]) -> frozenset[str]:
-    """Name, folded, the tables that hold the data of these virtual tables."""
+    """Return the folded names of the tables that hold the data of these virtual tables."""
     if not virtual or sqlite3.sqlite_version_info < (3, 37):
         return frozenset()
     rows = connection.execute(
@@ -104,8 +104,8 @@ def _foreign_keys(
 
 
 DERIVED_ROWS = 1_000.0
-"""What a subquery is taken for where the plan reads its result again: it says nothing of its size,
-and most are grouped.
+"""The rows assumed for a subquery whose result the plan reads again: the plan does not give its
+size, and most such subqueries are grouped.
 """
 LEAST_ROW_BYTES = 4
 _IS_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE"
@@ -118,12 +118,12 @@ _SCAN = re.compile(
 _SEARCH = re.compile(r"SEARCH (?:TABLE )?(?P<name>(?:(?! USING ).)+?)(?: LEFT-JOIN| EXISTS)?$")
 
 Step = tuple[int, int, str]
-"""Number, number of the step above it, and what it does."""
+"""A step of a plan: its number, the number of the step above it, and its text."""
 
 
 def sqlite_plan(steps: Sequence[Step], rows_of: Callable[[str], float | None]) -> Plan:
-    """Return the plan; `rows_of` gives a table's rows by the name or alias that the plan calls it,
-    None for what is no table.
+    """Return the plan. `rows_of` gives a table's rows by the name or alias in the plan, None if
+    that is no table.
     """
     return _plan_below(0, 1.0, steps, rows_of)
 
@@ -131,7 +131,7 @@ def sqlite_plan(steps: Sequence[Step], rows_of: Callable[[str], float | None]) -
 def _plan_below(
     above: int, times: float, steps: Sequence[Step], rows_of: Callable[[str], float | None]
 ) -> Plan:
-    """Add up the steps below one. Scans side by side are loops within each other."""
+    """Add up the steps below step `above`. Scans side by side are nested loops."""
     loops = 0
     scans = []
     pairs = 0.0
@@ -155,8 +155,8 @@ def _plan_below(
 
 
 def aliases(sql: str, view_sql: Mapping[str, str]) -> dict[str, set[str]]:
-    """Return the folded names of tables by the folded names that a plan may call them, those within
-    views too.
+    """Return the folded names of tables by the folded names or aliases that a plan may use for
+    them, including tables inside views.
     """
     known: dict[str, set[str]] = {}
     todo = [sql]
@@ -174,10 +174,11 @@ def aliases(sql: str, view_sql: Mapping[str, str]) -> dict[str, set[str]]:
 
 
 def table_rows(connection: sqlite3.Connection, table: str, *, file_bytes: int) -> float | None:
-    """Return about how many rows a table has, at once; None for what has none of its own (a view, a
-    subquery).
+    """Return about how many rows a table has, without counting; None for a view or a subquery,
+    which has no rows of its own.
 
-    The largest rowid, but never more than the file could hold; without rowids what ANALYZE noted.
+    This is the largest rowid, but never more than the file could hold. For a table without rowids,
+    it is the number that ANALYZE noted.
     """
     try:
         row = connection.execute(f"SELECT max(rowid) FROM {quoted(table)}").fetchone()

@@ -1,4 +1,4 @@
-"""Read the columns of a table of texts in DuckDB: how each is read, and the SQL that does it."""
+"""Decide how to read each column of a table of texts in DuckDB, and write the SQL for it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,11 +8,11 @@ import duckdb
 from longtable.tools.files.column_types import MISSING, TEXT, Reading, Style, read_as
 
 MOST_STRAY = 0.001
-"""Share of words in a column of numbers up to which they are read as empty."""
+"""Highest share of words in a column of numbers at which they are still read as empty."""
 MOST_WORDS = 0.1
-"""Share of words up to which a note says that the other values are numbers."""
+"""Highest share of words at which a note still says that the other values are numbers."""
 MOST_NAMED = 5
-"""Words that a note names."""
+"""The most words that a note names."""
 NO_WORDS = frozenset[str]()
 
 
@@ -23,7 +23,7 @@ def text_literal(text: str) -> str:
 
 @dataclass(frozen=True)
 class _Strays:
-    """Values without a digit in a column of text, where nearly all others have one."""
+    """Values without a digit in a column of text in which nearly all other values have one."""
 
     words: frozenset[str]
     count: int
@@ -59,7 +59,7 @@ def _with_strays(reading: Reading, strays: _Strays) -> Reading:
 
 
 def _strays(root: duckdb.DuckDBPyConnection, body: str, names: Sequence[str]) -> dict[str, _Strays]:
-    """Return the few values without a digit of each column that has some."""
+    """Return the values without a digit of each column that has a few of them."""
     strays: dict[str, _Strays] = {}
     missing = ", ".join(map(text_literal, sorted(MISSING)))
     for name in names:
@@ -82,8 +82,8 @@ def _decided(
     style: Style | None,
     stray: dict[str, frozenset[str]],
 ) -> dict[str, Reading]:
-    """Return how to read each column: decided from some values, and again with each value that does
-    not fit. `stray`: words of a column that are set aside.
+    """Decide from some of its values how to read each column, then decide again with the values
+    that do not fit. `stray`: words of a column that are ignored.
     """
 
     def cells(sql: str) -> set[str]:
@@ -123,7 +123,7 @@ def _decided(
 
 
 def _misfit(name: str, reading: Reading) -> str:
-    """Return SQL that is true where a value is not of the form that its column is read as."""
+    """Return SQL that is true for a value that does not have the form decided for its column."""
     converted = "" if reading.type == TEXT else f" AND ({reading.sql.format(v=name)}) IS NOT NULL"
     known = value_sql(name, Reading(TEXT), reading.missing | reading.stray)
     return (
@@ -133,7 +133,7 @@ def _misfit(name: str, reading: Reading) -> str:
 
 
 def value_sql(name: str, reading: Reading, words: frozenset[str]) -> str:
-    """Return SQL for the value of a column as it is read; in a column of text, `words` are missing,
+    """Return SQL that reads a value of a column. In a column of text, `words` count as missing,
     too.
     """
     words = words if reading.type == TEXT else reading.missing | reading.stray

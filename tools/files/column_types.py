@@ -1,4 +1,4 @@
-"""Decide from the texts of a column what its values are: numbers, dates, truth values or text.
+"""Decide from the texts of a column whether its values are numbers, dates, truth values or text.
 
 A decision is made from some of the values. It holds a pattern that every value of the column must
 match; the caller looks for values that do not, and asks again with them. So all rows count, though
@@ -20,8 +20,8 @@ _MISSING_WORDS = (
     " 00.00.0000 0000-00-00 00/00/0000"
 )
 MISSING = frozenset(_MISSING_WORDS.split())
-"""Words for a missing value, in small letters; they count only in a column that is of another type
-without them.
+"""Words for a missing value, in lower case. They count only if the column has a type other than
+text without them.
 """
 
 _TEXT_NAME = re.compile(
@@ -128,9 +128,11 @@ class Reading:
     style: Style | None = None
     missing: frozenset[str] = frozenset()
     stray: frozenset[str] = frozenset()
-    """Words that are no value of the column's type, and empty in it alone."""
+    """Words that are not values of the column's type; only in this column they are read as
+    empty.
+    """
     notes: tuple[tuple[str, str], ...] = ()
-    """Codes of what is said of it, each with a value or a form."""
+    """Notes on the column: a code each, with a value or a form."""
 
 
 TEXT = "VARCHAR"
@@ -143,8 +145,8 @@ def read_as(
     style: Style | None,
     stray: frozenset[str] = frozenset(),
 ) -> Reading:
-    """Return how to read a column with these values, none of them empty; `style` as other columns
-    of the file show it. `stray` words are set aside.
+    """Return how to read a column with these values, which are not empty. `style` is the decimal
+    mark found in other columns of the file. `stray` words are ignored.
     """
     missing = frozenset(value for value in values if value.lower() in MISSING)
     known = sorted(set(values) - missing - stray)

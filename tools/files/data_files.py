@@ -1,4 +1,4 @@
-"""Find the data files of a path, and which of them may be one table."""
+"""Find the data files of a path, and the groups of files that may be one table."""
 
 import gzip
 import itertools
@@ -17,7 +17,7 @@ from longtable.tools.files.load_target import Loading
 from longtable.tools.sql.parsing import first_line
 
 MOST_DEPTH = 6
-"""Folders within folders that are looked into."""
+"""How deep nested folders are searched."""
 
 
 def data_files(path: Path, limits: FileLimits) -> list[Path]:
@@ -48,8 +48,8 @@ def data_files(path: Path, limits: FileLimits) -> list[Path]:
 
 
 def _inside(path: Path) -> Iterator[Path]:
-    """Yield the data files of a folder and its sub-folders; `.txt` may be anything, and is loaded
-    by its own name only.
+    """Yield the data files of a folder and its sub-folders, without `.txt` files: they may be
+    anything, and are loaded only if named.
     """
     for folder, folders, names in os.walk(path):
         deeper = folders if len(Path(folder).relative_to(path).parts) < MOST_DEPTH else []
@@ -61,13 +61,13 @@ def _inside(path: Path) -> Iterator[Path]:
 
 
 def hive_columns(file: Path, home: Path) -> dict[str, str]:
-    """Return what the folders of a file say: `year=2023` is a column."""
+    """Return the columns given by the names of a file's folders: `year=2023` is a column."""
     return dict(part.split("=", 1) for part in file.relative_to(home).parts[:-1] if "=" in part)
 
 
 def file_groups(sources: Sequence[Path], home: Path) -> list[list[Path]]:
-    """Return the files that may be one table: names that differ by digits alone, or folders of the
-    form `year=2023`.
+    """Return groups of files that may be one table: their names differ only by digits, or their
+    folders have the form `year=2023`.
     """
     groups: dict[object, list[Path]] = {}
     for file in sources:
@@ -84,8 +84,8 @@ def file_groups(sources: Sequence[Path], home: Path) -> list[list[Path]]:
 
 
 def unpacked(loading: Loading, file: Path) -> Path:
-    """Unpack a file of gzip into the scratch folder. Raises `DatabaseUnavailableError` for one that
-    is damaged or too large.
+    """Unpack a gzip file into the scratch folder. Raises `DatabaseUnavailableError` if it is
+    damaged or too large.
     """
     target = loading.scratch / f"unpacked{data_ending(file)}"
     most = loading.limits.memory_bytes

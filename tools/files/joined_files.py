@@ -16,7 +16,7 @@ from longtable.tools.files.load_target import Loading, columns_of, table_name
 from longtable.tools.results.parquet import column_names
 
 _ALIKE = ({"BIGINT", "DOUBLE"}, {"DATE", "TIMESTAMP"})
-"""Types that one column has in different files."""
+"""Sets of types that may be joined in one column."""
 _WHOLE_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 YEAR = re.compile(r"(?:19|20)\d\d")
 
@@ -24,8 +24,8 @@ YEAR = re.compile(r"(?:19|20)\d\d")
 def tables_alike(
     loading: Loading, loaded: Sequence[tuple[Path, str]]
 ) -> list[list[tuple[Path, str]]]:
-    """Return the tables of such folders in groups: those that share more than half of their columns
-    are one table.
+    """Return the tables in groups. Tables that share more than half of their columns form one
+    group.
     """
     groups: list[list[tuple[Path, str]]] = []
     shared: list[set[str]] = []
@@ -43,8 +43,8 @@ def tables_alike(
 
 
 def _made_alike(loading: Loading, tables: Sequence[str]) -> dict[str, str]:
-    """Make columns of one name text in all of these tables where their types differ. Return the
-    columns that have a note, with its code.
+    """Turn a column into text in all of these tables if its types differ. Return the columns that
+    need a note, with the note's code.
     """
     shapes = [columns_of(loading, table) for table in tables]
     codes: dict[str, str] = {}
@@ -64,9 +64,7 @@ def _made_alike(loading: Loading, tables: Sequence[str]) -> dict[str, str]:
 
 
 def join_tables(loading: Loading, loaded: Sequence[tuple[Path, str]], home: Path) -> None:
-    """Make one table of those with the same columns, with columns that say which file a row is
-    from.
-    """
+    """Join tables with the same columns, and add columns that say which file a row is from."""
     shapes = [
         loading.root.execute(
             f"SELECT column_name, column_type FROM (DESCRIBE {quoted(table)})"
@@ -117,7 +115,7 @@ def join_tables(loading: Loading, loaded: Sequence[tuple[Path, str]], home: Path
 def _marks(
     loading: Loading, loaded: Sequence[tuple[Path, str]], home: Path, *, with_year: bool
 ) -> list[dict[str, str]]:
-    """Return the columns, with their values, that say which file a row is from."""
+    """Return for each file the columns and values that mark its rows as coming from it."""
     marks = [hive_columns(file, home) for file, _ in loaded]
     if len(set(map(str, marks))) < len(marks):
         for mark, (_, table) in zip(marks, loaded, strict=True):
@@ -130,7 +128,9 @@ def _marks(
 
 
 def _years(files: Sequence[Path]) -> list[str]:
-    """Return the years in the names of files that differ by them alone; else none."""
+    """Return the years in the names of the files if the names differ only by a year, else an empty
+    list.
+    """
     digits = zip(*(re.findall(r"\d+", data_stem(file)) for file in files), strict=False)
     differing = [places for places in digits if len(set(places)) > 1]
     if len(differing) != 1 or not all(map(YEAR.fullmatch, differing[0])):
@@ -146,7 +146,7 @@ def _shared_name(file: Path, home: Path, hive: dict[str, str]) -> str:
 
 
 def _drop_parts(loading: Loading, tables: Sequence[str], name: str) -> None:
-    """Drop the tables that were joined; their notes are the joined table's."""
+    """Drop the tables that were joined, and pass their notes on to the joined table."""
     loading.root.execute("; ".join(f"DROP TABLE {quoted(table)}" for table in tables))
     for table in tables:
         del loading.sources[table]

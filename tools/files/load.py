@@ -41,12 +41,12 @@ _READERS = {
 _RECORDS = re.compile(r"STRUCT\(.*\)\[\]")
 _OBJECT = re.compile(r"STRUCT\(.*\)")
 MOST_WRAPPERS = 3
-"""Objects within objects that are looked into for a list of records."""
+"""How deep nested objects are searched for a list of records."""
 
 
 def load_files(path: Path, target: Path, *, files: FileLimits) -> tuple[LoadNote, ...]:
-    """Load a file, or all data files of a folder, into tables of the new file `target`; return what
-    was guessed.
+    """Load a file, or all data files of a folder, into tables of the new file `target`; return the
+    guesses.
 
     Raises `DatabaseUnavailableError` naming the file at fault.
     """
@@ -92,7 +92,7 @@ def load_files(path: Path, target: Path, *, files: FileLimits) -> tuple[LoadNote
 
 
 def _load(loading: Loading, file: Path, home: Path) -> list[str]:
-    """Load one file and return its tables: none where it is empty, which is noted."""
+    """Load one file and return its tables. For an empty file, return no table and add a note."""
     ending = data_ending(file) if file.stat().st_size else ""
     source = unpacked(loading, file) if file.suffix.lower() == GZIP else file
     tables: list[str] = []
@@ -132,7 +132,7 @@ def _load(loading: Loading, file: Path, home: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class _Sheet:
-    """A sheet, or the whole of a text file. `title`: "" where it is alone."""
+    """A sheet, or a whole text file. `title` is "" if the file has no other sheet."""
 
     file: Path
     title: str
@@ -163,7 +163,7 @@ def _load_block(loading: Loading, sheet: _Sheet, rows: Iterator[Row]) -> str:
 
 
 def _number_tables(loading: Loading, tables: Sequence[str], sheet: _Sheet) -> None:
-    """Note which table of its sheet each is if there are several."""
+    """If a sheet has several tables, note for each which one it is."""
     here = [table for table in tables if loading.sources[table] == sheet.source]
     if len(here) > 1:
         for number, table in enumerate(here, start=1):
@@ -177,7 +177,9 @@ def _is_one_object(file: Path) -> bool:
 
 
 def _unwrap(loading: Loading, table: str) -> None:
-    """Make the list of records that a document of one object holds the rows of its table."""
+    """If a JSON document is one object around a list of records, make the records the rows of its
+    table.
+    """
     for _ in range(MOST_WRAPPERS):
         columns = columns_of(loading, table)
         lists = [name for name, kind in columns.items() if _RECORDS.fullmatch(kind)]

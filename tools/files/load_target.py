@@ -12,14 +12,14 @@ from longtable.tools.engines.base import FileLimits, LoadNote
 from longtable.tools.results.parquet import free_name
 
 NOTE_CHARS = 200
-"""Most characters of the file that a note quotes."""
+"""The most characters of the file that a note quotes."""
 Row = list[str]
 Notes = list[tuple[str, int, str]]
 
 
 @dataclass
 class Loading:
-    """What is loaded into one DuckDB file: the names that are used, the notes so far."""
+    """The state of loading into one DuckDB file: the names in use and the notes so far."""
 
     root: duckdb.DuckDBPyConnection
     scratch: Path
@@ -44,7 +44,7 @@ def columns_of(loading: Loading, table: str) -> dict[str, str]:
 
 
 def table_name(text: str, names: set[str]) -> str:
-    """Return a name that is not used yet and needs no quotes for its signs."""
+    """Return a name that is not in use yet and has no characters that need quotes."""
     return free_name(
         re.sub(r"^(?=\d)", "t_", re.sub(r"\W+", "_", text).strip("_") or "data"), names, start=2
     )

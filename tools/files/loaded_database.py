@@ -18,7 +18,7 @@ LOAD_SECONDS = 3600.0
 LOADED = "longtable-files-"
 """Prefix of the folders of loaded files."""
 _locks: dict[Path, int] = {}
-"""Descriptors of the locks on such folders that this process holds."""
+"""Descriptors of the locks that this process holds on such folders."""
 
 
 def load_database(
@@ -44,8 +44,8 @@ def load_database(
 
 
 def _lock(folder: Path) -> None:
-    """Hold a lock in the folder until this process ends, however it ends: then the next load may
-    sweep the folder.
+    """Hold a lock in the folder until this process ends, even by a kill. After that the next load
+    may remove the folder.
     """
     if sys.platform != "win32":
         import fcntl
@@ -57,15 +57,15 @@ def _lock(folder: Path) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove the folder of a loaded database, and let its lock go."""
+    """Remove the folder of a loaded database, and release its lock."""
     shutil.rmtree(folder, ignore_errors=True)
     if (descriptor := _locks.pop(folder, None)) is not None:
         os.close(descriptor)
 
 
 def _sweep() -> None:
-    """Remove the folders of loaded files whose process was killed. One without a lock is left: it
-    may be new.
+    """Remove the folders of loaded files whose process was killed. A folder without a lock file is
+    kept, because it may be new.
     """
     if sys.platform == "win32":
         return

@@ -1,4 +1,4 @@
-"""Several tables below each other on one sheet: where the next one begins."""
+"""Find where the next table begins on a sheet with several tables below each other."""
 
 import itertools
 from collections import deque
@@ -8,11 +8,11 @@ from longtable.tools.files.column_types import looks_typed
 
 Row = list[str]
 MOST_ABOVE = 100
-"""Rows of a table that show its columns."""
+"""Rows of a table that are kept to judge its columns by."""
 MOST_AHEAD = 50
-"""Rows that are looked at below a blank one."""
+"""Rows that are looked at below a blank row."""
 FULL = 0.6
-"""Share of the widest row's cells from which on a row is the header."""
+"""Least share of the widest row's cells that a header fills."""
 
 
 class SheetBlocks:
@@ -51,8 +51,9 @@ class SheetBlocks:
 
 
 def _begins_table(ahead: Sequence[Row], above: Sequence[Row]) -> bool:
-    """Return whether the rows below a blank one are a table of their own: a header of words above
-    numbers or dates, in columns that hold numbers or dates above it, or nothing.
+    """Return whether the rows below a blank row are a table of their own. Such a table has a header
+    of words above numbers or dates, in columns that hold only numbers, dates or nothing above the
+    header.
     """
     if len(ahead) > 1 and len(_places(ahead[0])) == 1:
         ahead = ahead[1:]  # a title
@@ -77,7 +78,7 @@ def _places(row: Row) -> list[int]:
 
 
 def _body(rows: Sequence[Row]) -> Sequence[Row]:
-    """Return the rows below the header of words; none if the rows are no such table."""
+    """Return the rows below the header of words; empty if there is no such header."""
     most = max((len(_places(row)) for row in rows), default=0)
     full = (at for at, row in enumerate(rows) if len(_places(row)) >= FULL * most)
     head = next(full, 0)
@@ -87,6 +88,6 @@ def _body(rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def _is_other(rows: Sequence[Row], place: int) -> bool:
-    """Return whether a column of a table holds numbers or dates alone, or nothing."""
+    """Return whether a column of a table holds only numbers or dates, or nothing at all."""
     cells = [row[place] for row in rows if place < len(row) and row[place]]
     return all(map(looks_typed, cells))

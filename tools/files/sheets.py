@@ -18,8 +18,8 @@ from longtable.tools.sql.parsing import first_line
 def workbook_sheets(
     loading: Loading, file: Path
 ) -> Iterator[tuple[str, Iterator[Row], set[int], Notes]]:
-    """Yield the title of each visible sheet (none where it is alone), its rows, the columns with
-    numbers stored as text, and notes.
+    """Yield for each visible sheet its title (empty if it is the only one), its rows, the columns
+    with numbers stored as text, and notes.
     """
     try:
         import openpyxl
@@ -58,8 +58,8 @@ def workbook_sheets(
 
 
 def _merged_and_unsaved(source: IO[bytes]) -> Notes:
-    """Return notes on the XML of a sheet: cells merged over rows, and formulas whose values the
-    program did not save.
+    """Return notes on a sheet, found in its XML: cells merged over rows, and formulas whose values
+    the program did not save.
     """
     unsaved = list[str]()
     cells = [b""]
@@ -88,8 +88,8 @@ def _check_size(file: Path, count: int, *, most: int, what: str, setting: str) -
 
 
 def narrow_rows(rows: Iterable[Row], file: Path, limits: FileLimits) -> Iterator[Row]:
-    """Yield the rows of a sheet or text file. Raises `DatabaseUnavailableError` for one that is too
-    wide, or that cannot be read.
+    """Yield the rows of a sheet or text file. Raises `DatabaseUnavailableError` if it is too wide
+    or cannot be read.
     """
     try:
         for row in rows:

@@ -10,16 +10,19 @@ from longtable.tools.files.load_target import Notes, Row
 
 FIRST_ROWS = 1_000
 HEAD_ROWS = 100
-"""Rows in which a table begins, and its rows that show whether the first one holds names."""
+"""Rows that are searched for the start of a table, and rows of the table that show whether its
+first row holds names.
+"""
 _RULER = re.compile(r"[-=_+|*]*[-=_]{3}[-=_+|*]*")
 """A cell of a separator line, such as `-----`."""
 
 
 def find_table(rows: Iterable[Row]) -> tuple[Row, Notes, Iterator[Row], int]:
-    """Return the names of a table, what was guessed, its rows, and how many cells were seen.
+    """Return the names of a table's columns, the guesses made, its rows, and the number of cells
+    seen.
 
-    It begins at the first row that fills most of its columns. There are no names if there is no
-    cell.
+    The table begins at the first row that fills most of its columns. The names are empty if there
+    is no cell.
     """
     stripped = itertools.dropwhile(
         lambda row: not any(row), (list(map(str.strip, row)) for row in rows)
@@ -53,7 +56,7 @@ def find_table(rows: Iterable[Row]) -> tuple[Row, Notes, Iterator[Row], int]:
 
 
 def _joined_header(head: Sequence[Row], first: int) -> tuple[int, Row] | None:
-    """Return the first row of a header of two rows, with the names; None for another header."""
+    """If the header has two rows, return the place of the first and the joined names, else None."""
     for upper in (first - 1, first):
         over = head[upper]
         under = head[min(upper + 1, len(head) - 1)]
@@ -79,7 +82,7 @@ def _joined_header(head: Sequence[Row], first: int) -> tuple[int, Row] | None:
 
 
 def _lacks_first_name(head: Row, body: Sequence[Row]) -> bool:
-    """Return whether the first column holds the names of rows: R writes no name above them."""
+    """Return whether the first column holds row names, above which R writes no column name."""
     return bool(
         not head[-1]
         and all(head[:-1])
@@ -98,8 +101,8 @@ def is_ruler(row: Row) -> bool:
 
 
 def _is_header(head: Row, body: Sequence[Row]) -> bool:
-    """Return whether a row holds names: no column is of numbers or dates from this row on, years as
-    names set aside.
+    """Return whether a row holds names: no column consists of numbers or dates from this row down.
+    Years may be names, though.
     """
     typed = [
         (name, cells)

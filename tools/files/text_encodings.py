@@ -9,19 +9,19 @@ from pathlib import Path
 from charset_normalizer import from_bytes
 
 HEAD_BYTES = 1_000_000
-"""Bytes of a file that decide, where they are no UTF-8."""
+"""Bytes at the start of a file that decide its encoding if it is not UTF-8."""
 MOST_SAMPLE = 50_000
-"""Bytes of lines with letters beyond ASCII that are looked at."""
+"""The most bytes that are looked at, from lines with letters beyond ASCII."""
 MOST_CONTROL = 0.01
-"""Share of control characters from which on bytes are no text."""
+"""Share of control characters above which bytes are not text."""
 LIKELY_CHAOS = 0.1
-"""charset-normalizer's measure of disorder, below which its reading may be right."""
+"""charset-normalizer's measure of disorder: below this limit its reading may be right."""
 LEAST_PAIRED = 0.5
-"""Share of bytes beyond ASCII that stand in pairs, in Chinese, Korean and most Japanese; in Latin
-text they stand alone.
+"""Least share of bytes beyond ASCII that come in pairs in Chinese, Korean and most Japanese text.
+In Latin text they come alone.
 """
 FEW_BYTES = 8
-"""Bytes beyond ASCII from which on more is told apart than Chinese and Latin text."""
+"""Bytes beyond ASCII that are enough to tell apart more than Chinese and Latin text."""
 BROKEN = "UTF-8 with wrong bytes"
 
 _CODECS = {
@@ -38,7 +38,7 @@ _CODECS = {
     "Big5": "big5",
     "GB18030": "gb18030",
 }
-"""Encodings as people call them, with Python's names; others are called as Python calls them."""
+"""Python's names for encodings that people call by another name."""
 
 _EAST_ASIAN = ("Shift-JIS", "EUC-JP", "EUC-KR", "Big5", "GB18030")
 _OTHER_SCRIPTS = ("Windows-1251", "Windows-1253")
@@ -67,14 +67,16 @@ _LETTERS = {
     "Windows-1254": ("çğıöşüâîûİ",),
 }
 _KANA = re.compile(r"[\u3040-\u30ff]")
-"""Letters of Japanese. The same bytes may also be rare syllables of Korean."""
+"""Japanese letters. The same bytes may also be rare syllables of Korean."""
 _SIGNS = "°²³µ£€§±·×½¼¾´¨"
-"""Signs that are no letters; one before a letter is rather a letter in another encoding."""
+"""Signs that are not letters. A sign just before a letter is more likely a letter in another
+encoding.
+"""
 _SIGN = re.compile(rf"[{_SIGNS}](?![^\W\d_])|[–—…‘’‚“”„«»©®™\u00a0]")
 
 
 class NoTextError(ValueError):
-    """The bytes of a file are no text."""
+    """The bytes of a file are not text."""
 
 
 def codec_of(encoding: str) -> str:
@@ -111,7 +113,7 @@ def _utf_16(head: bytes) -> str:
 
 
 def _sample(head: bytes) -> bytes:
-    """Return the lines with letters beyond ASCII, some of them."""
+    """Return some of the lines with letters beyond ASCII."""
     lines = [line for line in head.splitlines(keepends=True) if not line.isascii()]
     sample = b""
     for line in lines:
@@ -122,7 +124,9 @@ def _sample(head: bytes) -> bytes:
 
 
 def _eight_bit(sample: bytes) -> str:
-    """Return which encoding explains the bytes best. Where several do alike, Windows-1252."""
+    """Return the encoding that explains the bytes best, or Windows-1252 if several are equally
+    good.
+    """
     explained = {name: _explained(sample, name) for name in _LETTERS}
     latin = max(explained, key=lambda name: explained[name])
     beyond = len(re.findall(rb"[\x80-\xff]", sample))
@@ -161,7 +165,9 @@ def _explained(sample: bytes, name: str) -> int:
 
 
 def _is_chinese(sample: bytes) -> bool:
-    """Return whether most signs are from the first level of GB 2312, two high bytes each."""
+    """Return whether most characters are common Chinese: two high bytes each, from the first level
+    of GB 2312.
+    """
     pairs = re.findall(rb"[\xa1-\xfe]{2}", sample)
     common = [pair for pair in pairs if pair[0] <= 0xA3 or 0xB0 <= pair[0] <= 0xD7]
     return 4 * len(common) >= len(re.findall(rb"[\x80-\xff]", sample)) > 0

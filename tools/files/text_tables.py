@@ -43,8 +43,8 @@ def _plain_codes(row: Row) -> Row:
 
 
 def _closed(rows: Iterable[Row]) -> Iterator[Row]:
-    """Yield the rows above the mark that was put at the end; raise `csv.Error` where a quote that
-    is not closed swallowed it.
+    """Yield the rows before the end mark that was appended. Raise `csv.Error` if a quote that is
+    not closed swallowed the mark.
     """
     for row in rows:
         if row[-1:] != [END_MARK] and row and row[-1].endswith(END_MARK):
@@ -57,8 +57,8 @@ def _closed(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def _reader(lines: Sequence[str], ending: str) -> Callable[[Iterable[str]], Iterator[Row]]:
-    """Return a reader that splits lines into fields, by the separator that splits most of these
-    lines into the same number.
+    """Return a reader that splits lines into fields. Its separator is the one that splits most of
+    these lines into the same number of fields.
     """
     text = "".join(lines)
     # R puts a backslash before a quote where others write the quote twice. One before the end of a

@@ -1,5 +1,5 @@
-"""Rows of a table of texts that are totals of others: their first cell says so, and their figures
-are the sums of rows above.
+"""Find rows of a table of texts that are totals of other rows: their first cell says so, and their
+figures are the sums of rows above.
 """
 
 import re
@@ -25,7 +25,7 @@ _SUBTOTAL = re.compile(
 """The first cell of a row of subtotals, with the name of its group: Subtotal North, North Total."""
 _ANY = r"(?i)total|summe|gesamt|sum|somme|ergebnis|合计|总计|小计|总额|共计|^\W*\*\W*$"
 MOST_TOTALS = 1_000
-"""Rows that may be totals; with more of them, the word is one of the table's own."""
+"""The most rows that may be totals. If there are more, the word belongs to the table's own data."""
 TOLERANCE = 0.005
 """Share by which a total may differ from the sum of rounded figures."""
 
@@ -34,7 +34,7 @@ Figures = list[float | None]
 
 @dataclass(frozen=True)
 class TotalRow:
-    """A row that is, or may be, a total. `code`: that of the note on it."""
+    """A row that is, or may be, a total. `code` is the code of the note on it."""
 
     place: int
     code: str
@@ -78,7 +78,7 @@ def total_rows(
 
 
 def _places(root: duckdb.DuckDBPyConnection, end: int, headers: dict[str, str]) -> list[int]:
-    """Return where the first cell has a word of totals."""
+    """Return the places of the rows whose first cell has a word for a total."""
     first = f"coalesce({', '.join(headers)}, '')"
     rows = root.execute(
         f"SELECT rowid, {first} FROM scratch.body WHERE rowid < {end} AND"
@@ -101,7 +101,9 @@ def _candidates(
 def _sums(
     root: duckdb.DuckDBPyConnection, end: int, inside: str, numbers: Sequence[str]
 ) -> dict[int, Figures]:
-    """Return the sums of the rows between candidates, by how many candidates stand above them."""
+    """Return the sums of the rows between two candidates, by the number of candidates above
+    them.
+    """
     totals = "".join(f", sum({number})" for number in numbers)
     rows = root.execute(
         f"SELECT part{totals} FROM (SELECT *, rowid AS place, count(*) FILTER (rowid IN"
@@ -134,8 +136,9 @@ def _code(candidate: _Candidate, *, adds: bool, is_last: bool) -> str:
 
 
 def _adds_up(figures: Figures, parts: Sequence[Figures | None]) -> bool:
-    """Return whether all figures of a row, and there are some, are the sums of those above it, up
-    to the last total, the one before that, or the first row. `parts`: nearest first.
+    """Return whether a row has figures and all of them are sums of the figures above: up to the
+    last total, to an earlier one, or to the first row. `parts`: the sums between totals, nearest
+    first.
     """
     above: Figures | None = None
     for part in parts:

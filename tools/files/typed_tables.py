@@ -1,4 +1,6 @@
-"""Make a table of rows of texts: columns with types, without remarks and totals below."""
+"""Turn rows of texts into a table: its columns get types, and remarks and totals below are left
+out.
+"""
 
 import csv
 import itertools
@@ -18,14 +20,14 @@ from longtable.tools.files.total_rows import TOTAL, total_rows
 from longtable.tools.results.parquet import column_names, path_literal
 
 MOST_TAIL = 3
-"""Most lines below a table that may be remarks and not rows."""
+"""The most lines below a table that may be remarks instead of rows."""
 
 
 def make_table(
     loading: Loading, table: str, header: Row, rows: Iterator[Row], *, texts: set[int] | None
 ) -> None:
-    """Write the rows for DuckDB, decide the types of the columns, and make the table; `texts` as
-    `workbook_sheets` has them.
+    """Write the rows for DuckDB, decide the types of the columns, and make the table. `texts`: the
+    columns with numbers stored as text, as `workbook_sheets` yields them.
     """
     part = loading.scratch / "rows.csv"
     width = len(header)
@@ -79,8 +81,8 @@ def make_table(
 
 @dataclass
 class _Written:
-    """The rows that were written: how many of each kind with an example, the last ones, most cells
-    of one, and most filled cells.
+    """The rows that were written: the number and an example of each kind, the last rows, and the
+    most cells and most filled cells of a row.
     """
 
     widest: int
@@ -116,7 +118,9 @@ def _write_rows(part: Path, width: int, rows: Iterator[Row], *, in_text_file: bo
 
 
 def _gap(headers: dict[str, str], used: Sequence[str]) -> str:
-    """Return the names on both sides of an empty column that may part two tables; "" without."""
+    """Return the names on both sides of an empty column that may separate two tables; "" if there
+    is no such column.
+    """
     named = list(headers.values())
     for place, name in enumerate(headers):
         around = [*named[max(0, place - 2) : place], *named[place + 1 : place + 3]]
@@ -128,7 +132,9 @@ def _gap(headers: dict[str, str], used: Sequence[str]) -> str:
 def _leave_out_totals(
     loading: Loading, table: str, end: int, headers: dict[str, str], style: Style | None
 ) -> None:
-    """Delete the rows that are totals of others, and note them and those that may be."""
+    """Delete the rows that are totals of others, and note both these and the rows that may be
+    totals.
+    """
     found = total_rows(loading.root, end, headers, style)
     left_out = [str(row.place) for row in found if row.is_left_out]
     if left_out:
@@ -146,8 +152,8 @@ def _lines_below(
     headers: dict[str, str],
     style: Style | None,
 ) -> list[Row]:
-    """Return the last lines that are no rows: few cells, and a first one that does not fit its
-    column or stands below a blank line.
+    """Return the last lines that are not rows: they have few cells, and the first cell does not fit
+    its column or the line follows a blank line.
 
     `tail` has the last rows, each with the number of blank lines above it; `typical` is how many
     cells a row has.

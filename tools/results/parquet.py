@@ -1,9 +1,9 @@
-"""Open DuckDB with nothing of its surroundings, and write rows of any engine to a Parquet file by
-it, in chunks, without loss.
+"""Open an empty DuckDB that has no access to its surroundings, and use it to write rows of any
+engine to a Parquet file, in chunks and without loss.
 
-A column's type is decided from its cells: engines name types in their own ways, and a cell of
-SQLite need not have the type of its column. What has no type of its own in Parquet (nested values,
-mixed columns) is stored as text.
+A column's type is decided from its cells, because engines name types in their own ways, and a cell
+of SQLite need not have the type of its column. Values that have no type of their own in Parquet
+(nested values, mixed columns) are stored as text.
 """
 
 import contextlib
@@ -41,8 +41,8 @@ UNKNOWN = ""
 def empty_instance(
     *, memory_bytes: int, threads: int | None = None, spill: bool = False
 ) -> duckdb.DuckDBPyConnection:
-    """Open an instance that holds nothing; `close_wall` shuts it off. With `spill` it may write
-    temporary files.
+    """Open an empty instance; `close_wall` shuts it off from files and the network. With `spill` it
+    may write temporary files.
     """
     settings: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": "false",
@@ -65,7 +65,7 @@ def close_wall(root: duckdb.DuckDBPyConnection) -> None:
 
 
 def quiet(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """Return the connection with its progress bar off; where Python is interactive, DuckDB prints
+    """Return the connection with its progress bar off. In interactive Python, DuckDB would print
     one to standard output.
     """
     with contextlib.suppress(duckdb.InvalidInputException):
@@ -82,8 +82,8 @@ def path_literal(path: Path) -> str:
 
 
 def column_names(columns: Sequence[str]) -> tuple[str, ...]:
-    """Return names that differ from each other, whatever the case: `n`, `n_1`; an empty one is
-    numbered.
+    """Return names that differ from each other even without regard to case: `n`, `n_1`. An empty
+    name gets a number.
     """
     used = set[str]()
     return tuple(
@@ -92,8 +92,8 @@ def column_names(columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def free_name(base: str, used: set[str], *, start: int = 1) -> str:
-    """Return `base`, or it with the first free number from `start` on, and add it to the names that
-    are taken.
+    """Return `base`, or `base` with the first free number from `start` on, and add the result to
+    the names that are taken.
     """
     numbered = (f"{base}_{number}" for number in count(start))
     name = next(name for name in chain([base], numbered) if fold(name) not in used)
@@ -102,8 +102,8 @@ def free_name(base: str, used: set[str], *, start: int = 1) -> str:
 
 
 def write_parquet(path: Path, names: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
-    """Write rows to `path`, parts of them in files beside it, and return how many there were;
-    memory does not grow with them.
+    """Write rows to `path` by way of part files beside it, and return the number of rows. Memory
+    does not grow with that number.
     """
     parts: list[tuple[Path, list[str]]] = []
     count = 0
@@ -173,8 +173,8 @@ def _join(
     names: Sequence[str],
     parts: Sequence[tuple[Path, list[str]]],
 ) -> None:
-    """Join the parts under types that hold all of their values; without parts, write an empty
-    file.
+    """Join the parts, with column types that hold all of their values. Without parts, write an
+    empty file.
     """
     if not parts:
         empty = ", ".join(f"NULL::{TEXT} AS {quoted(name)}" for name in names)

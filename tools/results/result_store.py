@@ -58,7 +58,7 @@ _HANDLE = re.compile(r"r[1-9][0-9]{0,8}")
 
 
 class UnknownResultError(DatabaseError):
-    """The thread never had a result of this handle."""
+    """The thread never had a result with this handle."""
 
     def __init__(self, handle: str, *, known: Sequence[str]) -> None:
         there = f"there are {', '.join(known[-10:])}" if known else "no query has run yet"
@@ -68,7 +68,7 @@ class UnknownResultError(DatabaseError):
 
 
 class ResultGoneError(DatabaseError):
-    """The rows of a result were dropped to stay within the quota; `sql` makes them again."""
+    """The rows of a result were dropped to stay within the quota; `sql` reproduces them."""
 
     def __init__(self, handle: str, *, sql: str) -> None:
         super().__init__(
@@ -80,8 +80,8 @@ class ResultGoneError(DatabaseError):
 
 @dataclass(frozen=True, kw_only=True)
 class ResultMeta:
-    """What is known of a result without its rows. `names` are its columns in SQL over handles:
-    `columns`, each one once.
+    """The metadata of a result, without its rows. `names` are its column names in SQL over handles:
+    `columns`, made unique.
     """
 
     handle: str
@@ -212,7 +212,7 @@ class ResultStore:
         return handle
 
     def meta(self, thread_id: str, handle: str, *, voice: str | None = None) -> ResultMeta:
-        """Return what is known of a result, deleted or not; raise `UnknownResultError`.
+        """Return the metadata of a result, deleted or not; raise `UnknownResultError`.
 
         `voice`: who asks, see `handles`.
         """
@@ -229,8 +229,8 @@ class ResultStore:
         """Return every result a thread ever had, oldest first, including those whose rows were
         deleted.
 
-        `voice`: of these, what a voice of a team may read ("": a model without a team); None: all,
-        for the person.
+        `voice`: only the results that this voice of a team may read ("" is a model without a team).
+        None returns all, for the person.
         """
         metas = []
         for number in sorted(_numbers(self._home(thread_id))):
@@ -276,8 +276,8 @@ class ResultStore:
         )
 
     def arrow(self, thread_id: str, handle: str) -> "pyarrow.Table":
-        """Return a whole result as an Arrow table, typed as it is kept; of columns that share a
-        name the later ones are numbered.
+        """Return a whole result as an Arrow table, with the types it is stored in. If columns share
+        a name, the later ones are numbered.
 
         Raises `ConfigError` without pyarrow.
         """
@@ -362,8 +362,8 @@ class ResultStore:
         return self._workers.call(request, seconds=limits.seconds, cancel=cancel)
 
     def copy(self, thread_id: str, other_id: str) -> None:
-        """Copy the results of one thread to another that has none, under the same handles: a fork's
-        history names them.
+        """Copy the results of one thread to another that has none. The handles stay the same,
+        because a fork's history names them.
 
         Raises `PersistenceError`.
         """
@@ -402,7 +402,9 @@ class ResultStore:
         )
 
     def _settle(self, draft: Path, home: Path, meta: dict[str, object]) -> str:
-        """Rename the complete draft to the next free handle; renaming to one that exists fails."""
+        """Rename the complete draft to the next free handle. Renaming to a handle that exists
+        fails.
+        """
         with (draft / META).open("w", encoding="utf-8", errors="replace") as file:
             json.dump(meta, file, ensure_ascii=False)
             file.flush()
@@ -419,8 +421,8 @@ class ResultStore:
                 return f"r{number}"
 
     def _make_room(self, home: Path, *, spared: Path) -> None:
-        """Delete the least recently used data until both quotas hold, and drafts that were
-        abandoned.
+        """Delete the least recently used data until both quotas hold, and delete abandoned
+        drafts.
         """
         entries = [
             entry for path in self.folder.glob(f"*/r*/{DATA}") if (entry := _used(path)) is not None
@@ -467,8 +469,8 @@ def _numbers(home: Path) -> list[int]:
 
 
 def _used(path: Path) -> tuple[float, int, Path] | None:
-    """Return when a file was last used, its bytes, its path; None when another process just dropped
-    it.
+    """Return when a file was last used, its size in bytes and its path; None if another process has
+    just deleted it.
     """
     try:
         stat = path.stat()

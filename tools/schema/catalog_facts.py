@@ -1,8 +1,8 @@
-"""What was learned of one catalogue beyond its names: search over names and sampled values,
-inferred keys.
+"""Facts about one catalogue beyond its names: search over names and sampled values, and inferred
+keys.
 
-All of it is found out when asked for, within the time a call may spend, and kept until the schema
-changes. Safe to share between threads.
+Each fact is found out when it is asked for, within the time a call may spend, and kept until the
+schema changes. Safe to share between threads.
 """
 
 import threading
@@ -27,11 +27,11 @@ from longtable.tools.workers.runner import Cancel
 VALUES = 200
 """Distinct values that are looked up in the other table."""
 ROWS = 20_000
-"""Rows that are searched for that many values."""
+"""The most rows that are searched for so many values."""
 SECONDS = 0.3
 KEY_ROWS = 200_000
-"""A column that is not declared as a key counts as one where it is unique; a longer table is not
-looked through for that.
+"""Rows of the other table that are read to see whether a column that is not declared as a key has
+no value twice; then it counts as one.
 """
 KEY_WORDS = frozenset({"id", "code", "key", "no", "nr", "num", "number", "编号", "号", "代码"})
 _GENERAL = (
@@ -39,24 +39,24 @@ _GENERAL = (
     " position 编号 名称 日期"
 )
 COMMON = frozenset(_GENERAL.split())
-"""Names that many tables give to columns of their own: that two share one says nothing."""
+"""Column names that many tables use. If two tables share one of these, that says nothing."""
 MOST_TRIED = 12
-"""Columns of one table that are looked at."""
+"""The most columns of one table that are looked at."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A key that the names speak for."""
+    """A foreign key that the names suggest."""
 
     column: Column
     table: Table
     target: Column
     declared: bool
-    """The target is the other table's declared primary key."""
+    """Whether the target is the other table's declared primary key."""
 
 
 class KeyNames:
-    """The keys of a catalogue by the names that point at them. Build once."""
+    """The keys of a catalogue by the column names that would point at them. Build it once."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._by_word: dict[tuple[str, str], list[tuple[Table, Column, bool]]] = {}
@@ -73,8 +73,8 @@ class KeyNames:
                     )
 
     def candidates(self, table: Table) -> Iterator[Candidate]:
-        """Yield what the names of a table's columns point at, one target a column; columns with a
-        declared key are left out.
+        """Yield the keys that the names of a table's columns point at, one target for each column.
+        Columns with a declared foreign key are left out.
         """
         used = set(chain.from_iterable(key.columns for key in table.foreign_keys))
         for column in table.columns if table.kind == "table" else ():
@@ -92,8 +92,8 @@ class KeyNames:
 
 
 def _keys(table: Table) -> list[tuple[Column, bool]]:
-    """Return the column that identifies a row: the declared key, or what is named like one in a
-    table that declares none.
+    """Return the column that identifies a row: the declared key, or in a table without one, a
+    column with a name like a key's.
     """
     if table.primary_key:
         return [(column, True) for column in table.columns if table.primary_key == (column.name,)]
@@ -108,8 +108,8 @@ def _keys(table: Table) -> list[tuple[Column, bool]]:
 
 
 def _pointers(table: str, target: str) -> list[str]:
-    """Return what a column is called that points at a table's key: artist_id, ArtistId or artist
-    for artists.id or artists.ArtistId.
+    """Return the names of a column that points at a table's key: artist_id, ArtistId or artist for
+    artists.id or artists.ArtistId.
     """
     own = _word(table)
     key = _word(target)
@@ -144,8 +144,8 @@ def _same_kind(one: Column, other: Column) -> bool:
 def inferred_keys(
     database: Reader, table: Table, names: KeyNames, budget: Budget, cancel: Cancel | None
 ) -> tuple[tuple[ForeignKey, ...], bool]:
-    """Return the keys that names and values speak for, and whether there was time to look at
-    all.
+    """Return the foreign keys that names and values suggest, and whether there was time to check
+    all candidates.
     """
     keys: list[ForeignKey] = []
     whole = True
@@ -162,7 +162,7 @@ def inferred_keys(
 def _holds(
     database: Reader, table: Table, candidate: Candidate, budget: Budget, cancel: Cancel | None
 ) -> bool | None:
-    """Return whether every sampled value is found in the target; None where there was no time to
+    """Return whether every sampled value is found in the target; None if there was no time to
     look.
     """
     column = quoted(candidate.column.name)
@@ -193,8 +193,8 @@ def _holds(
 
 
 SAMPLE_SECONDS = 0.4
-"""What one search may spend on looking at values of tables not looked at yet; the next one goes on
-from there.
+"""Seconds that one search may spend on sampling tables that have not been sampled yet. The next
+search goes on from there.
 """
 ONE_TABLE_SECONDS = 0.2
 
@@ -235,14 +235,14 @@ class Knowledge:
 
     @property
     def unsampled(self) -> int:
-        """Return how many tables' values have not been looked at yet."""
+        """Return the number of tables whose values have not been sampled yet."""
         return len(self._unsampled)
 
     def keys(
         self, table: Table, budget: Budget, cancel: Cancel | None = None
     ) -> tuple[ForeignKey, ...]:
-        """Return the foreign keys of a table that names and values speak for; fewer where the time
-        did not suffice.
+        """Return the foreign keys of a table that names and values suggest; fewer if the time did
+        not suffice.
         """
         if (known := self._keys.get(table.name)) is not None:
             return known
@@ -252,8 +252,8 @@ class Knowledge:
         return keys
 
     def pointed_at(self) -> Counter[str]:
-        """Return for each table how many keys point at it: declared ones, and those that names
-        alone speak for.
+        """Return for each table how many keys point at it: declared keys, and keys that names alone
+        suggest.
         """
         names = self._key_names()
         counts: Counter[str] = Counter()
@@ -270,7 +270,9 @@ class Knowledge:
             return self._names
 
     def _sample(self, cancel: Cancel | None) -> None:
-        """Look at the values of some more tables; what is too slow twice is left for good."""
+        """Sample the values of some more tables. A table that is too slow twice is not tried
+        again.
+        """
         budget = Budget(SAMPLE_SECONDS)
         index = self.index
         while budget.left > 0:

@@ -1,4 +1,6 @@
-"""Say why a query found no rows: which condition is never met, and what is near it."""
+"""Explain why a query found no rows: which condition is never met, and which values come near
+it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,7 +19,7 @@ EMPTY_SECONDS = 2.0
 MOST_CONDITIONS = 8
 
 MOST_VALUES = 3
-"""Values of one condition that are looked up, as of an IN with many."""
+"""The most values of one condition that are looked up, for example of a long IN."""
 
 NEAREST = 5
 
@@ -33,10 +35,10 @@ TOGETHER = (
 def why_empty(
     database: Database, result: QueryResult, *, cancel: Cancel | None = None
 ) -> dict[str, Json] | None:
-    """Return the conditions of an empty result that no row meets. None if the result is not empty,
-    or there is no condition to try.
+    """Return the conditions of a query with an empty result that no row meets. None if the result
+    is not empty or there is no condition to try.
 
-    A total over no rows is empty too: one row with 0 or NULL in each column.
+    A total over no rows counts as empty too: it is one row with 0 or NULL in each column.
     """
     cells = chain.from_iterable(result.rows)
     if result.row_count > 1 or any(cell is not None and cell != 0 for cell in cells):
@@ -93,8 +95,8 @@ class _Trial:
         return True
 
     def _help(self, condition: Predicate, table: Table) -> dict[str, Json]:
-        """Return what the column does hold: values like the ones asked for, else its most frequent
-        ones, or its range.
+        """Return what the column holds instead: values like the ones asked for, else its most
+        frequent values or its range.
         """
         column = next(
             (each for each in table.columns if fold(each.name) == fold(condition.column)), None

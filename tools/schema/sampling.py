@@ -1,5 +1,5 @@
-"""Look at a bounded part of a table: values to search for, and what its columns hold. Never more
-than a budget of time allows.
+"""Sample a bounded part of a table, within a budget of time: values for the search, and statistics
+of its columns.
 """
 
 import re
@@ -24,8 +24,8 @@ _NO_EQUALITY = re.compile(r"^(JSON$|XML|POINT|LINE|LSEG|BOX|PATH|POLYGON|CIRCLE)
 TABLE_SECONDS = 0.5
 SAMPLED_ROWS = 10_000
 WHOLE_ROWS = {"duckdb": 2_000_000}
-"""Rows up to which a table is looked at whole; in the other engines `SAMPLED_ROWS`: a full scan
-costs them more.
+"""Rows up to which a table is read whole. In the other engines the limit is `SAMPLED_ROWS`, because
+a full scan costs them more.
 """
 PARTS = 10
 MOST_COLUMNS = 60
@@ -36,13 +36,13 @@ NAME_ROWS = 200
 NAME_VALUES = 12
 NAME_COLUMNS = 12
 NAME_CHARS = 60
-"""What is sampled of a table for the search: rows, and of these so many values a column, columns,
-characters a value.
+"""Limits on the sample of a table for the search: rows, values of a column, columns, characters of
+a value.
 """
 
 
 class Reader(Protocol):
-    """What sampling needs of a `Database`."""
+    """The part of a `Database` that sampling needs."""
 
     @property
     def dialect(self) -> str:
@@ -63,7 +63,7 @@ class Reader(Protocol):
 
 @dataclass
 class Budget:
-    """Seconds that one call of a tool may spend on what is nice to know."""
+    """Seconds that one call of a tool may spend on optional facts."""
 
     seconds: float
 
@@ -78,8 +78,8 @@ class Budget:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What columns hold, by their names, as a tool answers it; found in `rows` rows, which are all
-    of them where `whole`.
+    """The statistics of columns by name, as a tool's answer shows them. They come from `rows` rows,
+    which are the whole table if `whole`.
     """
 
     rows: int
@@ -90,7 +90,7 @@ class Statistics:
 def rows_in_time(
     database: Reader, sql: str, *, seconds: float, cancel: Cancel | None
 ) -> list[tuple[object, ...]] | None:
-    """Return the rows of a query, none for what cannot be read; None where the time did not
+    """Return the rows of a query: an empty list if it cannot be read, None if the time did not
     suffice.
     """
     try:
@@ -106,8 +106,8 @@ def rows_in_time(
 def value_samples(
     database: Reader, table: Table, seconds: float, cancel: Cancel | None
 ) -> dict[str, list[str]] | None:
-    """Return a few values of the table's text columns, none of a table that cannot be read; None
-    where the time did not suffice.
+    """Return a few values of the table's text columns: empty if the table cannot be read, None if
+    the time did not suffice.
     """
     columns = [
         column for column in table.columns if TEXT.search(column.type) and _comparable(column)
@@ -139,10 +139,10 @@ def _short(cells: Iterable[object]) -> list[str]:
 def statistics(
     database: Reader, table: Table, rows: int | None, budget: Budget, cancel: Cancel | None
 ) -> Statistics | None:
-    """Return distinct values, nulls, ranges, and the values themselves where they are few; None
-    where the time did not suffice.
+    """Return numbers of distinct values and NULLs, ranges, and the values themselves if they are
+    few; None if the time did not suffice.
 
-    `rows`: how many the table has, as far as is known.
+    `rows`: the number of rows of the table, if it is known.
     """
     columns = [column for column in table.columns if _comparable(column)][:MOST_COLUMNS]
     if not columns:
@@ -184,8 +184,8 @@ def _has_range(column: Column) -> bool:
 
 
 def _samples(dialect: str, table: Table, columns: Sequence[Column], rows: int | None) -> list[str]:
-    """Return what to read instead of a large table, the best first: rows from all over it, else its
-    first ones.
+    """Return the samples to read instead of a large table, the best first: rows from all over it,
+    else its first rows.
     """
     names = ", ".join(quoted(column.name) for column in columns)
     first = f"(SELECT {names} FROM {table.sql_name} LIMIT {SAMPLED_ROWS}) AS sampled"
@@ -225,7 +225,7 @@ def _few_values(
     seconds: float,
     cancel: Cancel | None,
 ) -> dict[int, list[Json]]:
-    """Return the values of the text columns that have few, by the column's place."""
+    """Return the values of text columns with few values, by the column's place."""
     places = [
         place
         for place, column in enumerate(columns)

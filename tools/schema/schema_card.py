@@ -1,9 +1,9 @@
-"""Write the schema on one card for a system prompt, within a number of tokens: whole, or its most
-useful part and what is left out.
+"""Write the schema on one card for a system prompt, within a number of tokens: the whole schema, or
+its most useful part and a note on the rest.
 
-Names alone, no comments and no values: a system prompt carries authority, and who can write a
-comment must not borrow it. A name that does not look like one (control characters, angle brackets,
-longer than a name is) is left to the tools.
+The card holds names, but no comments and no values: a system prompt carries authority, and the
+author of a comment must not borrow it. A name that does not look like a name (control characters,
+angle brackets, too long) is shown by the tools only.
 """
 
 import math
@@ -18,10 +18,10 @@ from longtable.tools.schema.sampling import Budget
 from longtable.tools.schema.schema_tools import count_rows
 
 LEAST_TOKENS = 60
-"""On fewer there is no card: nothing of use would stand below its introduction."""
+"""With fewer tokens there is no card, because there would be no room below its introduction."""
 DETAILED = 0.65
-"""Share of the room that goes to tables with their columns, where not all fit; the rest goes to
-names.
+"""Share of the room for tables with their columns if not all tables fit. The rest is for names
+only.
 """
 COUNT_SECONDS = 0.4
 KEY_SECONDS = 0.4
@@ -46,7 +46,7 @@ Count = Callable[[str], int]
 
 @dataclass(frozen=True)
 class Card:
-    """The text, "" if there is no room for any, and the tables on it: whether all, and which."""
+    """The text of the card ("" if there is no room), whether all tables are on it, and which."""
 
     text: str
     shown: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Card:
 def schema_card(
     database: Database, *, tokens: int, count: Count, questions: Sequence[str] = ()
 ) -> Card:
-    """Return the card; `count` counts tokens, `questions` are those whose tables should be on
+    """Return the card. `count` counts tokens; the tables that `questions` ask about should be on
     it.
     """
     catalog = database.catalog()
@@ -81,8 +81,8 @@ def schema_card(
 
 
 def _part(head: str, tables: Sequence[Table], room: int, writer: "_Writer", number: int) -> Card:
-    """Return the best tables with their columns, names of further ones, and how many are left
-    out.
+    """Return the best tables with their columns, names of further tables, and the number of tables
+    left out.
     """
     count = writer.count
     room -= count(LEFT_OUT.format(count=f"{number:,} of {number:,}")) + 2
@@ -107,8 +107,8 @@ def _part(head: str, tables: Sequence[Table], room: int, writer: "_Writer", numb
 def _ranked(
     database: Database, tables: Sequence[Table], questions: Sequence[str], writer: "_Writer"
 ) -> list[Table]:
-    """Return the tables, the most useful first: what was asked about, what many keys point at, what
-    is large; views after tables.
+    """Return the tables, the most useful first. A table ranks higher if it was asked about, if many
+    keys point at it, or if it is large; a view ranks lower.
     """
     names = {table.name for table in tables}
     index = database.knowledge().index
@@ -129,8 +129,8 @@ def _ranked(
 
 
 class _Writer:
-    """Writes the tables' lines. Rows and inferred keys are looked up while there is time; a line
-    may do without.
+    """Writes a line for each table. Rows and inferred keys are looked up only while there is time,
+    so a line may lack them.
     """
 
     def __init__(self, database: Database, count: Count) -> None:
@@ -141,7 +141,7 @@ class _Writer:
         self._rows: dict[str, int | None] = {}
 
     def rows(self, table: Table) -> int | None:
-        """Return about how many rows a table has, None where there was no time to count."""
+        """Return about how many rows a table has, None if there was no time to count."""
         if table.name not in self._rows:
             counts = (
                 {}
@@ -160,7 +160,7 @@ class _Writer:
         return self._rows[table.name]
 
     def all_of(self, tables: Sequence[Table], detail: int, room: int) -> list[str] | None:
-        """Return a line for each table, None where they do not fit."""
+        """Return a line for each table, None if they do not fit."""
         # Counting names costs nothing to what is looked up for a line: see first whether they fit
         # without it.
         if (
@@ -175,8 +175,8 @@ class _Writer:
         return lines if sum(map(self.count, lines)) + len(lines) <= room else None
 
     def first_of(self, tables: Sequence[Table], room: int) -> dict[str, str]:
-        """Return lines of the first tables, by their names, as far as they fit; one that is too
-        long for what is left is passed over.
+        """Return the lines of the first tables by table name, as far as they fit. A line that is
+        too long for the rest of the room is skipped.
         """
         lines: dict[str, str] = {}
         for table in tables:
@@ -214,7 +214,9 @@ class _Writer:
         )
 
     def _until(self, tables: Sequence[Table], detail: int, room: int) -> Iterator[Table]:
-        """Yield tables until they cannot fit any more: nobody counts 20,000 columns to see that."""
+        """Yield tables until it is clear that no more can fit, so that 20,000 columns need not be
+        counted.
+        """
         characters = 0
         for table in tables:
             characters += len(self._line(table, detail, "", {}))
@@ -225,7 +227,7 @@ class _Writer:
 
 
 def _arrows(keys: Sequence[ForeignKey], arrow: str) -> dict[str, str]:
-    """Return what each column points at."""
+    """Return for each column the text that says which column it points at."""
     arrows = {}
     for key in keys:
         for column, target in zip(key.columns, key.referenced_columns, strict=True):
@@ -251,8 +253,8 @@ def _shown(name: str) -> str:
 
 
 def _about(number: int) -> str:
-    """Return a number of rows in two figures: the card is not written again whenever a row comes or
-    goes.
+    """Return a number of rows rounded to two digits, so that the card does not change with each
+    row.
     """
     digits = len(str(number)) - 2
     return f"{number:,}" if digits <= 0 else f"~{round(number, -digits):,}"

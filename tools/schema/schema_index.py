@@ -1,8 +1,8 @@
 """Rank tables and columns by what their names, comments and sampled values share with a query: BM25
 over weighted fields.
 
-Our own, in a page: a library (bm25s, rank-bm25) scores plain texts and knows no fields, and would
-bring numpy along.
+The code is our own, about a page: libraries (bm25s, rank-bm25) score plain texts without fields,
+and depend on numpy.
 """
 
 import math
@@ -25,11 +25,14 @@ _RUNS = re.compile(rf"[{HAN}]+|(?:(?![{HAN}_])\w)+")
 _PARTS = re.compile(r"[A-Z]{2,}(?=s(?![^\W\d_A-Z]))|[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _MOST_WORDS = 4
 _MOST_CHARS = 2_000
-"""Of one text: what is searched are names and comments, not books."""
+"""The most characters of one text that are indexed: the search is over names and comments, not
+books.
+"""
 
 
 def terms(text: str) -> Iterator[str]:
-    """Yield a text's terms, whatever the case and width, plurals as singulars.
+    """Yield a text's terms, without regard to case and width, and with plurals turned into
+    singulars.
 
     `CustomerID`, `customer_id` and `customer id` share `customer` and `id`; the first two also
     share `customerid`.
@@ -58,9 +61,7 @@ def _chunk(chunk: str) -> tuple[str, ...]:
 
 
 def singular(word: str) -> str:
-    """Take the plural's ending off an English word in small letters; other words stay as they
-    are.
-    """
+    """Return the singular of an English word in lower case; other words stay as they are."""
     if len(word) < 4 or not word.isascii():
         return word
     if word.endswith("ies") and len(word) > 4:
@@ -71,10 +72,10 @@ def singular(word: str) -> str:
 
 
 def other_numbers(text: str) -> list[str]:
-    """Return how a text may be written in the other number: a word of it in the singular and in the
-    plural; in small letters.
+    """Return variants of a text in lower case, each with one word changed to its singular or
+    plural.
 
-    The last word first; of a long text, only the last few.
+    The variants of the last word come first. Of a long text, only the last few words are changed.
     """
     folded = text.casefold().strip()
     words = list(re.finditer(r"(?<![^\W\d_])[a-z]{3,}(?![^\W\d_])", folded))[-_MOST_WORDS:]
@@ -95,10 +96,10 @@ def plural(word: str) -> str:
 
 
 def slips(text: str, candidates: Sequence[str], most: int, limit: int) -> list[tuple[int, int]]:
-    """Return which candidates differ from the text by at most `most` letters (one too few, too
-    many, wrong, or two swapped).
+    """Return the candidates that differ from the text by at most `most` letters (one missing, one
+    too many, one wrong, or two swapped).
 
-    Each as its place and its distance, the nearest first.
+    Each is given as its place and its distance, the nearest first.
     """
     matches = process.extract(text, candidates, scorer=OSA.distance, score_cutoff=most, limit=limit)
     return [(place, int(distance)) for _, distance, place in matches]
@@ -106,9 +107,13 @@ def slips(text: str, candidates: Sequence[str], most: int, limit: int) -> list[t
 
 K1 = 1.2
 B = 0.5
-"""BM25's constants. B under the usual 0.75: a table is not less about orders for being wide."""
+"""BM25's constants. B is below the usual 0.75, because a wide table is not less about orders than a
+narrow one.
+"""
 NEAR = 0.6
-"""What a term counts that is only nearly the one asked for: another ending, a typing error."""
+"""Weight of a term that is only close to the one asked for, with another ending or a typing
+error.
+"""
 CUT = 0.15
 """Hits that score less than this share of the best are left out."""
 VALUE_WEIGHT = 0.6
@@ -119,15 +124,15 @@ Scores = dict[int, float]
 
 @dataclass(frozen=True)
 class Index:
-    """Documents by the terms they hold. Build once, search from any thread."""
+    """Documents by the terms they hold. Build it once, then search from any thread."""
 
     size: int
     postings: "Mapping[str, tuple[array[int], array[float]]]"
-    """For each term the documents that hold it, and what each gains by it."""
+    """For each term the documents that hold it, and how much the term adds to the score of each."""
 
     @classmethod
     def build(cls, documents: Sequence[Mapping[str, float]]) -> "Index":
-        """Index documents, each a count of terms weighted by the field they stand in."""
+        """Index documents. Each is given as its terms with their counts, weighted by field."""
         sizes = [sum(document.values()) for document in documents]
         mean = sum(sizes) / max(1, len(sizes)) or 1.0
         counts = Counter(chain.from_iterable(documents))
@@ -160,7 +165,7 @@ class Index:
 
 @dataclass(frozen=True)
 class Hit:
-    """One column that answers a query. `by`: what of it does, in the order name, comment,
+    """One column that answers a query. `by`: the parts that match, in the order name, comment,
     values.
     """
 
@@ -171,8 +176,8 @@ class Hit:
 
 @dataclass
 class SchemaIndex:
-    """The names and comments of a catalogue, and the values of its columns as far as they have been
-    sampled.
+    """A search index over the names and comments of a catalogue, and over the values of its columns
+    that were sampled so far.
     """
 
     catalog: Catalog
@@ -196,7 +201,7 @@ class SchemaIndex:
         self._vocabulary = sorted({*self._tables.postings, *self._columns.postings})
 
     def take_in(self, table: Table, samples: Mapping[str, Sequence[str]]) -> None:
-        """Add the sampled values of a table's columns. To be called by one thread at a time;
+        """Add the sampled values of a table's columns. Only one thread at a time may call this;
         searches may go on meanwhile.
         """
         for name, texts in samples.items():
@@ -206,7 +211,7 @@ class SchemaIndex:
                 self._values.setdefault(term, []).append(place)
 
     def tables(self, text: str) -> list[Table]:
-        """Return the tables that answer a query, the best first; those of equal rank in the
+        """Return the tables that answer a query, the best first; tables of equal rank are in the
         catalogue's order.
         """
         folded = text.strip().casefold()
@@ -273,8 +278,8 @@ class SchemaIndex:
         return scores
 
     def _wanted(self, text: str, *, near: bool = True) -> dict[str, float]:
-        """Return the query's terms, and where `near` for one that no name holds those nearest to
-        it.
+        """Return the query's terms with their weights. With `near`, add the nearest known terms for
+        each term that no name holds.
         """
         weights: dict[str, float] = {}
         for term in dict.fromkeys(terms(text)):

@@ -1,5 +1,5 @@
-"""What the model may ask about the schema: the tables, the columns that answer a text, the
-description of some tables.
+"""Answer the model's questions about the schema: list the tables, find columns for a text, describe
+some tables.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ COUNT_BOUND = 100_000
 LIST_SECONDS = 2.0
 TABLE_SECONDS = 1.0
 MOST_CLOSELY = 3
-"""Tables in one call of describe_tables up to which it tells what their columns hold."""
+"""The most tables in one call of describe_tables for which it also says what their columns hold."""
 MOST_COLUMNS = 100
 MOST_EXAMPLES = 3
 EXAMPLE_CHARS = 40
@@ -33,7 +33,9 @@ Entry = dict[str, Json]
 def list_tables(
     database: Database, search: str = "", page: int = 1, *, cancel: Cancel | None = None
 ) -> Entry:
-    """Return one page of the tables; with `search` those that answer it, the best first."""
+    """Return one page of the tables. With `search`, return only the tables that answer it, the best
+    first.
+    """
     tables = (
         database.knowledge().find_tables(search, cancel)
         if search.strip()
@@ -134,10 +136,11 @@ def find_table(database: Database, name: str) -> Table:
 
 
 def count_rows(database: Database, table: Table, budget: Budget, cancel: Cancel | None) -> Entry:
-    """Return `rows`; where counting all takes too long `rows` is None, and beside it what is known.
+    """Return the number of rows as `rows`. If counting takes too long, `rows` is None, and one more
+    key says what is known.
 
-    That is `rows_estimate`, what the server's statistics say, or `rows_at_least`, how far was
-    counted.
+    That key is `rows_estimate`, from the server's statistics, or `rows_at_least`, the number
+    counted so far.
     """
     if not table.columns:
         return {"rows": None}

@@ -1,4 +1,4 @@
-"""The queries of a search for values: which columns it reads, and with which SQL."""
+"""Queries for a search for values: the columns to read, and the SQL to read them."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ VALUE_CHARS = 80
 
 
 def column_of(database: Database, table: str, column: str) -> tuple[str, str]:
-    """Take `table.column` apart where it names a table."""
+    """Split `table.column` into its parts if it names a table."""
     owner, dot, name = column.strip().rpartition(".")
     return (
         (owner, name)
@@ -74,8 +74,8 @@ def distinct_sql(dialect: str, table: Table, column: Column) -> str:
 def match_query(
     dialect: str, table: Table, column: Column, text: str, limit: int
 ) -> tuple[str, list[object]] | None:
-    """Write the search of one column, None where the column cannot hold the text: value, rows with
-    it, rank, values in all.
+    """Return the SQL that searches one column, None if the column cannot hold the text. Its columns
+    are: value, rows with it, rank, and values in all.
     """
     name = quoted(column.name)
     if not TEXT.search(column.type):

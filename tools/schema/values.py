@@ -1,5 +1,5 @@
-"""Find where a word of a question stands in the data: exactly, in another case or number, as a
-part, or with a typing error.
+"""Find where a word of a question occurs in the data: exactly, in another case or number, as a part
+of a value, or with a typing error.
 
 Also explain why a query found nothing: try each condition alone, and name the values nearest to one
 that does not exist.
@@ -49,7 +49,7 @@ class _Match:
 
 @dataclass
 class _Search:
-    """One call: what was found, and how far it got within its time."""
+    """One call of a search: the matches so far, and how much was searched within its time."""
 
     database: Database
     wanted: str
@@ -61,7 +61,7 @@ class _Search:
     incomplete: bool = False
 
     def look(self, places: Sequence[tuple[Table, Column]]) -> list[_Match]:
-        """Return the values that are the text, or hold it."""
+        """Return the values that equal the text or contain it."""
         matches: list[_Match] = []
         for table, column in places:
             query = match_query(self.database.dialect, table, column, self.wanted, self.limit)
@@ -126,7 +126,7 @@ def find_values(
     """Search the text columns, or those of the table or column named (also as `table.column`); best
     matches first.
 
-    Values that are only nearly the text are looked for if there are no others.
+    Values that only resemble the text are looked for if there are no other matches.
     """
     phrase = text.strip()
     if not phrase:
@@ -160,8 +160,8 @@ def find_several(
     *,
     cancel: Cancel | None = None,
 ) -> dict[str, Json]:
-    """Search for each of some texts as `find_values` does, within its time in all; each match says
-    which `text` it is for.
+    """Search for several texts as `find_values` does, all together within the time of one search.
+    Each match says which `text` it is for.
     """
     if not 1 <= len(texts) <= MOST_TEXTS:
         raise QueryFailedError(
@@ -206,8 +206,8 @@ def _entry(match: _Match) -> dict[str, Json]:
 
 
 def _most_slips(text: str) -> int:
-    """Return how many letters may differ: none in a short text, for then too much would be
-    alike.
+    """Return how many letters may differ: 0 for a short text, because too many values would be
+    similar.
     """
     return (
         1
@@ -223,8 +223,8 @@ def _most_slips(text: str) -> int:
 def _slips(
     text: str, rows: Sequence[Sequence[object]], most: int
 ) -> list[tuple[object, object, int]]:
-    """Return the values of which the whole, or as many words as the text has, is the text with a
-    typing error.
+    """Return the values that are the text with a typing error. Of a longer value, also each run of
+    as many words as the text has is compared.
     """
     folded = text.casefold()
     size = len(folded.split())

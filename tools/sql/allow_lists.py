@@ -1,4 +1,4 @@
-"""The functions and the node types that a query may hold; all else is refused."""
+"""The functions and node types that a query may contain; anything else is refused."""
 
 from sqlglot import exp
 
@@ -158,10 +158,10 @@ jsonb_path_query_tz jsonb_to_record jsonb_to_recordset regexp_matches regexp_spl
 string_to_table unnest
 """),
 }
-"""What may be called in FROM."""
+"""Functions that may be called in FROM."""
 
 QUERIES = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
-"""What a statement may be at its top."""
+"""The node types that a statement may have at its top."""
 
 _NODES = """
 Add Adjacent Alias Aliases All Any AtTimeZone Between BitString BitwiseAnd BitwiseLeftShift

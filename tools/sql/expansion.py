@@ -18,12 +18,15 @@ from longtable.tools.sql.scope import child_nodes, cte_of, resolved_table
 
 MAX_SOURCES = 1_000
 MAX_REFERENCES = 10_000
-"""Column references in the expanded query, with the literals of what is expanded. With 16,000 in
-one expression, DuckDB takes 1.8 s and 95 MB to read the query; each doubling doubles that.
+"""The most column references in the expanded query, including the literals in expanded parts. With
+16,000 in one expression, DuckDB takes 1.8 s and 95 MB to read the query; each doubling doubles
+that.
 """
 
 _MAX_OF_VIEW = MAX_REFERENCES // 4
-"""A view's author may write more than a query may; the query may still use the view a few times."""
+"""The limit for one view. Its author may write more than a query's author, but a query must still
+be able to use the view a few times.
+"""
 
 Columns = Sequence[tuple[str, int]]
 """Folded name and column references of each column, in order."""
@@ -38,11 +41,11 @@ def check_expansion(tree: exp.Expr, dialect: str, catalog: Catalog) -> None:
 
 @dataclass
 class _Scope:
-    """What a name means in one SELECT; an inner SELECT sees the names of the outer one, too."""
+    """The names of one SELECT. An inner SELECT sees the names of the outer one, too."""
 
     outer: "_Scope | None" = None
     names: dict[str, int] = field(default_factory=dict)
-    """Column references of each named expression; of two with one name, the larger count."""
+    """Column references of each named expression; if two have the same name, the larger count."""
     tables: dict[str, Columns] = field(default_factory=dict)
     windows: dict[str, exp.Expr | int] = field(default_factory=dict)
     """Each named window, or its column references once it was used."""
@@ -79,7 +82,9 @@ def _all_columns(sources: Iterable[tuple[str, Columns]]) -> Columns:
 
 
 class _Expander:
-    """Counts a statement with one running total; a recursive use of a CTE counts as one source."""
+    """Counts the sources and references of a statement in one running total. A recursive use of a
+    CTE counts as one source.
+    """
 
     def __init__(self, dialect: str, catalog: Catalog) -> None:
         self._dialect = dialect
@@ -189,8 +194,8 @@ class _Expander:
         return [(fold(item.alias_or_name), max(1, references))]
 
     def _expression(self, root: exp.Expr, scope: _Scope) -> int:
-        """Count an expression with the subqueries in it, and return what each use of its name adds:
-        columns and literals.
+        """Count an expression with its subqueries, and return how many columns and literals each
+        use of its name adds.
         """
         before = self._references + self._leaves
         stack = [root]
@@ -223,8 +228,8 @@ class _Expander:
         return sources
 
     def _source(self, source: exp.Expr, scope: _Scope) -> list[tuple[str, Columns]]:
-        """Count a table or subquery, itself included, and return its columns by table name: several
-        for a join in brackets.
+        """Count a table or subquery, itself included, and return its columns by table name. A join
+        in brackets has several tables.
         """
         self._with(source, scope.outer)
         sources: list[tuple[str, Columns]]
@@ -274,7 +279,9 @@ class _Expander:
         return self._ctes[id(cte)]
 
     def _apart(self, query: exp.Expr, outer: _Scope | None, cte: exp.Expr | None) -> Expansion:
-        """Count a query from zero: each of its uses adds it to the running total."""
+        """Count a query on its own, from zero. Each use of it then adds this count to the running
+        total.
+        """
         outside = self._sources, self._references, self._leaves, self._counted
         self._sources = 0
         self._references = 0
@@ -291,8 +298,8 @@ class _Expander:
             self._sources, self._references, self._leaves, self._counted = outside
 
     def _view(self, name: str) -> Expansion:
-        """Count a view, zero for a table; of two views with one name in two schemas, the one of
-        more sources.
+        """Count a view; a table counts zero. If two schemas have a view of this name, count the one
+        with more sources.
         """
         if (known := self._catalog.view_expansions.get(name) or self._views.get(name)) is None:
             self._views[name] = Expansion()  # for a use within itself
@@ -337,8 +344,8 @@ def _sum(columns: Columns) -> int:
 
 
 def _larger(columns: Columns, others: Columns) -> Columns:
-    """Return the columns of a union: the names of the first part, the larger count of each
-    place.
+    """Return the columns of a union: the names from its first part, and at each place the larger
+    count.
     """
     sizes = [references for _, references in others] + [1] * len(columns)
     return [

@@ -1,13 +1,13 @@
 """Bound calls such as `repeat` and `range`, which make values of any size, before anything runs.
 
-One such call is one step for DuckDB: it is not stopped within it, and its memory is not counted
-against the limit. A count that is written as a number is added up here. Any other count is put
-behind a check that the engine makes: `repeat(name, n)` becomes
+For DuckDB, such a call is one step: DuckDB cannot be stopped within it, and does not count its
+memory against the limit. A count that is written as a number is evaluated here. Any other count
+gets a check that the engine runs: `repeat(name, n)` becomes
 `repeat(name, CASE WHEN n > 10000 THEN error('...') ELSE n END)`.
 
 PostgreSQL stops within such a call, but a series in FROM is written to disk before its first row is
-read, so there a series is held to a number of rows wherever it stands. It has no `error()`: there
-the check is a cast that fails.
+read, so there a series may have only so many rows, wherever it is in the query. It has no
+`error()`: there the check is a cast that fails.
 """
 
 import math
@@ -21,7 +21,7 @@ from longtable.tools.sql.parsing import nodes_of
 from longtable.tools.sql.verdict import OVER
 
 MAX_GROWTH = 10_000_000
-"""Elements that one value may come to by what the text says."""
+"""The most elements that one value may have, as far as the text says."""
 MAX_REPEATS = 10_000
 MAX_SERIES = 1_000_000
 
@@ -76,10 +76,10 @@ def longest_series(tree: exp.Expr) -> float | None:
 
 
 def growth(tree: exp.Expr, dialect: str) -> float | None:
-    """Return how large a value can get by growing calls; None when a call cannot be bounded.
+    """Return how large calls can make a value; None if a call cannot be bounded.
 
-    Calls side by side in one SELECT do not feed each other: the largest counts. Calls inside one
-    another and in different SELECTs may: they multiply.
+    Calls side by side in one SELECT do not feed each other, so the largest counts. Nested calls and
+    calls in different SELECTs may feed each other, so their sizes are multiplied.
     """
     largest: dict[int, float] = {}
     for _, select, size in _nested_sizes(tree, dialect):
@@ -90,8 +90,8 @@ def growth(tree: exp.Expr, dialect: str) -> float | None:
 
 
 def largest(tree: exp.Expr, dialect: str) -> exp.Expr | None:
-    """Return the call that makes most, or whose size cannot be told: the one at fault where a query
-    is refused.
+    """Return the call with the largest or an unknown size: if a query is refused, this call is at
+    fault.
     """
 
     def size(call: tuple[exp.Func, int, float | None]) -> float:
@@ -124,7 +124,9 @@ def _nested_sizes(tree: exp.Expr, dialect: str) -> Iterator[tuple[exp.Func, int,
 
 
 def _size(node: exp.Func, dialect: str) -> float | None:
-    """Bound one call's own growth; 1 for a function that does not grow."""
+    """Return a bound on the growth by one call alone: 1 for a function that makes nothing
+    larger.
+    """
     if isinstance(node, exp.GenerateSeries):
         # In FROM the rows stream; as a value they are one list.
         return 1.0 if dialect == "postgres" or _streams(node) else _series(node, steps=_DATE_STEPS)
@@ -141,7 +143,7 @@ def _size(node: exp.Func, dialect: str) -> float | None:
 
 
 def _count(node: exp.Func) -> exp.Expr | None:
-    """Return the argument that says how often or how long."""
+    """Return the argument that says how often to repeat or how long to make the result."""
     if isinstance(node, exp.Repeat):
         times = node.args.get("times")
         return times if isinstance(times, exp.Expr) else None
@@ -178,7 +180,7 @@ def _series(node: exp.GenerateSeries, *, steps: set[str]) -> float | None:
 
 
 def _interval_unit(step: exp.Expr | None) -> str | None:
-    """Return the unit of a step in time, "" when it cannot be told; None when the step is no
+    """Return the unit of a step in time: "" if it is unknown, None if the step is not an
     interval.
     """
     if isinstance(step, exp.Interval) and step.args.get("unit") is not None:
@@ -287,7 +289,7 @@ def _fails(outcome: exp.Expr | None) -> bool:
 
 
 def _volatile(node: exp.Expr) -> bool:
-    """Return whether the value may be another one when it is used than when it was checked."""
+    """Return whether the value may change between its check and its use."""
     names = (
         func.name if isinstance(func, exp.Anonymous) else func.sql_name()
         for func in node.find_all(exp.Func)
@@ -312,7 +314,7 @@ def _number(node: exp.Expr | None) -> float | None:
 
 
 def _widths(template: exp.Expr | None) -> float | None:
-    """Return the largest number in a format string; None when there is no telling."""
+    """Return the largest number in a format string, None if that is unknown."""
     if (
         not isinstance(template, exp.Literal)
         or "*" in template.name

@@ -1,7 +1,7 @@
 """Find where in a model's SQL an error is, and which name was probably meant.
 
-The text that runs is written from the checked tree, so a place that an engine reports is a place in
-that text, not in the model's: it is found again in the text as asked.
+The text that runs is written from the checked tree. So a place that an engine reports is a place in
+that text, and must be found again in the model's own text.
 """
 
 import re
@@ -25,15 +25,13 @@ from longtable.tools.sql.verdict import Place, Verdict, without_values
 
 
 def place_of(node: exp.Expr, sql: str) -> Place | None:
-    """Return where a node of this text's tree begins, None for one that has no place of its own."""
+    """Return where a node of this text's tree begins, None if sqlglot gives it no place."""
     start = node.meta.get("start")
     return line_and_column(sql, start) if isinstance(start, int) and start < len(sql) else None
 
 
 def place_of_fault(node: exp.Expr, ran: str, asked: str, dialect: str) -> Place | None:
-    """Return where a node of the tree of `ran` begins in the text that was asked, as near as can be
-    told.
-    """
+    """Return about where a node of the tree of `ran` begins in the text that was asked."""
     start = node.meta.get("start")
     if not isinstance(start, int):
         start = _start_of_keyword(node, ran, dialect)
@@ -52,8 +50,8 @@ def place_of_fault(node: exp.Expr, ran: str, asked: str, dialect: str) -> Place 
 
 
 def _start_of_keyword(node: exp.Expr, sql: str, dialect: str) -> int | None:
-    """Return where the word stands that a node begins with, where the text holds it once: sqlglot
-    gives few nodes a place.
+    """Return the place of the word that a node begins with, if the text holds that word only once.
+    This is needed because sqlglot gives few nodes a place.
     """
     try:
         first = fold(next(iter(written(node, dialect).split(maxsplit=1)), ""))
@@ -68,7 +66,7 @@ def _start_of_keyword(node: exp.Expr, sql: str, dialect: str) -> int | None:
 
 
 def place_of_start(sql: str, dialect: str, *, statement: int = 0) -> Place:
-    """Return where a statement's first word stands, the first one's by default."""
+    """Return the place of a statement's first word; the first statement is the default."""
     try:
         tokens = tokens_of(sql, dialect)
     except RefusedError:
@@ -86,8 +84,8 @@ def place_of_start(sql: str, dialect: str, *, statement: int = 0) -> Place:
 
 
 def place_of_column(name: str, tree: exp.Expr, sql: str) -> Place | None:
-    """Return where a column is first named, `name` as the engine writes it: with its table where
-    the text says one.
+    """Return where a column is first named. `name` is as the engine writes it, with the table if
+    the text has one.
     """
     table, _, column = name.rpartition(".")
     last = None
@@ -105,10 +103,10 @@ def place_of_column(name: str, tree: exp.Expr, sql: str) -> Place | None:
 
 
 def place_as_asked(ran: str, offset: int, asked: str, dialect: str) -> Place | None:
-    """Return where the word at `offset` of the text that ran stands in the text that was asked.
+    """Find the word at `offset` in the text that ran, and return its place in the text as asked.
 
-    The same word may stand there several times: it is counted, and none is returned where the
-    counts differ.
+    The word may occur several times, so its occurrences are counted in both texts. If the counts
+    differ, the result is None.
     """
     try:
         run_tokens = tokens_of(ran, dialect, most=MAX_WRITTEN_CHARS)
@@ -124,7 +122,7 @@ def place_as_asked(ran: str, offset: int, asked: str, dialect: str) -> Place | N
 
 
 def place_of_word(word: str, asked: str, dialect: str) -> Place | None:
-    """Return where a word stands that the text holds once."""
+    """Return the place of a word that the text holds only once."""
     try:
         starts = [
             token.start for token in tokens_of(asked, dialect) if fold(token.text) == fold(word)
@@ -160,7 +158,9 @@ def explained(
     dialect: str,
     catalog: Catalog,
 ) -> DatabaseError:
-    """Return an engine's error with its place in the text as asked, and what was probably meant."""
+    """Return an engine's error with its place in the text as asked, and the name that was probably
+    meant.
+    """
     if isinstance(error, QueryFailedError):
         if verdict.masks:
             error = without_values(error, sql)
@@ -187,8 +187,8 @@ def add_hints(
     catalog: Catalog,
     tables: tuple[str, ...],
 ) -> QueryFailedError:
-    """Return the error as its readers want it: the place in the text as `asked`, the names that
-    were probably meant, a hint.
+    """Return the error with help for its readers: the place in the text as `asked`, the names that
+    were probably meant, and a hint.
     """
     parts = next(
         (match for pattern in _UNKNOWN_COLUMN if (match := pattern.search(error.reason))), None
@@ -236,8 +236,8 @@ def _place(
 def column_hint(
     unknown: str, *, sql: str, dialect: str, catalog: Catalog, tables: tuple[str, ...]
 ) -> tuple[str, tuple[str, ...]]:
-    """Name the columns most like `unknown`, first from the query's tables, then from others; if
-    none is near, list the columns there are.
+    """Name the columns most like `unknown`, first from the query's tables, then from others. If no
+    name is close, list the existing columns.
     """
     used = [table for name in tables if (table := catalog.find(name)) is not None]
     here = [column.name for _, column in each_column(used)]

@@ -1,10 +1,9 @@
-"""Rewrite a query to see only the open columns of its tables; list the columns it reads and its
-predicates, and whether it stops early.
+"""Rewrite a query so that it sees only the open columns of its tables. Also list the columns it
+reads and its predicates, and say whether it stops early.
 
 `people`, of which `salary` is denied, becomes
 `(SELECT people.id, people.name FROM main.people) AS people`. So `*`, `people.*`, whole rows,
-NATURAL JOIN and COLUMNS(...) are resolved by the engine itself over what is open, in whatever scope
-they stand.
+NATURAL JOIN and COLUMNS(...) are resolved by the engine itself over the open columns, in any scope.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -21,8 +20,8 @@ Hidden = Mapping[tuple[str, str], frozenset[str]]
 
 
 def narrowed(tree: exp.Expr, resolve: Resolve, hidden: Hidden, *, blind: bool = False) -> exp.Expr:
-    """Return the tree, or a copy in which every table with hidden columns is a subquery of the
-    others.
+    """Return the tree, or a copy in which every table with hidden columns is a subquery of its
+    other columns.
 
     With `blind`, masked columns hold NULL in it.
     """
@@ -80,7 +79,9 @@ def _subquery(node: exp.Table, table: Table, blind: bool) -> exp.Subquery:
 
 
 def _without_schema(column: exp.Column, narrow: list[Table]) -> None:
-    """`sales.items.id` cannot name a column of a subquery, `items.id` can."""
+    """Take the schema off a column's name: `sales.items.id` cannot name a column of a subquery, but
+    `items.id` can.
+    """
     schema = column.args.get("db")
     table = column.args.get("table")
     if schema is None or table is None:
@@ -98,8 +99,8 @@ def _name(name: str) -> exp.Identifier:
 
 
 def reads_of(tree: exp.Expr, resolve: Resolve) -> tuple[str, ...]:
-    """Return the columns a checked query reads, as `table.column`, sorted; those that it may read
-    where that cannot be told.
+    """Return the columns that a checked query reads, as `table.column`, sorted. In doubt, columns
+    that it may read are included.
     """
     tables: dict[str, Table] = {}
     by_alias: dict[str, set[str]] = {}
@@ -142,7 +143,7 @@ def reads_of(tree: exp.Expr, resolve: Resolve) -> tuple[str, ...]:
 
 
 def stops_early(tree: exp.Expr) -> bool:
-    """Return whether a query over tables takes the first rows it meets and stops.
+    """Return whether a query over tables takes the first rows it finds and stops.
 
     Its plan may still say that all rows are read.
     """
@@ -169,7 +170,7 @@ _WRAPPERS = (exp.Lower, exp.Upper, exp.Trim, exp.Paren)
 
 
 def predicates_of(sql: str, *, dialect: str, catalog: Catalog) -> Predicates:
-    """Return what can be tried of a query that found nothing."""
+    """Return the predicates of a query that found no rows; each can be tried alone."""
     tree = statement(sql, dialect)
     total = (
         isinstance(tree, exp.Select)
@@ -198,8 +199,8 @@ def _predicates(tree: exp.Expr, catalog: Catalog, dialect: str) -> Iterator[Pred
 
 
 def sources_of(select: exp.Select, catalog: Catalog, dialect: str) -> Mapping[str, Table | None]:
-    """Return what a query reads from by the folded names it goes by there; None for what is no
-    table.
+    """Return the sources of a query by the folded names that they have in it; None for a source
+    that is not a table.
     """
     first = select.args.get("from_")
     nodes = [
@@ -220,7 +221,7 @@ def _resolved(node: exp.Expr, catalog: Catalog, dialect: str) -> Table | None:
 
 
 def _table(node: exp.Expr, sources: Mapping[str, Table | None]) -> Table | None:
-    """Return the one table that a condition looks at, None if there is no such one."""
+    """Return the table that a condition looks at, None if it looks at several or at none."""
     if node.find(exp.Query, exp.AggFunc, exp.Window) is not None:
         return None
     names = {owner_of(column, sources) for column in node.find_all(exp.Column)}
@@ -232,7 +233,7 @@ def _has_column(table: Table, name: str) -> bool:
 
 
 def owner_of(column: exp.Column, sources: Mapping[str, Table | None]) -> str:
-    """Return the name of what a column is read from, "" where that is unknown."""
+    """Return the name of the source that a column is read from, "" if that is unknown."""
     if column.table:
         return fold(column.table)
     if None in sources.values():
@@ -262,7 +263,7 @@ def _column(node: exp.Expr, table: Table) -> str:
 
 
 def _texts(node: exp.Expr) -> tuple[str, ...]:
-    """Return the texts that a predicate compares its column with, patterns without their signs."""
+    """Return the texts that a predicate compares its column with; patterns lose their wildcards."""
     texts = [
         value.name
         for value in node.expressions or [node.expression]

@@ -1,10 +1,10 @@
 """Parse and write SQL within fixed limits of length, nesting and work: the only module that calls
 sqlglot's parser and writer.
 
-sqlglot tries a bracket after a type's name as a type and then as a call, and so on within it: the
-work doubles with each of some 600 constructs (`DATE(`, `STRUCT(`, `[`, `{'a':`); 131 characters
-took 12 s. It writes some calls with their arguments two or three times over (`length(x, 1)` in
-DuckDB's SQL). So the work itself is counted, both ways.
+sqlglot tries a bracket after a type's name as a type and then as a call, and does the same inside
+it. So the work doubles with each nesting of some 600 constructs (`DATE(`, `STRUCT(`, `[`, `{'a':`);
+131 characters took 12 s. sqlglot also writes the arguments of some calls two or three times
+(`length(x, 1)` in DuckDB's SQL). So the work itself is counted, in parsing and in writing.
 """
 
 import logging
@@ -26,8 +26,8 @@ from longtable.tools.sql.verdict import Place
 
 
 class RefusedError(Exception):
-    """A check failed; never leaves the wall. Where: a `place` in the text as asked, or the `node`
-    at fault of the tree checked.
+    """A check failed; this error never leaves the wall. `place` is in the text as asked; or `node`
+    is the node at fault in the checked tree.
     """
 
     def __init__(
@@ -50,13 +50,15 @@ class RefusedError(Exception):
 
 
 MAX_SQL_CHARS = 50_000
-"""Characters of a query as it is sent."""
+"""The most characters of a query as it is sent."""
 MAX_WRITTEN_CHARS = 80_000
-"""Characters of a query as it runs: a list of numbers gets a space after each comma."""
+"""The most characters of a query as it runs. It is longer because a list of numbers gets a space
+after each comma.
+"""
 MAX_TOKENS = 25_000
-"""A list of 10,000 numbers has 20,000."""
+"""The most tokens of a query. A list of 10,000 numbers has 20,000."""
 MAX_DEPTH = 30
-"""Brackets within each other. The parser's recursion ends at 36 to 60 of them, depending on the
+"""The most nested brackets. The parser's recursion ends at 36 to 60 of them, depending on the
 caller's stack.
 """
 FREE_STEPS = 4_000
@@ -65,21 +67,23 @@ STEPS_PER_TOKEN = 2
 up to 400 more.
 """
 SUBSCRIPT_STEPS = 4
-"""For each node before a subscript: sqlglot finds out its type. 600 subscripts in a row took 4
-s.
+"""Steps counted for each node before a subscript, because sqlglot finds out its type. 600
+subscripts in a row took 4 s.
 """
 STEPS_PER_NODE = 15
 """Steps of the writer. Legal texts take up to 12 a node."""
 
 _WORDS = re.compile(r"""--[^\n]*|'[^']*'|"[^"]*"|\d+\.\d+|\w+|<>|[<>!]=|\|\||::|->>?|[^\w\s]""")
-"""Roughly a token each: 50,000 are counted in 5 ms, where the tokenizer takes 150."""
+"""Each match is roughly a token. Counting 50,000 of them takes 5 ms; the tokenizer takes 150 ms."""
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
 _OWN_NAMES: dict[str, dict[type[exp.Expr], str]] = {
     "sqlite": {exp.Chr: "CHAR"},
     "postgres": {exp.Hex: "TO_HEX"},
 }
-"""Functions that sqlglot writes under a name that the engine does not know."""
+"""Functions that sqlglot would write under a name that the engine does not know, with the engine's
+own names.
+"""
 _STEPS = "longtable_steps_left"
 _FEWER = "write it with fewer nested brackets"
 
@@ -89,8 +93,8 @@ logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 
 class _CountingParser(Parser):
-    """A parser that stops when its dialect has no steps left, which the parsers of types and hints
-    within the text share.
+    """A parser that stops when its dialect has no steps left. The parsers of types and hints within
+    the text share these steps.
     """
 
     def _advance(self, times: int = 1) -> None:
@@ -112,7 +116,7 @@ class _CountingParser(Parser):
 
 
 class _CountingGenerator(Generator):
-    """A writer that stops when its dialect has no steps left, or when the text gets longer than may
+    """A writer that stops when its dialect has no steps left, or when the text gets too long to
     run.
     """
 
@@ -181,9 +185,10 @@ def tokens_of(sql: str, dialect: str, *, most: int = MAX_SQL_CHARS) -> list[Toke
 
 
 def statements(sql: str, dialect: str, *, tokens: list[Token] | None = None) -> list[exp.Expr]:
-    """Return the tree of each statement; `tokens` are those of the text, where the caller has them.
+    """Return the tree of each statement. `tokens` are the tokens of the text, if the caller has
+    them.
 
-    Raises `RefusedError` for a text over a limit, or one that cannot be parsed.
+    Raises `RefusedError` if the text is over a limit or cannot be parsed.
     """
     tokens = tokens_of(sql, dialect) if tokens is None else tokens
     _check_depth(sql, tokens)
@@ -206,8 +211,8 @@ def statements(sql: str, dialect: str, *, tokens: list[Token] | None = None) -> 
 
 
 def statement(sql: str, dialect: str) -> exp.Expr:
-    """Return the tree of the first statement of a text that may run; raises as `statements` does,
-    and if there is none.
+    """Return the tree of the first statement of a text that may run. Raises the errors of
+    `statements`, and `RefusedError` if there is no statement.
     """
     tokens = tokens_of(sql, dialect, most=MAX_WRITTEN_CHARS)
     trees = statements(sql, dialect, tokens=tokens)
@@ -217,12 +222,12 @@ def statement(sql: str, dialect: str) -> exp.Expr:
 
 
 class _Backticks(SQLite):
-    """SQLite's dialect, written with backticks: a name in double quotes that is no column SQLite
-    reads as text.
+    """SQLite's dialect with names in backticks: SQLite reads a name in double quotes as text if
+    there is no such column.
     """
 
     class Tokenizer(SQLite.Tokenizer):
-        """Name the first kind of quotes, which is the one that is written."""
+        """Puts backticks first, because sqlglot writes the first kind of quotes."""
 
         IDENTIFIERS: ClassVar = ["`", ("[", "]"), '"']
 
@@ -235,11 +240,11 @@ def written(
     backticks: bool = False,
     keep: bool = True,
 ) -> str:
-    """Return the text of a tree, without comments. Raises `RefusedError` for one that is too long.
+    """Return the text of a tree, without comments. Raises `RefusedError` if it is too long.
 
-    With `exact`, raise sqlglot's `UnsupportedError` for what the dialect cannot say. `backticks`:
-    SQLite's names in those. Without `keep` the tree cannot be used any more: writing changes it,
-    and a copy takes as long as parsing.
+    With `exact`, raise sqlglot's `UnsupportedError` if the dialect cannot express the tree.
+    `backticks` puts SQLite's names in backticks. Without `keep`, the tree cannot be used
+    afterwards: writing changes it, and a copy takes as long as parsing.
     """
     writing = _Backticks() if backticks else Dialect.get_or_raise(dialect)
     writing.generator_class = _counting_generator(type(writing).generator_class, dialect)

@@ -1,8 +1,8 @@
-"""What a name means where it stands in a query: a table, a common table expression, or columns of
+"""Find what a name means at its place in a query: a table, a common table expression, or columns of
 the scopes around it.
 
-Where the engines could read a name as the table, it counts as the table: DuckDB reads the real
-table in `WITH RECURSIVE s AS (SELECT * FROM s) ...` and in the first part of a recursive union.
+If an engine could read a name as a table, it counts as the table: DuckDB reads the real table in
+`WITH RECURSIVE s AS (SELECT * FROM s) ...` and in the first part of a recursive union.
 """
 
 from collections.abc import Iterator
@@ -19,8 +19,8 @@ _PLACES = "longtable_places"
 
 
 def written_name(identifier: exp.Expr | None, dialect: str) -> str:
-    """Return the name that an identifier stands for: PostgreSQL folds what is not quoted and takes
-    the rest as it is.
+    """Return the name that an identifier means: PostgreSQL folds names without quotes and takes
+    quoted ones as they are.
     """
     if identifier is None:
         return ""
@@ -29,8 +29,8 @@ def written_name(identifier: exp.Expr | None, dialect: str) -> str:
 
 
 def resolved_table(node: exp.Table, catalog: Catalog, dialect: str) -> Table | None:
-    """Return the table of the catalogue that a table node names, whatever CTEs are in scope; None
-    for one that cannot be seen.
+    """Return the table of the catalogue that a table node names, without regard to CTEs in scope;
+    None if it cannot be seen.
     """
     schema, database = (
         written_name(node.args.get(part) or None, dialect) for part in ("db", "catalog")
@@ -39,7 +39,7 @@ def resolved_table(node: exp.Table, catalog: Catalog, dialect: str) -> Table | N
 
 
 def name_key(identifier: exp.Expr | None, dialect: str) -> str:
-    """Return what two names must share to be the same."""
+    """Return the key of a name: two names with the same key are the same."""
     name = written_name(identifier, dialect)
     return name if dialect == "postgres" else fold(name)
 
@@ -50,9 +50,7 @@ def _alias(cte: exp.Expr, dialect: str) -> str:
 
 
 def is_cte(table: exp.Table, dialect: str) -> bool:
-    """Return whether this table node means a common table expression that is in scope where it
-    stands.
-    """
+    """Return whether this table node means a common table expression that is in scope there."""
     return cte_of(table, dialect) is not None
 
 
@@ -80,7 +78,9 @@ def cte_of(table: exp.Table, dialect: str) -> exp.Expr | None:
 def _seen_from_within(
     with_: exp.With, inside: exp.Expr, table: exp.Table, name: str, dialect: str
 ) -> exp.Expr | None:
-    """Decide for a name inside the body of one expression of `with_`."""
+    """Return the expression of `with_` that a name inside the body of one of them means, None if it
+    means none of them.
+    """
     for place in _places(with_, dialect).get(name, ()):
         cte: exp.Expr = with_.expressions[place]
         if cte is inside:
@@ -92,8 +92,8 @@ def _seen_from_within(
 
 
 def _places(with_: exp.With, dialect: str) -> dict[str, list[int]]:
-    """Return where the expressions of each name stand in a WITH; kept in the tree, as a search for
-    each table took seconds.
+    """Return the places in a WITH of the expressions with each name. The result is kept in the
+    tree, because a search for each table took seconds.
     """
     count, places = with_.meta.get(_PLACES, (0, {}))
     if count != len(with_.expressions):
@@ -105,7 +105,7 @@ def _places(with_: exp.With, dialect: str) -> dict[str, list[int]]:
 
 
 def _recursive_reference(with_: exp.With, cte: exp.Expr, table: exp.Table, dialect: str) -> bool:
-    """Return whether `table` stands in the recursive part of the union that `cte` is."""
+    """Return whether `table` is in the recursive part of the union that makes up `cte`."""
     body = cte.this
     if not isinstance(body, exp.SetOperation):
         return False
@@ -129,18 +129,18 @@ def _within(node: exp.Expr, ancestor: exp.Expr) -> bool:
 
 
 class Value(NamedTuple):
-    """What is known of a column or of an item of a SELECT list."""
+    """The known facts about a column or about an item of a SELECT list."""
 
     masked: bool = False
     kind: str = ""
-    """The type in the catalogue of the column that it is by itself; empty for what is computed, and
-    for a name of several meanings.
+    """If it is a column by itself, the column's type in the catalogue. Empty if it is computed or
+    if the name has several meanings.
     """
 
 
 Columns = list[tuple[str | None, Value]]
-"""Names and values in order; an empty name is the engine's choice, None stands for more open
-columns of any names.
+"""Names and values in order. If a name is empty, the engine chooses it; None means more open
+columns with any names.
 """
 UNKNOWN: Columns = [(None, Value())]
 
@@ -162,8 +162,8 @@ class Source(NamedTuple):
         return holds_masks(self.columns)
 
     def values(self, name: str) -> list[Value]:
-        """Return what a column name may mean here; of two columns of one name the engine numbers
-        one.
+        """Return the values that a column name may mean here. If two columns have one name, the
+        engine adds a number to one.
         """
         names = [column for column, _ in self.columns if column is not None]
         plain = without_number(name) if len(set(names)) < len(names) else name
@@ -172,7 +172,7 @@ class Source(NamedTuple):
 
 @dataclass
 class Scope:
-    """What a name means in one query; an inner query sees the names of the outer ones, too."""
+    """The names of one query. An inner query sees the names of the outer ones, too."""
 
     outer: "Scope | None" = None
     sources: list[Source] = field(default_factory=list)
@@ -192,7 +192,7 @@ class Scope:
             scope = scope.outer
 
     def find(self, name: str, table: str | None = None) -> list[Value]:
-        """Return what a column may mean, from the nearest query outwards."""
+        """Return the values that a column may mean, from the nearest query outwards."""
         values: list[Value] = []
         other: list[Value] = []
         for one in self.chain():
@@ -222,7 +222,7 @@ class Scope:
 
 
 def merged(values: list[Value]) -> Value:
-    """Return what one name means that may mean all of these."""
+    """Return the meaning of a name that may mean each of these values."""
     same = all(value.kind and value.masked == values[0].masked for value in values)
     return Value(any(value.masked for value in values), values[0].kind if values and same else "")
 
@@ -236,7 +236,7 @@ def holds_query(node: exp.Expr) -> bool:
 
 
 def child_nodes(node: exp.Expr, *handled: str) -> Iterator[exp.Expr]:
-    """Yield the child nodes in all other arguments."""
+    """Yield the child nodes of a node, except those in the named arguments."""
     for key, value in node.args.items():
         if key not in handled:
             yield from (
@@ -247,7 +247,7 @@ def child_nodes(node: exp.Expr, *handled: str) -> Iterator[exp.Expr]:
 
 
 def bare(node: exp.Expr) -> exp.Expr:
-    """Return what stands in brackets."""
+    """Return the node inside the brackets."""
     while isinstance(node, exp.Paren):
         node = node.this
     return node

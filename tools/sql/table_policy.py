@@ -1,5 +1,5 @@
-"""Which tables and columns a model may read, which values it never sees, how many rows it may have;
-from code or a TOML file.
+"""The policy on tables: which tables and columns a model may read, which values it never sees, and
+how many rows it may have. It comes from code or a TOML file.
 
     rows = 1000
     [tables]
@@ -35,12 +35,14 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class TablePolicy:
-    """Which tables and columns can be read, by name, in any case. What cannot be read is invisible.
+    """Which tables and columns can be read. Names match in any case. A table or column that cannot
+    be read is invisible.
 
-    A table's name holds in every schema, `schema.name` in one. A view named in `allowed` may read
-    tables that are not; nothing may read a denied table. A column is `table.column` or
-    `schema.table.column`; `column` alone holds in every table. Of a table that `allowed_columns`
-    names, only the columns it names can be read. A view that reads a denied column is invisible.
+    A table's bare name applies in every schema, `schema.name` in one. A view named in `allowed` may
+    read tables that are not named there; nothing may read a denied table. A column is
+    `table.column` or `schema.table.column`; `column` alone applies in every table. If
+    `allowed_columns` names columns of a table, only these columns of it can be read. A view that
+    reads a denied column is invisible.
     """
 
     allowed: frozenset[str] | None = None
@@ -50,9 +52,9 @@ class TablePolicy:
     masked_columns: frozenset[str] = frozenset()
     """Columns whose values the person sees and no model does."""
     rows: int | None = None
-    """Most rows of a result, if fewer than `QueryLimits.rows`."""
+    """The most rows of a result, if fewer than `QueryLimits.rows`."""
     places: Mapping[tuple[str, str], str] = field(default_factory=dict, repr=False, compare=False)
-    """Where each entry was written, by field and folded name: `policy.toml, line 4`."""
+    """The place where each entry was written, by field and folded name: `policy.toml, line 4`."""
 
     def __post_init__(self) -> None:
         for name in NAMES:
@@ -86,7 +88,7 @@ class TablePolicy:
         return not self.denied.isdisjoint((name.casefold(), f"{schema}.{name}".casefold()))
 
     def permits(self, name: str, schema: str = "main") -> bool:
-        """Return whether the table can be read; views are not looked into."""
+        """Return whether the table can be read. The tables that a view reads are not checked."""
         if self.denies(name, schema):
             return False
         return self.allowed is None or not self.allowed.isdisjoint(
@@ -112,8 +114,8 @@ class TablePolicy:
         return not self.masked_columns.isdisjoint(_spellings(column, table, schema))
 
     def check_columns(self, known: Iterable[tuple[str, str, str]]) -> None:
-        """Raise `ConfigError` for an entry that is no column of these (column, table, schema): a
-        typing error would protect nothing.
+        """Raise `ConfigError` for an entry that matches none of these columns (column, table,
+        schema), because an entry with a typing error would protect nothing.
         """
         spelled = set(chain.from_iterable(_spellings(*column) for column in known))
         for kind in ("denied_columns", "masked_columns", "allowed_columns"):
@@ -125,7 +127,7 @@ class TablePolicy:
                 )
 
     def check_tables(self, known: Iterable[tuple[str, str]]) -> None:
-        """Raise `ConfigError` for a table named in a file that is none of these (name, schema)."""
+        """Raise `ConfigError` if a file names a table that is not one of these (name, schema)."""
         spelled: set[str] = set()
         for table, schema in known:
             spelled |= {table.casefold(), f"{schema}.{table}".casefold()}

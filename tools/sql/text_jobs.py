@@ -1,5 +1,5 @@
-"""Jobs on SQL texts, by name: each parses, and none knows an engine or a driver, so that a worker
-may do them for a server.
+"""Jobs on SQL texts, by name. Each only parses and needs no engine or driver, so that a worker can
+do it for a server.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,7 +26,9 @@ from longtable.tools.workers.worker_requests import (
 )
 
 GUEST_JOBS = {PROBES.name: ("longtable.checks.query_checks", "probes_of")}
-"""Jobs of guests, found by their name so that this room does not depend on them."""
+"""Jobs defined in other packages. They are imported by name, so that this package does not depend
+on them.
+"""
 
 
 def do_text_job(job: str, arguments: Mapping[str, Any], dialect: str, catalog: Catalog) -> object:

@@ -1,4 +1,6 @@
-"""Check the types that a PostgreSQL text names: none whose input or output runs code."""
+"""Check the types that a PostgreSQL text names: a type whose input or output runs code is
+refused.
+"""
 
 from sqlglot import Token, TokenType, exp
 
@@ -25,11 +27,13 @@ BUILT_IN_TYPES = frozenset({
     "bit", "box", "bpchar", "char", "cidr", "circle", "jsonpath", "line", "lseg", "macaddr", "macaddr8", "name", "path", "pg_lsn",
     "point", "polygon", "timetz", "tsquery", "tsvector", "varbit",
 })  # fmt: skip
-"""Types that sqlglot does not know, and that name nothing."""
+"""Built-in types that sqlglot does not know and that do not name tables or other objects."""
 
 
 def check_postgres(node: exp.Expr, catalog: Catalog) -> None:
-    """Raise `RefusedError` for what only PostgreSQL reads in this node."""
+    """Raise `RefusedError` if PostgreSQL, unlike the other engines, would read this node as
+    something that is not allowed.
+    """
     if isinstance(node, exp.DataType):
         _check_type(node, catalog)
     elif isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
@@ -51,9 +55,9 @@ def check_postgres(node: exp.Expr, catalog: Catalog) -> None:
 
 
 def check_tokens(sql: str, tokens: list[Token]) -> None:
-    """Refuse what sqlglot reads in another way than the server.
+    """Refuse tokens that sqlglot reads in another way than the server.
 
-    It reads `1_000` as `1 AS _000`, `0x1F` as bits, `<=>` as MySQL does.
+    sqlglot reads `1_000` as `1 AS _000`, `0x1F` as bits, and `<=>` as MySQL does.
     """
     for token, after in zip(tokens, [*tokens[1:], None], strict=True):
         text = sql[token.start : token.end + 1].lower()
@@ -77,8 +81,8 @@ def check_tokens(sql: str, tokens: list[Token]) -> None:
 
 
 def _check_type(node: exp.DataType, catalog: Catalog) -> None:
-    """A cast to the row type of a table tells its columns: only enums, domains and types of known
-    extensions can be named.
+    """Refuse a type that is not built in, an enum, a domain or of a known extension: a cast to the
+    row type of a table would reveal its columns.
     """
     if node.this != exp.DataType.Type.USERDEFINED:
         return
@@ -107,7 +111,9 @@ def _check_type(node: exp.DataType, catalog: Catalog) -> None:
 
 
 def _check_attribute(node: exp.Column | exp.Dot, catalog: Catalog) -> None:
-    """`people.pay` calls the function `pay(people)` if there is no such column."""
+    """Refuse a column name that means a hidden function: `people.pay` calls the function
+    `pay(people)` if there is no such column.
+    """
     name = fold(node.expression.name if isinstance(node, exp.Dot) else node.name)
     qualified = isinstance(node, exp.Dot) or bool(node.table)
     if qualified and name in catalog.hidden_functions and not catalog.has_column(name):

@@ -1,5 +1,5 @@
-"""The facts of one query, as plain data: tables, masks, predicates, and its cost by the engine's
-plan. Imports no parser.
+"""Facts about one query as plain data: tables, masks, predicates, and its cost by the engine's
+plan. This module imports no parser.
 """
 
 import re
@@ -17,23 +17,27 @@ from longtable.tools.catalog import fold
 from longtable.tools.cells import without_labels
 
 MASK = "•••"
-"""What a model is shown in place of a masked value."""
+"""The text that a model is shown in place of a masked value."""
 
 
 @dataclass(frozen=True)
 class Masks:
-    """Which columns of a query's result are masked, as its text says; `whole`: all of them."""
+    """Which columns of a query's result are masked, according to its text. `whole`: all of them
+    are.
+    """
 
     columns: tuple[tuple[str, bool], ...] = ()
-    """Name and whether it is masked, in order; an empty name is the engine's choice."""
+    """The name of each column and whether it is masked, in order. If a name is empty, the engine
+    chooses it.
+    """
     whole: bool = False
 
     def __bool__(self) -> bool:
         return self.whole or bool(self.columns)
 
     def of(self, columns: Sequence[str]) -> frozenset[int]:
-        """Return the places of the masked columns of a result; all of them where the result has
-        other columns than expected.
+        """Return the places of the masked columns of a result; all places if the result has other
+        columns than expected.
         """
         if not self:
             return frozenset()
@@ -51,8 +55,8 @@ _NUMBERED = re.compile(r"(?:[:_]\d+)+$")
 
 
 def without_number(name: str) -> str:
-    """Return a folded name without its number: of two columns of one name SQLite calls one
-    `name:1`, DuckDB `name_1`.
+    """Return a folded name without its number: if two columns have one name, SQLite calls one of
+    them `name:1`, DuckDB `name_1`.
     """
     return _NUMBERED.sub("", fold(name))
 
@@ -60,7 +64,7 @@ def without_number(name: str) -> str:
 def masked_rows(
     rows: Sequence[Sequence[object]], masked: Collection[int]
 ) -> list[tuple[object, ...]]:
-    """Return the rows as a model may see them; that there is no value is no secret."""
+    """Return the rows as a model may see them. NULL is shown even in a masked column."""
     if not masked:
         return [tuple(row) for row in rows]
     return [_masked_row(row, masked) for row in rows]
@@ -79,8 +83,8 @@ _OF_THE_TEXT = re.compile(
     r" FROM-clause|column|relation|table|function|operator|type|aggregate|window|subquery|each"
     r" UNION|UNION types) "
 )
-"""How an engine begins when it is the text of a query that it does not take; all else it may say of
-a value.
+"""How an engine's error begins if it is about the text of a query. Any other error may be about a
+value.
 """
 _QUOTED = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*\"""")
 NOT_TOLD = (
@@ -90,7 +94,7 @@ NOT_TOLD = (
 
 
 def without_values(error: QueryFailedError, sql: str) -> QueryFailedError:
-    """Return an engine's error without what it may have taken from the data."""
+    """Return an engine's error without any text that may come from the data."""
     if not _OF_THE_TEXT.match(error.reason):
         return QueryFailedError(NOT_TOLD, problem=error.problem)
     known = sql.casefold()
@@ -121,8 +125,8 @@ class Verdict:
     empty when refused.
 
     `shown_sql` is the text to show: `sql` with each table that has denied columns under its own
-    name. `columns` are those it reads, as `table.column`; in doubt, one too many. `masks` says
-    which columns of the result no model sees.
+    name. `columns` are the columns it reads, as `table.column`; in doubt a column is included.
+    `masks` says which columns of the result are hidden from models.
     """
 
     allowed: bool
@@ -135,14 +139,16 @@ class Verdict:
     columns: tuple[str, ...] = ()
     masks: Masks = NO_MASKS
     headings: tuple[tuple[str, str], ...] = ()
-    """SQLite's names for columns without one, which are their expression, with the name to show."""
+    """Pairs for columns without a name: SQLite's name, which is the column's expression, and the
+    name to show.
+    """
     stops_early: bool = False
-    """Whether the query takes the first rows that it meets, whatever its plan says of their
-    sizes.
+    """Whether the query stops after the first rows that it finds, even if its plan says that it
+    reads whole tables.
     """
     place: Place | None = None
-    """Line and column, from 1, of what was refused in the text as asked; the start of the query
-    where that is no one place.
+    """Line and column, from 1, of the refused part in the text as asked; the start of the query if
+    no single place is at fault.
     """
     nearest: tuple[str, ...] = ()
 
@@ -166,11 +172,11 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Predicate:
-    """One predicate that looks at one table: `text` is it without the names that tables go by in
-    the query.
+    """One predicate that looks at one table. `text` is its SQL without the names that tables have
+    in the query.
 
-    `column` is what it compares, "" where that is no plain column; `values` the texts that it
-    compares with, None where it is no `=`, `IN` or `LIKE`.
+    `column` is the column it compares, "" if that is not a plain column. `values` are the texts
+    that it compares with, None if it is not `=`, `IN` or `LIKE`.
     """
 
     text: str
@@ -181,8 +187,8 @@ class Predicate:
 
 @dataclass(frozen=True)
 class Predicates:
-    """The predicates that all must hold, those of the outermost query first. `is_total`: it is a
-    total over all rows.
+    """The predicates of a query that must all hold, the outermost query's first. `is_total`: the
+    query is a total over all rows.
     """
 
     is_total: bool
@@ -191,11 +197,11 @@ class Predicates:
 
 @dataclass(frozen=True)
 class Probe:
-    """One check of a query: SQL whose only row says whether it finds something, by one figure over
-    0 or by two that differ.
+    """One check of a query: SQL that returns one row. The check finds something if its one figure
+    is over 0, or if its two figures differ.
 
-    `text` says what was found, with {0} and {1} for the figures; without SQL it is known already.
-    Without text the check failed.
+    `text` says what was found, with {0} and {1} for the figures. Without SQL, the finding is known
+    already. Without text, the check failed.
     """
 
     code: str
@@ -212,7 +218,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Scan:
-    """One table that is read from end to end, with its rows as far as they are known."""
+    """One table that is read from end to end, with its number of rows if that is known."""
 
     table: str
     rows: float
@@ -220,27 +226,27 @@ class Scan:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a query would do. Numbers of rows are estimates, most often too high."""
+    """The work that a query would do. Numbers of rows are estimates, most often too high."""
 
     scans: tuple[Scan, ...] = ()
     pairs: float = 0.0
-    """Rows that joins without a usable condition would compare, each with each."""
+    """Pairs of rows that joins without a usable condition would compare."""
     step_rows: float = 0.0
-    """Rows of the step that makes most."""
+    """Rows of the step that produces the most."""
     cost: float | None = None
-    """PostgreSQL's own figure."""
+    """PostgreSQL's own cost estimate."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CostThresholds:
-    """Over any of these a query is costly; checked when built. Some ten seconds of work each, on
-    one ordinary machine.
+    """A query over any of these thresholds is costly. The values are checked when an object is
+    built. Each threshold is some ten seconds of work on an ordinary machine.
     """
 
     scan_rows: int = 20_000_000
     """Rows read by full scans of SQLite."""
     columnar_scan_rows: int = 1_000_000_000
-    """The same in DuckDB, which reads columns only, and on all processors."""
+    """The same in DuckDB, which reads only the columns it needs, on all processors."""
     pairs: int = 200_000_000
     """Rows compared each with each (a cross product), or made by one step."""
     postgres_cost: int = 2_000_000
@@ -267,7 +273,7 @@ class Reason:
 
 
 def reasons(plan: Plan, thresholds: CostThresholds, dialect: str) -> list[Reason]:
-    """Return why a query is costly, the gravest first; nothing where it is not."""
+    """Return the reasons why a query is costly, the gravest first; empty if it is not."""
     costs = []
     if plan.pairs > thresholds.pairs:
         costs.append(Reason("pairs", plan.pairs))
@@ -283,7 +289,7 @@ def reasons(plan: Plan, thresholds: CostThresholds, dialect: str) -> list[Reason
 
 
 def product(sizes: Iterable[float]) -> float:
-    """Multiply, without going past what a float holds."""
+    """Multiply, without exceeding the largest float."""
     result = 1.0
     for size in sizes:
         result = min(result * max(1.0, size), 1e300)

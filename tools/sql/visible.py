@@ -1,9 +1,9 @@
-"""Apply a policy to what an engine reflects: the catalogue that a model may see, and what its views
-read.
+"""Apply a policy to the catalogue of an engine: find the part that a model may see, including what
+its views read.
 
-A view is hidden when it reads a denied column: when it names one, when it may read one without
-naming it (`*`, a whole row, NATURAL JOIN), or when it cannot be parsed. Whoever wrote the view
-meant to publish something; the policy is the later word.
+A view is hidden if it names a denied column, if it may read one without naming it (`*`, a whole
+row, NATURAL JOIN), or if it cannot be parsed. The author of the view meant to publish something,
+but the policy overrides that.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -27,11 +27,11 @@ MaskedColumns = dict[str, frozenset[str]]
 
 
 def visible(reflected: Reflected, policy: TablePolicy, *, dialect: str = "") -> Catalog:
-    """Leave out what the policy hides: tables, what is read along with them, views that read a
-    denied one, keys that point at any.
+    """Leave out the tables that the policy hides, tables read along with them, views that read a
+    denied table, and keys that point at any of these.
 
-    Columns likewise; a view that takes in a denied column is hidden whole. Raises `ConfigError` for
-    a column that is not there.
+    Leave out hidden columns, too; a view that may read a denied column is hidden whole. Raises
+    `ConfigError` if the policy names a column that does not exist.
     """
     open_tables = {table.name for table in reflected.tables if _is_open(table, reflected, policy)}
     denied = {name.rpartition(".")[2] for name in policy.denied}
@@ -81,7 +81,7 @@ def visible(reflected: Reflected, policy: TablePolicy, *, dialect: str = "") -> 
 
 
 def _is_open(table: Table, reflected: Reflected, policy: TablePolicy) -> bool:
-    """Return whether the policy permits a table, and denies nothing that is read along with it."""
+    """Return whether the policy permits a table and denies no table that is read along with it."""
     parts = reflected.parts.get((table.schema, table.bare_name), ())
     denied = any(policy.denies(name, schema) for schema, name in parts)
     return policy.permits(table.bare_name, table.schema) and not denied
@@ -111,8 +111,8 @@ def _hidden_columns(
 
 
 def _generated_from(table: Table, columns: Iterable[str], dialect: str) -> frozenset[str]:
-    """Return the generated columns that a table computes from any of these, also through each
-    other.
+    """Return the generated columns that a table computes from any of these columns, directly or
+    through other generated columns.
     """
     closed = {fold(name) for name in columns}
     sources = {
@@ -128,8 +128,8 @@ def _generated_from(table: Table, columns: Iterable[str], dialect: str) -> froze
 
 
 def _columns_in(column: Column, table: Table, dialect: str) -> frozenset[str]:
-    """Return the names, folded, of the columns that a generated column reads: all of its table's
-    where its SQL cannot be read.
+    """Return the folded names of the columns that a generated column reads: all columns of its
+    table if its SQL cannot be parsed.
     """
     every = frozenset(fold(one.name) for one in table.columns)
     try:
@@ -163,8 +163,8 @@ def _marked_columns(
 
 
 def _closed_types(reflected: Reflected, tables: Iterable[Table]) -> frozenset[str]:
-    """Return the types of columns that are denied or masked, but for those that an open column has,
-    too: a type may list values.
+    """Return the types of denied or masked columns, without the types that an open column has, too.
+    This matters because a type may list values.
     """
     is_seen = {
         (table.name, column.name) for table, column in each_column(tables) if not column.masked
@@ -187,8 +187,8 @@ def _as_masked(column: Column, *, computed: bool) -> Column:
 
 
 def _views_that_read(reflected: Reflected, reads: Callable[[str], bool]) -> set[str]:
-    """Return the names of the views whose SQL `reads` what is closed, and of those over such a
-    view.
+    """Return the names of the views whose SQL passes the test `reads`, and of the views that read
+    such a view.
     """
     views = {view.name: view.bare_name for view in reflected.tables if view.kind == "view"}
     texts = {
@@ -209,8 +209,8 @@ def _views_that_read(reflected: Reflected, reads: Callable[[str], bool]) -> set[
 def _without_hidden_keys(
     table: Table, open_tables: set[str], columns: Mapping[str, tuple[Column, ...]]
 ) -> Table:
-    """Drop keys that name a table or a column that is not shown; half of a key would say what is
-    not so.
+    """Drop keys that name a table or a column that is not shown. A key with only some of its
+    columns would be wrong.
     """
 
     def shown(names: tuple[str, ...], owner: str) -> bool:
@@ -232,8 +232,8 @@ def _without_hidden_keys(
 def masked_columns(
     reflected: Reflected, policy: TablePolicy, dialect: str
 ) -> tuple[MaskedColumns, MaskedColumns]:
-    """Return the masked columns of each table, by the name it is shown under, and which of them a
-    view or the table computes; a view's are what comes of its tables'.
+    """Return the masked columns of each table, by the name it is shown under, and which of them the
+    view or table computes. The masked columns of a view follow from those of its tables.
     """
     masked = {table.name: _masked_by_policy(reflected, table, policy) for table in reflected.tables}
     texts = [
@@ -278,7 +278,7 @@ def _is_masked(reflected: Reflected, table: Table, column: str, policy: TablePol
 def _with_row_ids(
     reflected: Reflected, hidden: Mapping[Key, frozenset[str]]
 ) -> dict[Key, frozenset[str]]:
-    """Add the other names of SQLite's row ids."""
+    """Add SQLite's other names for the row id if a key column is hidden."""
     keys = {
         (table.schema, table.bare_name): set(map(fold, table.primary_key))
         for table in reflected.tables
@@ -293,9 +293,7 @@ def _with_row_ids(
 def _takes_in(
     text: str, hidden: Mapping[Key, frozenset[str]], dialect: str, reflected: Reflected
 ) -> bool:
-    """Return whether a view's SQL may read a hidden column: by its name, or from its table without
-    naming it.
-    """
+    """Return whether a view's SQL may read a hidden column, by name or without naming it."""
     names: list[str] = []
     for (_, table), columns in hidden.items():
         if mentions(text, table):
@@ -330,8 +328,8 @@ def _takes_in(
 def _come_through(
     text: str, view: Table, tables: Iterable[Table], dialect: str
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the columns of a view that its tables' masked columns make masked, and which of them
-    it computes.
+    """Return the columns of a view that are masked because of its tables' masked columns, and which
+    of them the view computes.
     """
     every = frozenset(column.name for column in view.columns)
     by_name: dict[str, Table] = {}
@@ -368,7 +366,7 @@ def _read(node: exp.Table, tables: Mapping[str, Table], dialect: str) -> Table |
 
 
 def _query(text: str, dialect: str) -> exp.Expr | None:
-    """Return the query that a view is, None where it cannot be read."""
+    """Return the query of a view, None if it cannot be parsed."""
     try:
         trees = statements(text, dialect)
     except RefusedError:

@@ -1,9 +1,9 @@
 """The AST wall: read a model's SQL into a tree, check the tree against lists of what is allowed,
 write it anew.
 
-What runs is the text written from the checked tree, without comments, and that text is read and
-checked once more: where sqlglot and an engine read one text in two ways, the engine gets the
-reading that was checked.
+The text that runs is written from the checked tree, without comments, and is then parsed and
+checked once more. So if sqlglot and an engine read a text in two ways, the engine gets the reading
+that was checked.
 """
 
 import re
@@ -65,7 +65,7 @@ class VerdictCache:
         self._lock = Lock()
 
     def get(self, sql: str, dialect: str, catalog: Catalog) -> Verdict | None:
-        """Return the verdict on this text, None if there is none."""
+        """Return the cached verdict on this text, None if there is none."""
         with self._lock:
             key = (id(catalog), dialect, sql)
             entry = self._verdicts.pop(key, None)
@@ -76,7 +76,7 @@ class VerdictCache:
         return entry[1] if entry[0]() is catalog else None
 
     def put(self, sql: str, dialect: str, catalog: Catalog, verdict: Verdict) -> None:
-        """Add a verdict, and drop those that were used longest ago."""
+        """Add a verdict, and drop the least recently used ones."""
         key = (id(catalog), dialect, sql)
         texts = (sql, verdict.sql, verdict.shown_sql, verdict.reason, *verdict.columns)
         size = sum(map(len, texts))
@@ -104,7 +104,9 @@ VERDICTS = VerdictCache(entries=1_000, characters=2_000_000)
 
 
 def check(sql: str, *, dialect: str, catalog: Catalog) -> Verdict:
-    """Decide whether `sql` may run on a database of this dialect and catalogue; each text once."""
+    """Decide whether `sql` may run on a database with this dialect and catalogue. Each text is
+    parsed only once.
+    """
     if (verdict := VERDICTS.get(sql, dialect, catalog)) is None:
         verdict = _decide(sql, dialect, catalog)
         if verdict.rule != "depth":  # which may come of the caller's own depth in the stack
@@ -113,7 +115,7 @@ def check(sql: str, *, dialect: str, catalog: Catalog) -> Verdict:
 
 
 def _decide(sql: str, dialect: str, catalog: Catalog) -> Verdict:
-    """Decide anew.
+    """Decide without the cache.
 
     In the text that runs, a table with denied columns is a subquery of its other columns, so the
     engine cannot read them either.
@@ -295,7 +297,9 @@ def _check_node(node: exp.Expr, sql: str, dialect: str, catalog: Catalog) -> Non
 
 
 def _check_pivot(node: exp.Pivot) -> None:
-    """Refuse PIVOT without its values: DuckDB runs a statement of its own to find them."""
+    """Refuse PIVOT without a list of values: DuckDB would run a statement of its own to find
+    them.
+    """
     with_values = all(isinstance(one, exp.In) for one in node.expressions)
     if node.this and not node.unpivot and not with_values:
         raise RefusedError(
@@ -307,8 +311,8 @@ def _check_pivot(node: exp.Pivot) -> None:
 
 
 def _check_name(node: exp.Identifier) -> None:
-    """Refuse invisible characters in a name: SQLite and DuckDB read some of them as blanks, the
-    parser as part of the name.
+    """Refuse invisible characters in a name: SQLite and DuckDB read some of them as blanks, but the
+    parser reads them as part of the name.
     """
     if not node.args.get("quoted") and any(
         unicodedata.category(char)[0] in "CZ" for char in node.name if char > "\x7f"
@@ -394,7 +398,9 @@ def _check_function(node: exp.Func, sql: str, dialect: str, catalog: Catalog) ->
 
 
 def _written_name(node: exp.Func, sql: str) -> str:
-    """Return the function's name as it stands in the text: sqlglot gives many names one node."""
+    """Return the function's name as written in the text, because sqlglot has one node class for
+    many names.
+    """
     start = node.meta.get("start")
     end = node.meta.get("end")
     if isinstance(start, int) and isinstance(end, int):

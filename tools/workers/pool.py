@@ -1,9 +1,9 @@
-"""Processes that do jobs for this one: one job each at a time, started before they are needed,
-ended when idle.
+"""Processes that do jobs for this one. Each does one job at a time; they are started before they
+are needed and ended when idle.
 
-One process a query, so that a kill hits that query alone. A thread of ours checks all of them every
-`TICK_SECONDS`: it starts them, interrupts and then kills those that are late or cancelled, and ends
-with the last of them.
+Each query has a process to itself, so that a kill hits only that query. A thread of ours checks all
+processes every `TICK_SECONDS`: it starts them, interrupts and then kills any that are late or
+cancelled, and ends with the last process.
 """
 
 import logging
@@ -38,10 +38,10 @@ from longtable.tools.workers.wire import decode, encode, read_frame, write_frame
 from longtable.tools.workers.worker_requests import INTERRUPT, Answer, Request
 
 MOST_WORKERS = 8
-"""Jobs at once; more wait. Each takes some 90 MB."""
+"""The most jobs at once; further jobs wait. Each worker takes some 90 MB."""
 IDLE_SECONDS = 60.0
 START_SECONDS = 60.0
-"""For a start on a busy machine; 0.3 s on an idle one."""
+"""Time limit for a start, long enough for a busy machine; on an idle one a start takes 0.3 s."""
 TICK_SECONDS = 0.05
 KILL_AFTER_SECONDS = 0.2
 LOG_BYTES = 2_000
@@ -50,7 +50,7 @@ KEPT_VARIABLES = {
     *("DYLD_LIBRARY_PATH", "LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH"),
     *("APPDATA", "PYTHONUSERBASE", "USERPROFILE"),  # where `pip install --user` puts packages
 }
-"""What a worker sees of the environment: no key, no password."""
+"""The environment variables that a worker gets: no key, no password."""
 
 _log = logging.getLogger(__name__)
 
@@ -84,14 +84,14 @@ class _Worker:
 
     @property
     def ready(self) -> bool:
-        """Return whether an answer comes without waiting for the start."""
+        """Return whether the process has started, so that it can answer without delay."""
         try:
             return self.greeted or bool(select.select([self._answers], [], [], 0)[0])
         except (OSError, ValueError):  # a pipe on Windows, or more open files than select knows
             return True
 
     def begin(self, seconds: float, cancel: Cancel) -> None:
-        """Set when the next answer is late."""
+        """Set the time after which the next answer is late."""
         self.number += 1
         self.deadline = time.monotonic() + seconds
         self.interrupted = inf
@@ -108,14 +108,16 @@ class _Worker:
         return decode(read_frame(self._answers, most=most))
 
     def greet(self, *, most: int) -> None:
-        """Wait for the start; raise what the opening of the database raised."""
+        """Wait until the process has started. If the database could not be opened, raise that
+        error.
+        """
         greeting = decode(read_frame(self._answers, most=most))
         if isinstance(greeting, LongtableError):
             raise greeting
         self.greeted = True
 
     def enforce(self, now: float) -> None:
-        """Interrupt what is late or cancelled; kill it when that has not helped."""
+        """Interrupt a job that is late or cancelled; kill the process if that did not help."""
         if self.interrupted == inf and (now >= self.deadline or self.cancel.cancelled):
             self.interrupted = now
             # Never wait here: a worker that reads nothing is killed in a moment.
@@ -127,9 +129,7 @@ class _Worker:
             self.process.kill()
 
     def stderr_text(self) -> str:
-        """Wait for the end of a process that is gone, and return the end of what it wrote to its
-        standard error.
-        """
+        """Wait until the process has ended, and return the last part of its standard error."""
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(KILL_AFTER_SECONDS)
         self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - LOG_BYTES))
@@ -147,7 +147,7 @@ class _Worker:
         self.leave()
 
     def leave(self) -> None:
-        """Close our ends of its pipes."""
+        """Close our ends of the process's pipes."""
         for stream in (self._requests, self._answers, self._errors):
             with suppress(OSError):
                 stream.close()
@@ -162,8 +162,8 @@ def _log_file() -> IO[bytes]:
 
 
 class Workers:
-    """The workers of one database, or of none. Safe to share between threads; a fork starts its
-    own.
+    """The workers of one database, or workers without a database. Safe to share between threads; a
+    forked process starts its own.
     """
 
     def __init__(
@@ -177,9 +177,9 @@ class Workers:
     ) -> None:
         """Start the first worker without waiting for it.
 
-        `database`: arguments of `Database.open`. `answer_bytes`: size of a result. `wait_seconds`:
-        most that a job waits for a worker that is free. Raises `ConfigError` if there is no
-        Python to start.
+        `database`: arguments of `Database.open`. `answer_bytes`: the largest size of a result.
+        `wait_seconds`: the longest time that a job waits for a free worker. Raises `ConfigError` if
+        there is no Python to start.
         """
         if getattr(sys, "frozen", False) or not re.search(
             "python|pypy", Path(sys.executable or "").name, re.IGNORECASE
@@ -275,14 +275,14 @@ class Workers:
                 worker.leave()
 
     def _leave_to_parent(self) -> None:
-        """Start without workers after a fork: those there are belong to the parent."""
+        """Start without workers after a fork, because the existing ones belong to the parent."""
         for worker in self._workers:
             worker.process.returncode = 0
             worker.leave()
         self._begin()
 
     def _acquire(self, cancel: Cancel) -> _Worker:
-        """Return a worker that is up and waits for a job."""
+        """Return a worker that has started and waits for a job."""
         began = time.monotonic()
         while True:
             worker = self._free(cancel, began)

@@ -56,21 +56,23 @@ from longtable.tools.workers.worker_requests import (
 
 MOST_REQUEST_BYTES = 64_000_000
 SPARE_BYTES = 500_000_000
-"""Memory past the engine's own limit: Python, the parser, the rows of a result. DuckDB counts less
-than it takes.
+"""Memory beyond the engine's own limit, for Python, the parser and the rows of a result. DuckDB
+uses more than it counts.
 """
 STACK_BYTES = 8_000_000
-"""Of each thread of the engine; Linux counts it whether it is used or not."""
+"""The stack of each thread of the engine. Linux counts it even if it is not used."""
 WATCH_SECONDS = 0.1
 
 Current = list[tuple[int, Cancel]]
-"""The number of the running job and what cancels it; at most one entry."""
+"""The number of the running job and the switch that cancels it; at most one entry."""
 
 
 def refresh(
     database: Database | None, _cancel: Cancel, request: RefreshArguments
 ) -> tuple[object, Catalog | None]:
-    """Return the version of the schema, and the catalogue if its version is not the caller's."""
+    """Return the version of the schema, and also the catalogue if the caller has another
+    version.
+    """
     opened = _at(database, None)
     catalog = opened.refresh()
     known = opened.version == request["version"]
@@ -113,7 +115,7 @@ def run_over_handles(
     """Check one SELECT against the handles of a catalogue, and run it over their files, behind both
     walls.
 
-    The handles are the only tables there are. Return the handle whose file is gone, if one is.
+    No other tables exist for the query. If the file of a handle is gone, return the handle.
     """
     # Here, not above: until a starting process has read its opening, nothing ends it with its
     # caller.
@@ -177,7 +179,7 @@ def load(
 
 
 def visible(_database: Database | None, _cancel: Cancel, request: VisibleArguments) -> Catalog:
-    """Return what the policy shows of a server's catalogue."""
+    """Return the part of a server's catalogue that the policy shows."""
     from longtable.tools.sql.visible import visible
 
     return visible(request["reflected"], request["policy"], dialect=request["dialect"])
@@ -185,13 +187,13 @@ def visible(_database: Database | None, _cancel: Cancel, request: VisibleArgumen
 
 MOST_CATALOGS = 2
 _catalogs: dict[int, Catalog] = {}
-"""What this worker was sent of its one server, by number; the newest of them."""
+"""The newest catalogues of its one server that this worker was sent, by number."""
 
 
 def parse(
     _database: Database | None, _cancel: Cancel, request: ParseArguments
 ) -> list[object] | None:
-    """Do a job on a SQL text for a server; return its answer in a list, None for a catalogue that
+    """Do a job on a SQL text for a server. Return its answer in a list, or None if the catalogue
     was not sent yet.
     """
     from longtable.tools.sql.text_jobs import do_text_job
@@ -216,7 +218,9 @@ def _register(
     job: Job[Arguments, Answer],
     act: Callable[[Database | None, Cancel, Arguments], Answer | Rows],
 ) -> None:
-    """Let `act` do a job. An answer of `Rows` is a list of rows when it arrives."""
+    """Register `act` as the function that does a job. An answer of type `Rows` arrives as a list of
+    rows.
+    """
     JOBS[job.name] = act
 
 
@@ -232,7 +236,7 @@ _register(worker_requests.VISIBLE, visible)
 
 
 def _at(database: Database | None, version: object) -> Database:
-    """Return the database with a catalogue that is not older than the caller's."""
+    """Return the database, with a catalogue at least as new as the caller's."""
     assert database is not None
     if version is not None and version != database.version:
         database.refresh()
@@ -240,7 +244,7 @@ def _at(database: Database | None, version: object) -> Database:
 
 
 def main() -> NoReturn:
-    """Read requests until the caller has gone, and interrupt the job that it names."""
+    """Read requests until the caller has gone; on an interrupt, stop the job that it names."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is the caller's
     incoming: RawIOBase = os.fdopen(os.dup(0), "rb", buffering=0)
     answers: RawIOBase = os.fdopen(os.dup(1), "wb", buffering=0)
@@ -267,8 +271,8 @@ def main() -> NoReturn:
 def _work(
     opening: dict[str, Any], work: queue.SimpleQueue[Any], current: Current, answers: RawIOBase
 ) -> None:
-    """Open the database, say so, and do one job after another. A fault of ours ends the process:
-    its caller logs the traceback.
+    """Open the database, tell the caller, and do one job after another. An error in our own code
+    ends the process, and the caller logs the traceback.
     """
     try:
         database = None
@@ -319,8 +323,8 @@ def _encoded(answer: object) -> bytes:
 
 
 def _end_with(caller: int) -> None:
-    """Have the kernel kill this process when its caller ends, even while Python cannot run.
-    Elsewhere the end of the pipe does it.
+    """Have the kernel kill this process when its caller ends, even while Python cannot run. On
+    other systems the process ends when its pipe closes.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
@@ -329,8 +333,8 @@ def _end_with(caller: int) -> None:
 
 
 def _limit_memory(memory_bytes: int) -> None:
-    """Bound the memory of this process. DuckDB counts neither lambdas nor `||`: 7 GB under its own
-    limit of 1 GB.
+    """Limit the memory of this process. DuckDB does not count the memory of lambdas and `||`: it
+    used 7 GB under its own limit of 1 GB.
     """
     if sys.platform == "win32":
         return

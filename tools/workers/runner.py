@@ -1,10 +1,10 @@
-"""Run one query off the caller's thread, so that time limit and cancel hold whatever the engine
+"""Run one query off the caller's thread, so that time limit and cancel work whatever the engine
 does.
 
 The engines look at their stop flag only between steps. One call on one huge value can go on for
 minutes without a step (levenshtein of two 200,000-character strings in DuckDB: 33 s after
-`interrupt()`), so the caller waits beside the query, not inside it, and leaves it behind after a
-short grace.
+`interrupt()`), so the caller waits in its own thread and leaves the query behind after a short
+grace period.
 """
 
 import threading
@@ -25,7 +25,7 @@ MAX_LEFT_BEHIND = 8
 
 
 class StoppedError(Exception):
-    """Raised in the engine's thread when its query was stopped; never leaves this package."""
+    """The engine's query was stopped. Raised in the engine's thread; never leaves this package."""
 
 
 class Interruptible(Protocol):
@@ -61,8 +61,9 @@ class Cancel:
             callback()
 
     def on_cancel(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call `callback` on cancel, at once if already cancelled; return a function that takes it
-        off again."""
+        """Call `callback` on cancel, at once if already cancelled. Return a function that removes
+        the callback.
+        """
         with self._lock:
             if not self._cancelled:
                 self._callbacks.append(callback)
@@ -77,7 +78,7 @@ class Cancel:
 
 
 class Stop:
-    """What a running query checks: a flag that is set from outside, and its deadline."""
+    """The two things that a running query checks: a flag set from outside, and its deadline."""
 
     def __init__(self, *, seconds: float) -> None:
         self.deadline = time.monotonic() + seconds
@@ -95,8 +96,8 @@ class Stop:
 
     @contextmanager
     def watch(self, session: Interruptible) -> Iterator[None]:
-        """Interrupt this session when the query is stopped, and not after: its next query is
-        another caller's.
+        """Interrupt this session if the query is stopped within the block, but not later: its next
+        query belongs to another caller.
         """
         self._name(session)
         try:
@@ -133,8 +134,8 @@ def _in_daemon(work: Callable[[], T]) -> Future[T]:
 
 
 class Runner:
-    """Run work beside the caller, under a deadline and a cancel; count what had to be left
-    behind.
+    """Run work in a thread beside the caller's, with a deadline and a cancel. Count the queries
+    that had to be left behind.
     """
 
     def __init__(self) -> None:
@@ -145,7 +146,7 @@ class Runner:
         """Return what `work` returns; raise `QueryTimeoutError` or `QueryCancelledError` when
         stopped.
 
-        `work` runs inside `stop.watch(session)` as soon as there is something to interrupt.
+        `work` must enter `stop.watch(session)` as soon as it has a session to interrupt.
         """
         cancel = cancel or Cancel()
         if cancel.cancelled:
@@ -187,8 +188,8 @@ class Runner:
             cancel.cancel()
 
     def _stop(self, job: Future[Any], stop: Stop) -> None:
-        """Interrupt again and again, for an interrupt that comes before the query began is lost;
-        then give up.
+        """Interrupt repeatedly, because an interrupt before the query began is lost. Then give
+        up.
         """
         until = time.monotonic() + GRACE_SECONDS
         while not job.done() and time.monotonic() < until:

@@ -1,8 +1,8 @@
-"""Encode what passes between a worker and its caller: frames of msgpack, decoded without running
-code.
+"""Encode the messages between a worker and its caller as frames of msgpack, which are decoded
+without running code.
 
-Values keep their Python types. Besides plain ones only the classes named here pass, and the errors
-of the database side.
+Values keep their Python types. Only plain values, the classes named here and the errors of the
+database side can pass.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,8 +26,8 @@ from longtable.tools.sql.verdict import Masks, Plan, Predicate, Predicates, Prob
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a result. They are encoded column by column, in a third of the time that cell by cell
-    takes.
+    """Rows of a result. They are encoded column by column, which takes a third of the time of
+    encoding cell by cell.
     """
 
     rows: Sequence[Row]
@@ -41,7 +41,7 @@ class _Pairs:
 
 
 _PYTZ = "pytz:"
-"""Before the name of a zone of pytz, which DuckDB used up to 2.0.0."""
+"""Prefix of the name of a time zone of pytz, which DuckDB used up to 2.0.0."""
 
 
 def _zoned(text: str) -> datetime:
@@ -80,8 +80,8 @@ _TEXTS: tuple[tuple[type, Callable[[Any], str], Callable[[str], object]], ...] =
     (timedelta, _delta_text, lambda text: timedelta(*map(int, text.split()))),
     (UUID, str, UUID),
 )
-"""Types that pass as text: how it is written and read. The place of each is its code on the
-wire.
+"""Types that pass as text, each with the functions that write and read it. The place of a type in
+the list is its code on the wire.
 """
 _CODES = {kind: code for code, (kind, *_) in enumerate(_TEXTS)}
 _TUPLE, _SET, _OBJECT, _ERROR, _ROWS, _PAIRS = range(len(_TEXTS), len(_TEXTS) + 6)
@@ -110,7 +110,7 @@ _OPTIONS = (
 
 
 def encode(value: object) -> bytes:
-    """Return a value as bytes; raise `TypeError` for what cannot pass: an unknown type, nesting
+    """Return a value as bytes. Raise `TypeError` if it cannot pass: for an unknown type or nesting
     over some 250 levels.
     """
     try:
@@ -181,7 +181,7 @@ def _read_extension(code: int, data: bytes) -> object:
 
 
 def _written_column(cells: Sequence[Any]) -> list[object]:
-    """Return the code of the one type whose cells pass as text, None if there is no such type,
+    """Return the code of the type whose cells pass as text (None if there is no single such type),
     and the cells.
     """
     kinds = set(map(type, cells)) - {type(None)}
@@ -217,7 +217,7 @@ def write_frame(stream: RawIOBase, body: bytes) -> None:
 
 
 def read_frame(stream: RawIOBase, *, most: int) -> bytearray:
-    """Read one frame; raise `EOFError` at the end of the stream and for one of over `most`
+    """Read one frame. Raise `EOFError` at the end of the stream and for a frame of over `most`
     bytes.
     """
     size = int.from_bytes(_exactly(stream, _SIZE_BYTES), "big")

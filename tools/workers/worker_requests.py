@@ -21,7 +21,7 @@ Arguments = TypeVar("Arguments", bound=Mapping[str, Any])
 Answer = TypeVar("Answer")
 
 INTERRUPT = "interrupt"
-"""Stands in place of a job's name, and stops the running job."""
+"""Takes the place of a job's name in a request that stops the running job."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Request(Generic[Answer]):
 
 @dataclass(frozen=True)
 class Job(Generic[Arguments, Answer]):
-    """The name of a job. Its types are those of its arguments and its answer."""
+    """The name of a job. Its type parameters are the types of its arguments and of its answer."""
 
     name: str
 
@@ -78,7 +78,7 @@ EXPLAINED: Job[ExplainedArguments, DatabaseError] = Job("explained")
 
 
 class RefreshArguments(TypedDict):
-    """The version of the schema that the caller knows, None for none."""
+    """The version of the schema that the caller knows, None if it knows no version."""
 
     version: object
 
@@ -116,12 +116,14 @@ class TextArguments(TypedDict):
 
 
 REFRESH: Job[RefreshArguments, tuple[object, Catalog | None]] = Job("refresh")
-"""Answers with the version of the schema, and the catalogue if its version is another one."""
+"""Answers with the version of the schema, and also the catalogue if the caller has another
+version.
+"""
 CHECK_SQL: Job[CheckSqlArguments, Plan] = Job("check_sql")
 RUN: Job[RunArguments, QueryResult] = Job("run")
 READ: Job[ReadArguments, list[Row]] = Job("read")
 TEXT: Job[TextArguments, object] = Job("text")
-"""Answers as the job on the text does."""
+"""Returns the answer of the job on the text."""
 
 
 # Jobs of a worker that holds no database.
@@ -165,8 +167,10 @@ class OverHandlesArguments(TypedDict):
 
 
 PARSE: Job[ParseArguments, list[object] | None] = Job("parse")
-"""Answers with a list of the answer alone, None if the worker does not know the catalogue."""
+"""Answers with a list that holds only the job's answer, or None if the worker does not know the
+catalogue.
+"""
 VISIBLE: Job[VisibleArguments, Catalog] = Job("visible")
 LOAD: Job[LoadArguments, tuple[LoadNote, ...]] = Job("load")
 OVER_HANDLES: Job[OverHandlesArguments, QueryResult | str] = Job("over_handles")
-"""Answers with the handle whose file is gone, if one is."""
+"""Answers with a handle instead of a result if the file of that handle is gone."""

@@ -1,1 +1,3 @@
-"""The rule on masked columns: where they may stand, and what of a result is masked."""
+"""The rule on masked columns: where a query may use them, and which columns of its result are
+masked.
+"""

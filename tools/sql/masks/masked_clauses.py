@@ -1,6 +1,7 @@
-"""Where masked columns may stand outside the SELECT list: sorted and grouped by, compared, counted.
+"""Check the use of masked columns outside the SELECT list: in sorting, grouping, comparing and
+counting.
 
-The list is positive: any other expression may hold open columns only.
+The list of uses is positive: any other expression may hold open columns only.
 """
 
 import re
@@ -20,7 +21,9 @@ from longtable.tools.sql.scope import (
 )
 
 MAX_VALUES = 20
-"""Values written out that one query may compare masked columns with: more would be a dictionary."""
+"""The most literal values that one query may compare masked columns with. With more, a query could
+try a dictionary.
+"""
 _TIME = re.compile("DATE|TIME", re.IGNORECASE)
 _RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank)
 _NAMELESS = tuple(
@@ -28,7 +31,7 @@ _NAMELESS = tuple(
     for name in ("Star", "Columns", "PositionalColumn", "Pseudocolumn", "TableColumn", "PivotAny")
     if hasattr(exp, name)
 )
-"""These may read columns that the text does not name."""
+"""Node types that may read columns which the text does not name."""
 
 
 class MaskedClauses(MaskedNames):
@@ -53,8 +56,8 @@ class MaskedClauses(MaskedNames):
             )
 
     def _by_itself(self, nodes: Iterable[exp.Expr | None], scope: Scope) -> None:
-        """Check what is grouped or sorted by: columns by themselves, or places in the SELECT
-        list.
+        """Check the expressions that a query groups or sorts by: masked columns by themselves, or
+        places in the SELECT list.
         """
         for node in nodes:
             core = (
@@ -92,7 +95,7 @@ class MaskedClauses(MaskedNames):
                 )
 
     def _condition(self, root: exp.Expr | None, scope: Scope) -> None:
-        """Check a condition: what it asks of a masked column must be a comparison that the rule
+        """Check a condition: it may use a masked column only in a comparison that the rule
         knows.
         """
         stack = [root]
@@ -104,8 +107,8 @@ class MaskedClauses(MaskedNames):
                 self._open([node], scope)
 
     def _compares(self, node: exp.Expr, scope: Scope) -> bool:
-        """Return whether a node compares a masked column with NULL, with values that are written
-        out, or with a masked column.
+        """Return whether a node compares a masked column with NULL, with literal values, or with
+        another masked column.
         """
         column = (
             bare(node.this)
@@ -146,7 +149,7 @@ class MaskedClauses(MaskedNames):
         return all(one is not None and self._written_out(one, value.kind) for one in others)
 
     def _written_out(self, node: exp.Expr, kind: str) -> bool:
-        """Return whether a node is a value that an engine compares with a column of this type
+        """Return whether a node is a literal that an engine compares with a column of this type
         without casting the column.
         """
         node = bare(node)
@@ -165,8 +168,8 @@ class MaskedClauses(MaskedNames):
         return isinstance(node, exp.Literal | exp.Null)
 
     def _open(self, roots: Iterable[exp.Expr], scope: Scope) -> None:
-        """Check expressions whose value goes anywhere: they hold open columns only, but may count
-        masked ones.
+        """Check expressions whose value may be used in any way: they may hold only open columns,
+        but may count masked ones.
         """
         stack = list(roots)
         while stack:
@@ -204,7 +207,7 @@ class MaskedClauses(MaskedNames):
                 stack += reversed(list(child_nodes(node, "alias")))
 
     def _uncounted(self, count: exp.Count, scope: Scope) -> Iterable[exp.Expr]:
-        """Return what of a count is not a column by itself."""
+        """Return the parts of a COUNT to check further; empty if it counts a column by itself."""
         parts = list(child_nodes(count))
         distinct = parts[0] if len(parts) == 1 and isinstance(parts[0], exp.Distinct) else count
         inner = list(child_nodes(distinct))
@@ -217,8 +220,8 @@ class MaskedClauses(MaskedNames):
         return inner
 
     def _window(self, window: exp.Window, scope: Scope) -> None:
-        """Check all of a window but its function. Some functions and frames compute with what they
-        are ordered by.
+        """Check a window, except its function. Some functions and frames compute with the values
+        they are ordered by.
         """
         self._by_itself(window.args.get("partition_by") or (), scope)
         function = window.this.this if isinstance(window.this, exp.Filter) else window.this

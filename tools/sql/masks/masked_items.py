@@ -1,4 +1,4 @@
-"""What of masked columns may stand in a SELECT list, and which columns it makes."""
+"""Check the use of masked columns in a SELECT list, and return the columns that the list makes."""
 
 from sqlglot import exp
 
@@ -29,8 +29,8 @@ _SHOWN_WHOLE = (
     *(exp.Min, exp.Max, exp.GroupConcat, exp.Paren, exp.Distinct),
 )
 _NUMBERS = (exp.Count, exp.Sum, exp.Avg, exp.Round)
-"""Of open columns; what these return is short, so that no limit of size tells the length of a
-masked value beside it.
+"""Functions of open columns that may be combined with a masked column. Their results are short, so
+that no size limit reveals the length of the masked value.
 """
 
 
@@ -87,9 +87,7 @@ class MaskedItems(MaskedClauses):
         return Value()
 
     def _shown_whole(self, node: exp.Expr, scope: Scope) -> bool:
-        """Return whether an expression is one that may hold masked columns in the outermost SELECT
-        list.
-        """
+        """Return whether an expression may hold masked columns in the outermost SELECT list."""
         if isinstance(node, exp.Column):
             return bool(self._meaning(node, scope).kind)
         if isinstance(node, exp.Literal | exp.Null):

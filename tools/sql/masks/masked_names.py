@@ -1,4 +1,4 @@
-"""What each name in a query means: a masked column, an open one, or any that it may be."""
+"""Find what each name in a query means: a masked column, an open one, or several that it may be."""
 
 import re
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ from longtable.tools.sql.scope import (
 )
 
 NUMBER_CHARS = 15
-"""DuckDB casts a DECIMAL(38, 0) column to the scale of a longer number, and fails where a value is
-too large for that.
+"""The most characters of a number to compare with. For a longer one, DuckDB casts a DECIMAL(38, 0)
+column to its scale, and fails if a value is too large for that.
 """
 ROW_IDS = ("rowid", "oid", "_rowid_")
-"""Names that SQLite has for a whole number that is the key."""
+"""SQLite's names for the whole number that is a row's key."""
 _ALONE = (
     "by itself it can be selected, counted, grouped, sorted by, made distinct, joined to a masked"
     " column (name both with their tables), and compared by =, <>, IN or IS NULL with values"
@@ -35,7 +35,7 @@ _TEXT = re.compile("CHAR|TEXT|STRING|CLOB|ENUM", re.IGNORECASE)
 
 
 class MaskedNames:
-    """The names of one statement: its tables, and those of its columns that are masked."""
+    """The names of one statement: its tables and its masked columns."""
 
     def __init__(self, tables: Mapping[int, Table], dialect: str, *, view: bool) -> None:
         self._tables = tables
@@ -70,7 +70,7 @@ class MaskedNames:
         ]
 
     def _meaning(self, column: exp.Column, scope: Scope) -> Value:
-        """Return what a column name means, all that it may mean taken together."""
+        """Return the meaning of a column name. If it may mean several columns, these are merged."""
         *parts, name = [self._key(part) for part in column.parts]
         if not parts:
             return self._named(name, scope)
@@ -106,8 +106,8 @@ class MaskedNames:
         return merged(values or [Value(masked=name in self._masked_names)])
 
     def _alike(self, one: str, other: str) -> bool:
-        """Return whether comparing two types casts no text: DuckDB fails on the first text that is
-        no number.
+        """Return whether two types can be compared without casting text, since DuckDB fails at the
+        first text that is not a number.
         """
         return (
             self._dialect != "duckdb"
@@ -116,8 +116,8 @@ class MaskedNames:
         )
 
     def _side_by_side(self, values: list[Value]) -> bool:
-        """Return whether a UNION ALL may have these in one column: a cast to what they have in
-        common must not fail by a value.
+        """Return whether a UNION ALL may have these values in one column: the cast to their common
+        type must not fail because of a masked value.
         """
         kinds = [value.kind for value in values if value.kind]
         return not any(value.masked for value in values) or (

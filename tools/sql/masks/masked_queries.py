@@ -127,8 +127,8 @@ class MaskedQueries(MaskedItems):
         return list(zip(names, map(self._united, values), strict=True))
 
     def _united(self, values: list[Value]) -> Value:
-        """Return what one column of a set operation is. In a view, masked columns of one type stay
-        a masked column.
+        """Return the value of one column of a set operation. In a view, masked columns of one type
+        together still count as a masked column by itself.
         """
         value = merged(values)
         alike = self._view and len({one.kind for one in values}) == 1
@@ -172,8 +172,8 @@ class MaskedQueries(MaskedItems):
             self._open(child_nodes(join, "this", "on", "using"), scope)
 
     def _source(self, node: exp.Expr, scope: Scope) -> tuple[list[Source], Columns]:
-        """Return the sources that a table, subquery or join in brackets is, and what `*` makes of
-        it.
+        """Return the sources in a table, subquery or join in brackets, and the columns that `*`
+        makes of it.
         """
         done: tuple[str, ...] = ("this", "alias", "joins", "with_", "db", "catalog")
         self._with(node, scope)
@@ -213,7 +213,7 @@ class MaskedQueries(MaskedItems):
     def _more_joins(
         self, node: exp.Expr, sources: list[Source], star: Columns, scope: Scope
     ) -> tuple[list[Source], Columns]:
-        """Add the joins that stand within a pair of brackets."""
+        """Add the joins within a pair of brackets."""
         if not (joins := node.args.get("joins")):
             return sources, star
         within = Scope(scope, sources=sources, star=star)

@@ -1,9 +1,10 @@
-"""Hold masked columns to the places where they tell nothing, and find where they stand in a result.
+"""Restrict masked columns to places where they reveal nothing, and find the masked columns of a
+result.
 
-The rule (design.md section 7): a masked column stands by itself: selected, counted, grouped,
-sorted, made distinct, joined to a masked column, or compared with a few values that are written
-out. In the outermost SELECT list some functions of it may stand, masked as a whole and used by
-nothing else. The list is positive: an expression that the rule does not know may hold open columns
+The rule (design.md section 7): a masked column must be used by itself. It may be selected, counted,
+grouped, sorted, made distinct, joined to a masked column, or compared with a few literal values.
+The outermost SELECT list may hold some functions of it, if nothing else uses them; they are masked
+as a whole. The list is positive: an expression that the rule does not know may hold open columns
 only, and a name that no scope explains is masked if any masked column has it.
 """
 
@@ -21,8 +22,8 @@ from longtable.tools.sql.verdict import Masks
 
 
 def masks_of(tree: exp.Expr, resolve: Callable[[exp.Table], Table | None], dialect: str) -> Masks:
-    """Return which columns of a query's result are masked; raise `RefusedError` for what the rule
-    does not allow.
+    """Return which columns of a query's result are masked. Raise `RefusedError` if the rule does
+    not allow the query.
 
     `resolve` finds the table that a node names, None for a CTE.
     """
@@ -32,8 +33,8 @@ def masks_of(tree: exp.Expr, resolve: Callable[[exp.Table], Table | None], diale
 def masks_of_view(
     tree: exp.Expr, resolve: Callable[[exp.Table], Table | None], dialect: str
 ) -> tuple[Masks, Masks]:
-    """Return which columns of a view are masked, and which of these it computes: all but masked
-    columns by themselves. Raise `RefusedError` if the rule cannot say.
+    """Return which columns of a view are masked, and which of these it computes. A masked column
+    that the view only passes on is not computed. Raise `RefusedError` if the rule cannot decide.
 
     Unlike in a query, an expression that the rule does not know is masked instead of refused: the
     view's author is trusted.
@@ -48,7 +49,7 @@ def masks_of_view(
 def _columns_of(
     tree: exp.Expr, resolve: Callable[[exp.Table], Table | None], dialect: str, *, view: bool
 ) -> Columns:
-    """Return the columns of a query's result; none if no table in it has a masked column."""
+    """Return the columns of a query's result; empty if no table in it has a masked column."""
     nodes = (node for node in nodes_of(tree) if isinstance(node, exp.Table))
     tables = {id(node): table for node in nodes if (table := resolve(node)) is not None}
     if not any(table.has_masks for table in tables.values()):
