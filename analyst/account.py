@@ -295,7 +295,8 @@ def _direction(draft: Draft, query: Query) -> str:
 
 
 def _is_of(draft: Draft, by: Scalar, each: Meaning) -> bool:
-    """Return whether a direction such as "cheapest" fits a sort key; most directions fit any key.
+    """Return whether a direction such as "cheapest" fits a sort key; most directions fit any
+    key.
     """
     text = each.text.lower()
     col = _column_in(by)
@@ -369,7 +370,8 @@ def _passed_phrases(draft: Draft, query: Query) -> str:
 
 
 def _broken_name(draft: Draft, query: Query) -> str:
-    """Return a run of capitalised words if the query uses only some of them: Let There Be *Rock*.
+    """Return a run of capitalised words if the query uses only some of them: Let There Be
+    *Rock*.
     """
     del query
     words = [token for token in draft.tokens if token.kind == "word" and token.text.isascii()]

@@ -418,7 +418,8 @@ class _Groups(NamedTuple):
 
 
 class _Listed(NamedTuple):
-    """The columns that a computed answer shows for a group, and those that only tell groups apart.
+    """The columns that a computed answer shows for a group, and those that only tell groups
+    apart.
     """
 
     shown: list[Scalar]

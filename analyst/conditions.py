@@ -310,7 +310,8 @@ def _by_unit(draft: Draft, unit: str, dimension: str, text: str) -> Column | Non
 
 
 def _converted(draft: Draft, column: Column, place: int, unit: int) -> float | int:
-    """Return the number converted to the unit of its column; add a price if that unit is not known.
+    """Return the number converted to the unit of its column; add a price if that unit is not
+    known.
     """
     number = draft.meanings[place].number
     units = vocabulary().units
@@ -549,7 +550,8 @@ def _denied_event(draft: Draft, place: int, target: int) -> bool:
 
 
 def _speaks_of(verb: str, words: tuple[str, ...]) -> bool:
-    """Return whether a verb and a word of a name have the same stem or name the same kind of event.
+    """Return whether a verb and a word of a name have the same stem or name the same kind of
+    event.
     """
     return any(
         max(likeness(verb, word), likeness(stem(verb), word)) > 0.85

@@ -218,7 +218,8 @@ def _is_ambiguous(old: Condition, new: Condition) -> bool:
 
 
 def _merged(old: Iterable[Condition], new: list[Condition]) -> tuple[Condition, ...]:
-    """Return the old and new conditions; a new one replaces old ones on the same column or table.
+    """Return the old and new conditions; a new one replaces old ones on the same column or
+    table.
     """
     replaced = {_subject(cond) for cond in new}
 
@@ -258,7 +259,8 @@ def _pins_one(cond: Condition) -> bool:
 
 
 def _same_date(item: Scalar) -> Scalar:
-    """Return the month of any year for a month of one year: a question calls both by the same name.
+    """Return the month of any year for a month of one year: a question calls both by the same
+    name.
     """
     if isinstance(item, Bucket) and item.unit == "month":
         return replace(item, unit="month_of_year")

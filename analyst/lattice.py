@@ -158,7 +158,8 @@ class Key:
 
 @dataclass(frozen=True)
 class Rank:
-    """An order by a measure or a column (no function), with a limit if only the first are wanted.
+    """An order by a measure or a column (no function), with a limit if only the first are
+    wanted.
     """
 
     measure: Measure
@@ -260,7 +261,8 @@ class Draft:
         return self._look(range(place + 1, min(len(self.meanings), place + 1 + most)), over)
 
     def before(self, place: int, *, over: tuple[str, ...] = (), most: int = 5) -> int:
-        """Return the place of the previous meaning that says something, -1 if there is none nearby.
+        """Return the place of the previous meaning that says something, -1 if there is none
+        nearby.
         """
         return self._look(range(place - 1, max(-1, place - 1 - most), -1), over)
 

@@ -580,7 +580,8 @@ def _function(draft: Draft, place: int, each: Meaning) -> None:
 
 
 def _column_for(draft: Draft, func: str, place: int, target: int) -> int:
-    """Return the place of the column that the function at `place` applies to, -1 if there is none.
+    """Return the place of the column that the function at `place` applies to, -1 if there is
+    none.
     """
     options = [target, draft.before(place, over=("wh",), most=4)]
     options += [n for n, _ in draft.open("column") if draft.is_measure(n) and abs(n - place) <= 7]
@@ -643,7 +644,8 @@ def _over_table(draft: Draft, func: str, place: int, target: int, each: Meaning)
 
 
 def _dimension_key(draft: Draft, dimension: str, tables: list[str], text: str) -> Key:
-    """Return the column that measures a dimension, if it is a number that grows with the dimension.
+    """Return the column that measures a dimension, if it is a number that grows with the
+    dimension.
     """
     column, sign = best_dimension(draft, dimension, tables, text)
     if sign < 0 or not column.is_measure:

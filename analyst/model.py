@@ -135,7 +135,8 @@ class BuiltInAnalyst(BaseChatModel):
 
 
 def _call_id(messages: Sequence[BaseMessage], call: Call, place: int) -> str:
-    """Return an id that no earlier call of the thread has. The same view always gives the same id.
+    """Return an id that no earlier call of the thread has. The same view always gives the same
+    id.
     """
     last = (messages[-1].id, str(messages[-1].text)) if messages else ()
     key = json.dumps([len(messages), last, call.name, call.args, place], sort_keys=True)

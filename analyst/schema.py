@@ -247,7 +247,8 @@ class Reference:
 
 @dataclass(frozen=True)
 class Step:
-    """One join from `here` to `there`; `up` if each row of `here` matches at most one of `there`.
+    """One join from `here` to `there`; `up` if each row of `here` matches at most one of
+    `there`.
     """
 
     here: str

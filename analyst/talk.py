@@ -403,7 +403,8 @@ def _many(
     *,
     whole: bool,
 ) -> str:
-    """Word a result of several rows: a description, a table of the first rows, and the row count.
+    """Word a result of several rows: a description, a table of the first rows, and the row
+    count.
     """
     zh = language == "zh"
     first_rows = rows[:SHOWN_ROWS]

@@ -44,7 +44,8 @@ def fill_periods(draft: Draft) -> None:
 
 
 def _period(draft: Draft, place: int) -> tuple[Period, int]:
-    """Read times that belong together, as in July 4th, 2013; return the period and where it ends.
+    """Read times that belong together, as in July 4th, 2013; return the period and where it
+    ends.
     """
     parts: dict[str, int] = {}
     end = place
@@ -167,7 +168,8 @@ def date_for(draft: Draft, place: int, period: Period) -> tuple[Column, float]:
 
 
 def _fit(table: Table, column: Column, period: Period, verbs: list[str]) -> float | None:
-    """Return the price of choosing a column as the date that is meant, None if it holds no dates.
+    """Return the price of choosing a column as the date that is meant, None if it holds no
+    dates.
     """
     vocab = vocabulary()
     part = "year" if period.year else "month" if period.month else "day" if period.day else ""
