@@ -73,7 +73,7 @@ class Arrival:
     run: str
     thread_id: str
     inner_thread_id: str
-    """The thread's own id, which embedded nodes have below the id of the surrounding graph's
+    """The thread's own id; for an embedded graph it differs from the id of the surrounding graph's
     thread.
     """
     embedded: bool

@@ -26,8 +26,8 @@ Accepted = TypeVar("Accepted", bound=BaseMessage)
 def stamp(
     message: Accepted, *, turn: Turn, time: str, marks: Mapping[str, Any] | None = None
 ) -> Accepted:
-    """Return the message marked as accepted in this turn (given as its record) and with its owner.
-    Its texts are made storable.
+    """Return the message marked as accepted in this turn (given as its record), with the turn's
+    run, owner and channel. Its texts are made storable.
     """
     names = ("run", "owner", "channel", *(() if message.type == "human" else (VOICE,)))
     whose = {name: value for name, value in turn.items() if name in names and value}
