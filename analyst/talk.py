@@ -317,8 +317,10 @@ def examples(catalog: Catalog, language: str) -> list[str]:
 def result_text(
     query: Query | None, data: dict[str, Any], language: str, *, whole: bool = True
 ) -> str:
-    """Return the answer's text. `data` is run_sql's answer; `query` is its SQL as read, None if it
-    cannot be read. Without `whole` the rows are only a part of those asked for.
+    """Return the answer's text.
+
+    `data` is run_sql's answer; `query` is its SQL as read, None if it cannot be read. Without
+    `whole` the rows are only a part of those asked for.
     """
     columns = [str(column) for column in data.get("columns", [])]
     rows = [list(row) for row in data.get("rows", [])]

@@ -114,7 +114,9 @@ def _is_far_from_due(now: Now, call_plan: CallPlan) -> bool:
 
 def retiring(thread: Thread, policy: CompactionPolicy) -> list[Original]:
     """Return the messages that retire now: once the transcript is long, those covered by the
-    compaction before the live one. Messages of the live compaction stay, so that it can be undone.
+    compaction before the live one.
+
+    Messages of the live compaction stay, so that it can be undone.
     """
     if (
         policy.retire_after is None
@@ -127,9 +129,11 @@ def retiring(thread: Thread, policy: CompactionPolicy) -> list[Original]:
 
 
 def _retire(archive: StoreArchive, thread_id: str, retired: Sequence[Original]) -> bool:
-    """Write the retiring messages to the store. Return False if another branch of the thread (time
-    travel) has its own messages under these numbers. They are written first and removed afterwards.
-    A kill between the two steps duplicates nothing, because the number is the key.
+    """Write the retiring messages to the store.
+
+    Return False if another branch of the thread (time travel) has its own messages under these
+    numbers. They are written first and removed afterwards. A kill between the two steps duplicates
+    nothing, because the number is the key.
     """
     items = archive.get(
         thread_namespace("archive", thread_id), [key_of(original.number) for original in retired]

@@ -1,7 +1,9 @@
-"""Count a thread's messages and digest their ids, to notice rows that vanish from a store. The
-messages are rebuilt from many rows of a store. If some rows are missing, the rest looks like any
-other thread. The tally is stored in each checkpoint, so it says which messages the rows must give.
-It covers the messages that a step has seen; messages that a caller wrote since come after them.
+"""Count a thread's messages and digest their ids, to notice rows that vanish from a store.
+
+The messages are rebuilt from many rows of a store. If some rows are missing, the rest looks like
+any other thread. The tally is stored in each checkpoint, so it says which messages the rows must
+give. It covers the messages that a step has seen; messages that a caller wrote since come after
+them.
 """
 
 import zlib

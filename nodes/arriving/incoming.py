@@ -304,9 +304,10 @@ def new_messages(
     messages: Sequence[BaseMessage], turn: Turn, *, embedded: bool = False
 ) -> list[BaseMessage]:
     """Return the newest messages that no turn has accepted yet, oldest first: before the first turn
-    all, then the messages after `last`. Stamps decide if that message is gone (a person removed
-    it), or was never noted (a thread of an earlier version; `embedded` in a graph that keeps only
-    the messages).
+    all, then the messages after `last`.
+
+    Stamps decide if that message is gone (a person removed it), or was never noted (a thread of an
+    earlier version; `embedded` in a graph that keeps only the messages).
     """
     if not turn.get("number") and not embedded:
         return list(messages)

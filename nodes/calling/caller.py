@@ -60,6 +60,7 @@ class Answerer:
 
 def asked_once(model: BaseChatModel) -> tuple[BaseChatModel, int]:
     """Return the model with a client that asks once, and how often that client would have retried.
+
     Retries are made here instead, so that users are told of the waits. Only for the clients of
     OpenAI and Anthropic; any other model is returned unchanged.
     """

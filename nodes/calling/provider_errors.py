@@ -95,7 +95,7 @@ _OUTPUT_ASKED = re.compile(
 )
 LEAST_LIMIT = 256
 MOST_LIMIT = 100_000_000
-"""A larger number of tokens is not taken for a model's limit."""
+"""A number of tokens below or above these is not taken for a model's limit."""
 WORDS_READ = 4_000
 """Most characters of an error that are read: some servers repeat the prompt after their own
 words.
@@ -470,6 +470,7 @@ def _places(trace: TracebackType | None) -> Iterator[tuple[str, str]]:
 
 def broke_off(answer: BaseMessage) -> bool:
     """Return whether a stream broke off: an answer in OpenAI's protocol without a finish reason.
+
     Without this check half an SQL statement looks whole, because LangChain closes the brackets of
     arguments that were cut.
     """
@@ -481,9 +482,11 @@ def broke_off(answer: BaseMessage) -> bool:
 
 def with_usage(model: BaseChatModel) -> BaseChatModel:
     """Return a copy of the model that also asks for the usage of streams, unless its owner decided
-    that. `stream_usage` is a field of langchain-openai's models. None asks only OpenAI itself, so
-    other servers stream without a count. A model without that field, or with True or False in it,
-    is returned as it is.
+    that.
+
+    `stream_usage` is a field of langchain-openai's models. None asks only OpenAI itself, so other
+    servers stream without a count. A model without that field, or with True or False in it, is
+    returned as it is.
     """
     if (
         "stream_usage" not in type(model).model_fields

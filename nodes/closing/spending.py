@@ -1,6 +1,8 @@
 """Tokens that turns took on a server, stored outside their threads because the server can delete a
-thread without telling us. There is one item a turn, in the thread's namespace "spent". It is
-counted only after the thread is gone.
+thread without telling us.
+
+There is one item a turn, in the thread's namespace "spent". It is counted only after the thread is
+gone.
 """
 
 from contextlib import suppress
