@@ -112,8 +112,8 @@ with_options = add_options(chat_options)
 def running(
     options: RunOptions, *, load: "Callable[[RunOptions], Settings] | None" = None
 ) -> "Iterator[tuple[Settings, Screen]]":
-    """Give a command its settings and screen. An error in it is a sentence and exit code 1, never a
-    trace unless asked for.
+    """Give a command its settings and screen. An error is shown as a sentence, with exit code 1,
+    and with a trace only if that was asked for.
 
     `load` makes the settings of a command that needs no file.
     """
@@ -140,7 +140,7 @@ def running(
 
 
 def report(error: Exception, screen: "Screen", *, debug: bool) -> None:
-    """Show an error; one of the output itself is raised."""
+    """Show an error. An error of the output itself is raised."""
     if isinstance(error, BrokenPipeError | OutputFailedError):
         raise error
     if debug:

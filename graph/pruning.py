@@ -62,8 +62,8 @@ def prune_threads(
     archive: "ArchiveFiles | None" = None,
     on_damaged: Report = log_damaged,
 ) -> list[ThreadInfo]:
-    """Delete the threads not used for so long, and their results if `results` is given. Return the
-    threads, the newest first.
+    """Delete the threads not used for so long, and their results if `results` gives their store.
+    Return the threads, the newest first.
 
     With `keep_archive` their transcript and memory stay and can be continued; only older
     checkpoints are deleted. A thread that cannot be read is then left as it is: `on_damaged` is

@@ -414,8 +414,8 @@ def error_texts(error: Exception, language: Language) -> tuple[str, str]:
 
 
 def error(error: Exception, language: Language) -> RenderableType:
-    """Return an error in two lines: the fault with a hint, then a sentence on its kind. For a bug
-    the sentence comes first.
+    """Return an error in two lines: what is wrong and what to do, then its kind in one sentence.
+    For a bug the sentence comes first.
 
     The kind is left out if it adds nothing to the error's own text: for a `ConfigError`, and in
     English for errors about something unknown.
