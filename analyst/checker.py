@@ -61,7 +61,7 @@ FOUND_ZH = {
     "measure": "求和漏掉了一个因子",
     "other_route": "合计与各明细之和不一致",
 }
-"""What a finding of check_sql says in Chinese, by its code."""
+"""The text of check_sql's findings in Chinese, by code."""
 
 
 def as_colleague(messages: Sequence[BaseMessage], tools: Set[str]) -> Decision | None:

@@ -339,7 +339,7 @@ def result_text(
 
 
 def withheld_text(data: dict[str, Any], language: str) -> str:
-    """Return the answer's text where values are withheld from this model: rows, columns and handle,
+    """Return the answer's text if values are withheld from this model: rows, columns and handle,
     never a value.
     """
     count = int(data.get("row_count") or 0)

@@ -27,8 +27,8 @@ CANCELLED = 130  # what a shell calls a program ended by Ctrl-C
 
 
 def _option(variable: str) -> Any:
-    """Return the option that sets what a variable does; its help is the description of the key in
-    the settings file.
+    """Return the option for the same setting as an environment variable. Its help is the
+    description of the key in the settings file.
     """
     help = f"{KEYS[VARIABLES[variable]].description} ({variable})"
     return typer.Option(f"--{option_of(variable).replace('_', '-')}", help=help)

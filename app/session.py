@@ -231,7 +231,7 @@ def database_url(settings: Settings) -> str:
 
 
 def open_database(settings: Settings) -> "Database":
-    """Return the database that is asked, within its policy and limits. Raises what `Database.open`
+    """Open the database to query, with its policy and limits. Raises what `Database.open`
     raises.
     """
     from longtable.tools.database import Database

@@ -124,8 +124,8 @@ class Conversation:
 
     Turns of one thread follow one another, in this process and in others that opened the same file:
     `when_busy` is "queue" (wait), "reject" (`ThreadBusyError` at once) or "steer" (join the turn
-    under way before its next model call; where none comes, be the next turn). Read a stream to its
-    end, or close it: it holds the thread until then.
+    under way before its next model call; if there is no further call, become the next turn). Read a
+    stream to its end, or close it: it holds the thread until then.
 
     `results` and `archive`: the result store and archive files of `build_graph`, for the methods
     that read them.

@@ -170,7 +170,7 @@ def as_tool(
     """Return a tool for another agent. It takes a question and returns the answer's text; for a
     team, each voice's text after its name.
 
-    Each call stands for itself (what came before is in the agent's own thread), so calls may run in
+    Each call is independent (earlier messages are in the agent's own thread), so calls may run in
     parallel; interrupts pass to the agent's caller. Bad input and a provider's error are a tool
     message with status "error" that says what is wrong.
     """

@@ -40,8 +40,8 @@ Values = State
 Update = State
 """The channels that change."""
 RETURN = "__return__"
-"""LangGraph's channel for what a task of a node has returned, until the node's step is done; it has
-no public name, and a test compares it with LangGraph's own.
+"""LangGraph's channel that holds the return value of a node's task until the node's step is done;
+it has no public name, and a test compares it with LangGraph's own.
 """
 OWNER = "longtable_owner"
 """Key of the owner in a checkpoint's metadata."""
@@ -160,7 +160,7 @@ def config_of(thread_id: str, checkpoint_id: str | None = None) -> RunnableConfi
 
 
 def load_state(graph: Graph, config: RunnableConfig) -> StateSnapshot:
-    """Return a thread's state. Raises `DamagedThreadError` where it cannot be read."""
+    """Return a thread's state. Raises `DamagedThreadError` if it cannot be read."""
     thread_id = config["configurable"]["thread_id"]
     with reading(graph, thread_id):
         state = graph.get_state(config)
@@ -397,7 +397,7 @@ def check_values(values: State) -> None:
 
 
 def is_sound(message: BaseMessage) -> bool:
-    """Return whether a message has what every message has, of the right types."""
+    """Return whether a message has the fields that every message has, with the right types."""
     calls = (
         [*message.tool_calls, *message.invalid_tool_calls] if isinstance(message, AIMessage) else []
     )

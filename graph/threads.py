@@ -202,8 +202,8 @@ def delete(
     results: "ResultStore | None" = None,
     archive: "ArchiveFiles | None" = None,
 ) -> None:
-    """Delete checkpoints and writes, results and files, then what the store keeps; the index last,
-    so that what is left can be found.
+    """Delete checkpoints and writes, results and files, then the thread's data in the store. The
+    index comes last, so that leftovers can still be found.
 
     Its usage is kept, without its id. Checkpoints are deleted first: if the store cannot be
     written, this raises before any file is gone.

@@ -315,7 +315,7 @@ def _last_readable(
 
 
 def last_turn(whole: ThreadRecord) -> int:
-    """Return the number of a thread's newest turn, finished or not; 0 where it has none."""
+    """Return the number of a thread's newest turn, finished or not; 0 if it has no turn."""
     return int(
         whole.turn.get("number")
         or max((turn_number(message) for message in whole.messages), default=0)

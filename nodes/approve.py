@@ -1,4 +1,4 @@
-"""Ask a person before costly queries run: which they are, what is asked, and what the answer means.
+"""Ask a person before costly queries run: find the queries, make the question, and read the answer.
 
 Three steps, so that nothing is asked or run twice: `run_tools` notes the calls that need approval
 and runs none; this node interrupts and writes down the decisions; then `run_tools` runs what they

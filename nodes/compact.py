@@ -99,7 +99,7 @@ class Task:
     call_plan: CallPlan
     plan: CompactionPlan
     results: Compaction | None
-    """The compaction of results that goes first."""
+    """The compaction that shortens results, made before the summary."""
     turn: int
     thread_id: str
     from_originals: bool

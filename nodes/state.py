@@ -207,7 +207,7 @@ class StoredVoice(TypedDict):
     """Folded words that mention it."""
     system: str
     has_data: bool
-    """Whether the schema stands in its calls."""
+    """Whether its calls include the schema."""
     tool_tokens: int
     model: str
     own_model: bool
@@ -216,7 +216,7 @@ class StoredVoice(TypedDict):
     pin_tools: bool
     rounds: int | None
     apart: bool
-    """Whether it hears nothing of what its colleagues said in this turn."""
+    """Whether it hears nothing that its colleagues said in this turn."""
 
 
 class StoredConfig(TypedDict, total=False):
@@ -281,12 +281,12 @@ class State(TypedDict, total=False):
     archive: Annotated[ArchiveCount, DeltaChannel(keep_latest, snapshot_frequency=1)]
     """How many messages retired to the store. Written by prepare."""
     learned: Annotated[Learned, DeltaChannel(keep_latest, snapshot_frequency=1)]
-    """What the provider taught: its tokens for each one counted, its limit where an error named it.
-    Written by respond.
+    """What the provider taught: how many of its tokens equal one counted token, and its limit if an
+    error named it. Written by respond.
     """
     brief: Annotated[StoredConfig, DeltaChannel(keep_latest, snapshot_frequency=1)]
-    """What surrounds each call: system prompt, schema card, tool tokens, limit, encoding, policy.
-    Written by ingest when it changes.
+    """The call config: system prompt, schema card, tool tokens, limit, encoding, policy. Written by
+    ingest when it changes.
     """
     usage: Usage
     """Tokens of the next call by part. Written by estimate."""
@@ -301,7 +301,7 @@ class State(TypedDict, total=False):
 
 
 class Update(TypedDict, total=False):
-    """What a node writes of the state."""
+    """The part of the state that a node writes."""
 
     messages: Sequence[BaseMessage]
     compactions: Sequence[Compaction]
@@ -318,7 +318,8 @@ class Update(TypedDict, total=False):
 class Input(TypedDict):
     """What a caller gives: the new messages, the user's last.
 
-    `tally` is the graph's own: of what is left where the input takes messages out.
+    `tally` is set by the graph itself: the tally of the remaining messages if the input removes
+    some.
     """
 
     messages: Sequence[AnyMessage | BaseMessage]
@@ -402,7 +403,7 @@ def applied(state: State, update: Mapping[str, Any]) -> State:
 
 @dataclass(frozen=True)
 class Now:
-    """What a node works on: a thread as a superstep finds it, with the settings of the run.
+    """The input of a node: a thread as a superstep finds it, with the settings of the run.
 
     The step builds it once and hands it to the node; helpers take the part of it that they need.
     """
@@ -433,7 +434,7 @@ class Now:
         )
 
     def after(self, update: Update) -> "Now":
-        """Return the same with the state after an update."""
+        """Return a copy with the state after an update."""
         return self._with_state(applied(self.state, update))
 
     def with_turn(self, turn: Turn) -> "Now":
@@ -482,7 +483,7 @@ def with_fresh_id(answer: BaseMessage, messages: Sequence[BaseMessage]) -> BaseM
 
 
 def pin_changes(pins: Sequence[Pin], ends: Sequence[PinEnd]) -> tuple[list[Edit], PinsChanged]:
-    """Return the edits that store new pins and what ended, and the event that tells of them."""
+    """Return the edits that store new and ended pins, and the event that tells of them."""
     edits = [Edit(id=uuid.uuid4().hex, op="pin", pin=pin.as_json()) for pin in pins]
     ended = [
         Edit(
@@ -499,7 +500,7 @@ def pin_changes(pins: Sequence[Pin], ends: Sequence[PinEnd]) -> tuple[list[Edit]
 
 
 def pins_changed(pins: Sequence[Mapping[str, Any]], ends: Sequence[PinEnd]) -> PinsChanged:
-    """Return the event of stored pins and what ended."""
+    """Return the event of stored and ended pins."""
     return PinsChanged(
         type="pins_changed",
         pinned=[{"id": pin["id"], "text": pin["text"], "by": pin["by"]} for pin in pins],

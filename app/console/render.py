@@ -185,7 +185,7 @@ def first_rows(event: QueryFinished, width: int, language: Language) -> Renderab
 
 
 def whole_result(event: QueryFinished, width: int) -> RenderableType:
-    """Return every row: as one table where all columns fit, else record by record."""
+    """Return every row, as one table if all columns fit, else record by record."""
     columns = event.get("columns", [])
     rows = event.get("rows", [])
     cells = list(map(_whole_cells, rows))

@@ -156,8 +156,8 @@ def status_of(error: LongtableError) -> int:
 
 
 def owner_of(request: Request) -> str | None:
-    """Return the owner: as the server's authentication found; if the server has none, as the header
-    says.
+    """Return the owner that the server's authentication found. If the server has no authentication,
+    return the owner in the header.
     """
     owner = requester(request.scope.get("user"), request.headers.get(OWNER_HEADER))
     if owner is not None and not is_owner(owner):

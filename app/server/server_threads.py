@@ -197,7 +197,7 @@ class MetadataWriter(AsyncCallbackHandler):
                 await write_metadata(get_client(), thread_id)
 
     async def on_chain_error(self, *_: Any, run_id: UUID, **__: Any) -> None:
-        """Write what the index says, after a run that failed, too."""
+        """Write the same after a run that failed."""
         await self.on_chain_end(run_id=run_id)
 
 

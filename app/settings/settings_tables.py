@@ -126,8 +126,8 @@ def is_file_url(text: str) -> bool:
 
 
 def _anchored(text: str, info: ValidationInfo) -> str:
-    """Return the URL or path of a file, with its path made relative to the folder of the settings
-    file; a server's URL is returned as it is.
+    """Return the URL or path of a file. A relative path is resolved against the folder of the
+    settings file; a server's URL is returned as it is.
     """
     if info.context is None or not is_file_url(text):
         return text

@@ -28,8 +28,8 @@ class Rest:
 def rest_of(messages: Sequence[BaseMessage], state: StateSnapshot, error: ThreadBusyError) -> Rest:
     """Return how a turn that another run overtook is to go on. Pure.
 
-    If other turns came after its messages, these move to the end of the transcript, and what it had
-    written leaves it. Raises `error` if they are part of a compaction by now.
+    If other turns came after its messages, its messages move to the end of the transcript, and the
+    answers it had written are removed. Raises `error` if they are part of a compaction by now.
     """
     thread = thread_of(values_of(state))
     newest = turn_of(values_of(state))

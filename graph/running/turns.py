@@ -76,7 +76,7 @@ def iterate(events: Events) -> Iterator[Event]:
 def ask(
     runner: ThreadRunner, question: Question | None, answer: Any, waiting_id: str | None
 ) -> Events:
-    """Run a turn that begins with a question, or go on with what waits; see
+    """Run a turn that begins with a question, or continue the waiting turn; see
     `Conversation.stream`.
     """
     return ending_with_failed(

@@ -219,7 +219,7 @@ def _limit_of(model: BaseChatModel, context: Context, *, own: bool) -> int:
 
 
 def _window(summarizer: BaseChatModel, limit: int) -> int:
-    """Return the summariser's input limit in tokens: its own where it is known, else that of the
+    """Return the summariser's input limit in tokens: its own if it is known, else the limit of the
     conversation's model.
     """
     try:

@@ -115,7 +115,7 @@ class Step(Runnable[State, Update]):
     def ainvoke(
         self, input: State, config: RunnableConfig | None = None, **_: Any
     ) -> Coroutine[Any, Any, Update]:
-        """Run the node, in a worker thread where it never waits."""
+        """Run the node; in a worker thread if the node never awaits."""
         return self._run(input, ASYNC) if self.waits else super().ainvoke(input, config)
 
     @property

@@ -119,7 +119,7 @@ class Arrival:
             raise NotPrivateError
 
     def check_whole(self, state: State) -> None:
-        """Raise `LostMessagesError` where rows of the thread have vanished from the store."""
+        """Raise `LostMessagesError` if rows of the thread have vanished from the store."""
         if self.embedded:
             return
         try:

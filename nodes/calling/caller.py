@@ -1,5 +1,5 @@
-"""One call of a model: with the run's settings, tried again where that may help, then by the next
-model in line.
+"""One call of a model with the run's settings. It is tried again if that may help, then sent to the
+next model in line.
 """
 
 import asyncio
@@ -351,8 +351,8 @@ Ollama's.
 
 
 def bounded(model: BaseChatModel, tokens: int) -> BaseChatModel:
-    """Return a copy of a model whose answers have at most `tokens` of text; the model itself where
-    its class has no such field.
+    """Return a copy of a model whose answers have at most `tokens` of text; the model itself if its
+    class has no such field.
 
     It is set as a field, not as an argument of the call, because Ollama's client takes no such
     argument.

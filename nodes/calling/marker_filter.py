@@ -106,7 +106,7 @@ def _as_chunk(result: ChatResult) -> ChatGenerationChunk:
 
 
 def _result(message: BaseMessage) -> ChatResult:
-    """Return an answer as it is where it holds no marker, else without any of its text."""
+    """Return an answer unchanged if it holds no marker, else without any of its text."""
     answer = message if isinstance(message, AIMessage) else AIMessage(message.content)
     if keywords := keywords_in(str(answer.text)):
         parts = answer.content if isinstance(answer.content, list) else []

@@ -154,8 +154,8 @@ def failure_of(turn: Turn) -> ProviderRefusedError:
 
 
 def retry_update(thread: Thread, turn: Turn) -> Update:
-    """Return the update that runs a failed turn again: its messages come back, and the model is
-    asked where it was refused.
+    """Return the update that runs a failed turn again: its messages come back, and the turn
+    continues at the model call that was refused.
     """
     back = inclusions(
         message.id
