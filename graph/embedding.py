@@ -97,8 +97,8 @@ def as_node(
     asks again.
 
     `context`: settings, or a function that makes them of the parent's context; else the parent's
-    context where it is a `Context`, or has fields of the same names. `name` tells two such nodes in
-    one parent apart. A key that the parent lacks raises `ConfigError` when the node runs.
+    context if it is a `Context` or has fields of the same names. `name` distinguishes two such
+    nodes in one parent. A key that the parent lacks raises `ConfigError` when the node runs.
     """
     for argument, value in (("question", question), ("answer", answer)):
         if value is not None:

@@ -63,7 +63,7 @@ def prune_threads(
     on_damaged: Report = log_damaged,
 ) -> list[ThreadInfo]:
     """Delete the threads not used for so long, and their results if `results` gives their store.
-    Return the threads, the newest first.
+    Return the threads that were pruned, the newest first.
 
     With `keep_archive` their transcript and memory stay and can be continued; only older
     checkpoints are deleted. A thread that cannot be read is then left as it is: `on_damaged` is

@@ -107,8 +107,9 @@ class Asking:
         loop.
 
         The text around a marker is a draft, never an answer: an answer that still holds a marker
-        after the last search counts as empty. Raises `ProviderUnavailableError` for an answer that
-        broke off.
+        after the last search counts as empty.
+
+        Raises `ProviderUnavailableError` for an answer that broke off.
         """
         if broke_off(answer):
             raise ProviderUnavailableError(
