@@ -1,8 +1,8 @@
-"""Account for the words of a question: find the words that no part of its query answers for.
+"""Find the words of a question that no part of its query answers for.
 
-A reading may pass over a word, or hide it in the name of a column. What is checked here is the
-query as it is: a superlative needs an order with a limit or an extreme, "by X" needs X as a group
-or as an order, and what is sorted must be what the direction speaks of.
+A reading may skip a word, or hide it in the name of a column, so the query itself is checked. A
+superlative needs an order with a limit, or an extreme. "By X" needs X as a group or as an order.
+The sort key must fit the direction.
 """
 
 import itertools
@@ -26,14 +26,14 @@ from longtable.analyst.schema import Catalog, Column
 from longtable.analyst.words import Token, is_plural, lemma, likeness, vocabulary
 
 EXTREMES = ("most", "sup", "frequent", "top")
-"""Operations that ask for what stands at one end."""
+"""Operations that ask for the rows at one end of an order."""
 _NAMED = 0.97
-"""How alike a word and a part of a column's name are when the word is that part."""
+"""From this likeness on, a word counts as a part of a column's name."""
 _PARTICIPLES = ("ed", "en", "ld", "lt", "ung", "ade", "ght", "ept")
 _LONGEST_PHRASE = 5
 _SEVERAL = 2
 _MOSTLY = 0.5
-"""The share of capitals from which on a question is written in title case."""
+"""From this share of capitalised words on, a question counts as written in title case."""
 
 
 def unanswered(draft: Draft, query: Query) -> str:
@@ -66,8 +66,8 @@ def _extreme(draft: Draft, query: Query) -> str:
 
 
 def _asks_for_groups(draft: Draft, query: Query) -> bool:
-    """Return whether what is asked for has many rows of the query's base: which carrier, of
-    flights.
+    """Return whether each thing asked for has many rows in the query's base table, as a carrier has
+    many flights.
     """
     place = draft.asked()
     if place < 0 and draft.words[0] in ("which", "what"):
@@ -85,14 +85,18 @@ def _asks_for_groups(draft: Draft, query: Query) -> bool:
 
 
 def _compares_groups(each: Meaning) -> bool:
-    """Return whether a superlative compares what many rows come to: most, worst, most punctual."""
+    """Return whether a superlative compares totals or averages of many rows: most, worst, most
+    punctual.
+    """
     if each.is_op("sup"):
         return each.arg.partition(":")[2] in vocabulary().lists["worse"]
     return each.is_op("most", "top")
 
 
 def _superlatives(draft: Draft) -> Iterator[str]:
-    """Yield the superlatives of a question, those in names that do not contain them as well."""
+    """Yield the superlatives of a question. A superlative among the words read as a name counts
+    only if the name has no such word.
+    """
     for each in draft.path.meanings:
         if each.is_op(*EXTREMES):
             yield each.text
@@ -152,7 +156,7 @@ def _tables_in(query: Query) -> set[str]:
 
 
 def _is_passive(draft: Draft, start: int) -> bool:
-    """Return whether a participle stands before "by": who did it, not what is grouped by."""
+    """Return whether a participle comes before "by", so that "by" names a doer, not a group."""
     word = draft.words[start - 1] if start else ""
     return word in vocabulary().lists["verbs"] and word.endswith(_PARTICIPLES)
 
@@ -177,7 +181,7 @@ def _is_grouped(draft: Draft, query: Query, place: int) -> bool:
 
 
 def _is_row_of_its_own(draft: Draft, query: Query, thing: Meaning) -> bool:
-    """Return whether a column is selected and the only key of its rows: "price by id"."""
+    """Return whether a column is selected and is the only key of its rows, as in "price by id"."""
     table = draft.catalog.table(thing.table) if thing.table == query.base else None
     keys = [column.name for column in table.key] if table else []
     selected = [item.name for item in query.select if isinstance(item, Col)]
@@ -185,7 +189,7 @@ def _is_row_of_its_own(draft: Draft, query: Query, thing: Meaning) -> bool:
 
 
 def _conditioned(query: Query) -> set[str]:
-    """Return the tables whose rows a query narrows, by subqueries as well."""
+    """Return the tables whose rows a query narrows by conditions, also those in subqueries."""
     inner = [cond.query for cond in query.where if cond.query and cond.query.where]
     own = {col.table for cond in query.where if (col := _column_in(cond.left)) is not None}
     return own.union(*(each.tables for each in inner))
@@ -203,8 +207,8 @@ def _column_in(item: Scalar) -> Col | None:
 
 
 def judged(draft: Draft, query: Query) -> Query:
-    """Return the query with "best", "worst" and "oldest" first as its measure understands them: of
-    delays the lowest are the best. Raise NoReadingError if nothing says which end is good.
+    """Return the query with the sort order that "best", "worst" or "oldest" means for its measure:
+    the best delays are the lowest. Raise NoReadingError if nothing says which end is good.
     """
     query = _measured_first(draft, query)
     words = [each for each in draft.path.meanings if each.is_op("top", "dir")]
@@ -220,8 +224,8 @@ def judged(draft: Draft, query: Query) -> Query:
 
 
 def _measured_first(draft: Draft, query: Query) -> Query:
-    """Return the query with the rows first that a direction names: the oldest have the highest age
-    or the first birthday.
+    """Return the query sorted as a direction says: for "oldest first" the highest age or the
+    earliest birthday comes first.
     """
     for each in draft.path.meanings:
         sign, dimension = _superlative_of(draft, each) if each.is_op("dir") else ("", "")
@@ -280,7 +284,7 @@ def _is_fault(column: Column) -> bool:
 
 
 def _direction(draft: Draft, query: Query) -> str:
-    """Return "cheapest first" if what is sorted by is no price, and so on."""
+    """Return a phrase such as "cheapest first" if the query does not sort by a price, and so on."""
     for each in draft.path.meanings:
         if each.is_op("dir") and query.order and not _is_of(draft, query.order[0].by, each):
             return each.text
@@ -291,7 +295,9 @@ def _direction(draft: Draft, query: Query) -> str:
 
 
 def _is_of(draft: Draft, by: Scalar, each: Meaning) -> bool:
-    """Return whether a sort key is what a direction speaks of; most directions fit any key."""
+    """Return whether a direction such as "cheapest" fits a sort key; most directions fit any
+    key.
+    """
     text = each.text.lower()
     col = _column_in(by)
     column = draft.catalog.column(col.table, col.name) if col is not None else None
@@ -364,7 +370,9 @@ def _passed_phrases(draft: Draft, query: Query) -> str:
 
 
 def _broken_name(draft: Draft, query: Query) -> str:
-    """Return a run of capitalised words of which the query uses only some: Let There Be *Rock*."""
+    """Return a run of capitalised words if the query uses only some of them: Let There Be
+    *Rock*.
+    """
     del query
     words = [token for token in draft.tokens if token.kind == "word" and token.text.isascii()]
     capitals = [token for token in words if token.text[0].isupper()]
@@ -386,9 +394,7 @@ def _broken_name(draft: Draft, query: Query) -> str:
 
 
 def _own_count(draft: Draft, query: Query) -> str:
-    """Return the words of a count of things that is always one: genres of each genre, genres
-    called Rock.
-    """
+    """Return the words of a count that is always one: genres of each genre, genres called Rock."""
     if Agg("count") not in query.aggregates or query.joins:
         return ""
     key = draft.table(query.base).key
@@ -434,7 +440,7 @@ def _operation_at(tokens: Sequence[Token], place: int) -> tuple[str, int]:
 
 
 def _names_a_group(tokens: Sequence[Token], place: int) -> bool:
-    """Return whether "by" is followed by a plain word, and no participle stands before it."""
+    """Return whether "by" is followed by a plain word and not preceded by a participle."""
     before = tokens[place - 1].word if place else ""
     following = tokens[place + 1] if place + 1 < len(tokens) else None
     if following is None or following.kind != "word" or following.is_name:

@@ -46,7 +46,7 @@ class Builder:
         return [self.base, *(join.table for join in self.joins)]
 
     def steps(self, table: str, roles: frozenset[str] = frozenset()) -> tuple[Step, ...]:
-        """Return the joins from the base to a table, and pay for a long or doubtful way."""
+        """Return the joins from the base to a table; add the price of a long or doubtful path."""
         path = self.draft.catalog.path(self.base, table, roles or self.draft.slots.roles)
         if path is None:
             raise NoReadingError
@@ -56,7 +56,7 @@ class Builder:
         return path
 
     def join(self, table: str) -> tuple[Step, ...]:
-        """Join a table: rows without a partner stay, but where it repeats rows."""
+        """Join a table. Rows without a partner are kept, unless the join repeats rows."""
         if table in self.tables:
             return ()
         steps = self.steps(table)
@@ -77,7 +77,7 @@ class Builder:
         negated: bool = False,
         grouped: Query | None = None,
     ) -> Condition:
-        """Return the condition that rows of another table are there, or are not."""
+        """Return the condition that matching rows exist in another table, or do not exist."""
         steps = self.steps(table, roles)
         if not steps:
             raise NoReadingError
@@ -103,7 +103,9 @@ class Builder:
         return Condition(Col(self.base, steps[0].here_column), "in", inner, negated)
 
     def conditions(self) -> list[Condition]:
-        """Return all conditions; those on one other table bear on the same row of it."""
+        """Return all conditions. Conditions on the same other table must hold for the same row of
+        it.
+        """
         outer: list[Condition] = []
         inner: dict[tuple[str, frozenset[str], bool], list[Condition]] = {}
         for each in self.draft.slots.where:
@@ -130,8 +132,8 @@ class Builder:
         return outer
 
     def unused_tables(self, conditions: list[Condition]) -> list[Condition]:
-        """Return the condition that a table which is only named has rows; pay for it, and for one
-        that changes nothing.
+        """Return, for each table that the question only names, the condition that it has rows. Add
+        a price for each such table, also if the condition would change nothing.
         """
         inside = set(tables_within(conditions))
         more: list[Condition] = []
@@ -146,12 +148,12 @@ class Builder:
 
 
 def opposite(cond: Condition) -> Condition:
-    """Return the condition that holds where another one does not."""
+    """Return the negation of a condition."""
     return replace(cond, op="<>") if cond.op == "=" else replace(cond, negated=True)
 
 
 def assemble(draft: Draft) -> Query:
-    """Return the query that the slots of a draft make; NoReadingError where they make none."""
+    """Return the query that the slots of a draft make. Raises NoReadingError if they make none."""
     slots = draft.slots
     ranked = any(rank.measure.func not in ("", "again") for rank in slots.ranks)
     query = (
@@ -222,7 +224,7 @@ def _wants_conditions(draft: Draft) -> bool:
 def _pay_for_repetition(
     draft: Draft, table: Table, items: list[Scalar], where: list[Condition]
 ) -> None:
-    """Pay for a list that says only what the question said."""
+    """Add a price if a list would show only what the question itself says."""
     patterns = any(each.is_op("like") for each in draft.meanings)
     pinned = {
         cond.left for cond in where if (cond.op in PATTERNS and not patterns) or cond.op == "="
@@ -236,7 +238,9 @@ def _pay_for_repetition(
 
 
 def _shown_items(draft: Draft, builder: Builder, *, only_shown: bool) -> list[Scalar]:
-    """Join and return what a list shows: what rows are known by, then what is asked for."""
+    """Join the tables and return the columns that a list shows: first those that identify rows,
+    then those asked for.
+    """
     slots = draft.slots
     head = draft.head()
     items: list[Scalar] = []
@@ -321,8 +325,8 @@ def _list_base(draft: Draft) -> str:
 
 
 def _lowest(draft: Draft, tables: list[str]) -> str:
-    """Return the table each row of which has at most one row in all the others, "" where none is
-    so.
+    """Return the table whose rows each match at most one row of every other table, "" if there is
+    no such table.
     """
     for name in tables:
         ways = [draft.catalog.path(name, other) for other in tables if other != name]
@@ -340,8 +344,8 @@ def _as_col(column: Column) -> Col:
 
 
 def identity(draft: Draft, table: Table) -> list[Column]:
-    """Return what a person needs to know rows by: names, else key, dates and codes; and what was
-    asked about; eight at most.
+    """Return the columns by which a person recognises rows: names, else key, dates and codes.
+    Columns that were asked about are added; at most eight in all.
     """
     asked = [
         column
@@ -385,7 +389,7 @@ def identity(draft: Draft, table: Table) -> list[Column]:
 
 
 def _pointed_names(builder: Builder, key: Key) -> list[Scalar]:
-    """Return the names of what a key that is shown points at, joined."""
+    """Join the table that a shown key points at, and return its name columns."""
     keys = [
         each
         for each in builder.draft.catalog.references
@@ -414,7 +418,9 @@ class _Groups(NamedTuple):
 
 
 class _Listed(NamedTuple):
-    """What a computed answer lists for a group, and what only tells groups apart."""
+    """The columns that a computed answer shows for a group, and those that only tell groups
+    apart.
+    """
 
     shown: list[Scalar]
     hidden: list[Scalar]
@@ -468,7 +474,7 @@ def _counts_groups(slots: Slots) -> bool:
 
 
 def _all_measures(draft: Draft) -> list[Measure]:
-    """Return the measures asked for, and those that groups are tested and ranked by."""
+    """Return the measures asked for, then the measures by which groups are filtered and ranked."""
     slots = draft.slots
     measures = list(slots.measures)
     extra = [having.measure for having in slots.havings] + _ranked_measures(slots)
@@ -510,8 +516,8 @@ def _groups(draft: Draft, measures: list[Measure]) -> _Groups:
 
 
 def _is_guess(slots: Slots, groups: _Groups) -> bool:
-    """Return whether a second column of its own is in the group, or groups without rows would have
-    to be counted.
+    """Return whether the grouping is a guess: it has a second column of its own, or groups without
+    rows would have to be counted.
     """
     if any(each.limit is not None for each in slots.ranks):
         first = groups.keys[0] if groups.rest else None
@@ -539,7 +545,7 @@ def _listed_keys(builder: Builder, groups: _Groups) -> _Listed:
 
 def _filled_keys(groups: _Groups, shown: Sequence[Scalar]) -> list[Condition]:
     """Return the condition that the first group has a value, if it is a column of the base that
-    stands for another table.
+    refers to another table.
     """
     if not groups.keys or groups.keys[0].column:
         return []
@@ -554,7 +560,9 @@ def _filled_keys(groups: _Groups, shown: Sequence[Scalar]) -> list[Condition]:
 def _pay_for_names(
     draft: Draft, base: str, measures: Sequence[Measure], where: Sequence[Condition]
 ) -> None:
-    """Pay for a count of things of one name: how many albums are rather those of an artist."""
+    """Add a price for counting things of one name: "how many albums" rather asks for those of an
+    artist.
+    """
     names = {_as_col(column) for column in draft.table(base).names}
     named = any(cond.op in ("=", "<>") and cond.left in names for cond in where)
     if named and Measure("count", base) in measures:
@@ -572,8 +580,8 @@ def _havings(builder: Builder, base: str) -> tuple[Condition, ...]:
 
 
 def usual_order(catalog: Catalog, shown: Scalar, computed: Agg) -> Order:
-    """Return the order of groups where nobody said one: times and numbers as they run, else the
-    most first.
+    """Return the order of groups if the question names none: times and numbers ascending, else the
+    largest measure first.
     """
     column = catalog.column(shown.table, shown.name) if isinstance(shown, Col) else None
     runs = isinstance(shown, Bucket) or (column is not None and column.is_number)
@@ -581,8 +589,8 @@ def usual_order(catalog: Catalog, shown: Scalar, computed: Agg) -> Order:
 
 
 def _implied_groups_price(draft: Draft, keys: list[Key]) -> float:
-    """Return the price of grouping by columns that are only named beside a number; numbers group
-    nothing.
+    """Return the price of grouping by columns that are only named beside a number. Columns of
+    numbers do not group.
     """
     columns = [draft.catalog.column(key.table, key.column) for key in keys]
     if any(column is not None and column.is_measure for column in columns):
@@ -597,8 +605,8 @@ def _implied_groups_price(draft: Draft, keys: list[Key]) -> float:
 
 
 def _implied(draft: Draft) -> Measure:
-    """Return what is computed for each key where nobody said: the one amount shown is added up,
-    else rows are counted.
+    """Return the measure for each key if the question names none: the sum if exactly one amount is
+    shown, else a count of rows.
     """
     slots = draft.slots
     amounts = [
@@ -628,8 +636,8 @@ def _implied(draft: Draft) -> Measure:
 
 
 def _link_table(draft: Draft, base: str, keys: list[Key], measures: list[Measure]) -> str:
-    """Return the table that only connects what is counted with what it is counted for if there
-    is one: its rows are the pairs.
+    """Return the table that only links the counted things with the keys, if there is one: each of
+    its rows is a pair.
     """
     if len(keys) == 1 and all(measure == Measure("count", base) for measure in measures):
         steps = draft.catalog.path(base, keys[0].table) or ()
@@ -651,7 +659,9 @@ def _link_table(draft: Draft, base: str, keys: list[Key], measures: list[Measure
 
 
 def _asked_keys(draft: Draft, base: str, measures: list[Measure]) -> list[Key]:
-    """Return what a rank or a limit on a measure is for: the thing or the column asked for."""
+    """Return the things that a rank or a limit on a measure is about: the table or column asked
+    for.
+    """
     slots = draft.slots
     counted = {
         measure.table for measure in measures if measure.func == "count" and not measure.column
@@ -673,8 +683,8 @@ def _asked_keys(draft: Draft, base: str, measures: list[Measure]) -> list[Key]:
 
 
 def key_items(builder: Builder, key: Key) -> tuple[list[Scalar], list[Scalar]]:
-    """Return what is shown of a key and what is grouped by: a thing by the base's own column, its
-    names beside it.
+    """Return the columns shown for a key, and the columns to group by. A thing is grouped by the
+    base's own column and shown with its names.
     """
     draft = builder.draft
     if key.column:
@@ -703,7 +713,7 @@ def key_items(builder: Builder, key: Key) -> tuple[list[Scalar], list[Scalar]]:
 
 
 def _without_repeats(draft: Draft, measure: Measure, base: str) -> Measure:
-    """Count rows once where a join repeats them; what is added up cannot be."""
+    """Count rows once if a join repeats them. A sum over repeated rows cannot be corrected."""
     key = draft.table(base).key
     if measure.func == "count" and not measure.column and len(key) == 1:
         draft.pay(costs.FAN_OUT, base)
@@ -714,7 +724,7 @@ def _without_repeats(draft: Draft, measure: Measure, base: str) -> Measure:
 
 
 def _ranked(draft: Draft, rank: Rank, aggregates: list[Agg], base: str) -> Scalar:
-    """Return what a grouped answer is ordered by."""
+    """Return the sort keys of a grouped answer."""
     measure = rank.measure
     if measure.func == "again":
         return aggregates[0]

@@ -20,7 +20,7 @@ SEND_BACK = "send_back"
 _RAN = re.compile(
     r"\[[^\[\]\n]{1,60} ran (?:.*; )?(r\d+|a query): (.+) -> [\d,]+ rows \((.*)\)\]\Z", re.DOTALL
 )
-"""The line for the queries of a colleague, as a team's view has it: the newest query."""
+"""Matches the line that a team's view has for a colleague's queries; the newest query counts."""
 FLAG = {"en": "Look at this:", "zh": "请核对："}
 """How a check that found something begins."""
 SAID = {
@@ -61,12 +61,12 @@ FOUND_ZH = {
     "measure": "求和漏掉了一个因子",
     "other_route": "合计与各明细之和不一致",
 }
-"""What a finding of check_sql says in Chinese, by its code."""
+"""The text of check_sql's findings in Chinese, by code."""
 
 
 def as_colleague(messages: Sequence[BaseMessage], tools: Set[str]) -> Decision | None:
-    """Return what a checker or a reviewer says or calls, by its tools; None for whoever answers the
-    question itself.
+    """Return the next step of a checker or a reviewer, which are told apart by their tools. None
+    for a persona that answers the question itself.
     """
     if "list_tables" in tools or not tools & {CHECK, RUN, SEND_BACK}:
         return None
@@ -153,8 +153,8 @@ def _review(messages: Sequence[BaseMessage], heard: Sequence[str], language: str
 
 
 def without_colleagues(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return the messages as one who answers the question needs them; an answer that was sent back
-    is left out.
+    """Return the messages for a persona that answers the question, without answers that were sent
+    back.
     """
     own = [message for message in messages if kind_of(message) != COLLEAGUE]
     if len(own) == len(messages) or own[-1].type != "ai":

@@ -7,15 +7,15 @@ from longtable.analyst.words import costs, is_plural, lemma, likeness, split_nam
 
 _PRICE_WORDS = {"cost", "costs", "costing", "price"}
 _PARTING = {"and", "from", "by", "in", "per", "with"}
-"""Words that part a number from a column after it: 'over 60 and the average distance'."""
+"""Words that separate a number from a column after it: 'over 60 and the average distance'."""
 _PASSED = ("wh", "list", "distinct", "present", "pron", "count", "agg", "late", "neg")
 
 
 def dimension_columns(
     draft: Draft, dimension: str, tables: list[str]
 ) -> list[tuple[float, Column, int]]:
-    """Return the columns that hold a dimension, best first, each with a price and 1, or -1 where it
-    runs the other way (birth: age).
+    """Return the columns that hold a dimension, the best first, each with a price and a sign: -1 if
+    it runs the other way (a later birth is a lower age), else 1.
     """
     candidates = vocabulary().dimensions.get(dimension, ())
     question_stems = {stem(word) for word in draft.words}
@@ -50,7 +50,7 @@ def dimension_columns(
 def best_dimension(
     draft: Draft, dimension: str, tables: list[str], text: str
 ) -> tuple[Column, int]:
-    """Return the column that a dimension is measured by, and pay for the choice."""
+    """Return the column that measures a dimension, and add the price of the choice."""
     scored = dimension_columns(draft, dimension, tables)
     if not scored:
         raise NoReadingError(text)
@@ -64,7 +64,7 @@ def best_dimension(
 
 
 def fill_numbers(draft: Draft) -> None:
-    """Give each number that nothing used its column, or the measure that it limits."""
+    """Assign each unused number to a column, or to the measure that it limits."""
     for place, each in draft.open("op"):
         if each.is_op("between"):
             numbers = [
@@ -138,8 +138,8 @@ def _unit_after(draft: Draft, place: int) -> int:
 def _target(
     draft: Draft, begin: int, place: int, dimension: str = "", *, bare: bool = False
 ) -> Column | Measure:
-    """Return what a number between `begin` and `place` is about: a column, or a measure of each row
-    of the answer.
+    """Return the column that a number between `begin` and `place` limits, or the measure of each
+    row of the answer that it limits.
     """
     unit = _unit_after(draft, place)
     nearby = range(max(0, begin - 3), min(len(draft.meanings), place + 4))
@@ -166,7 +166,9 @@ def _is_bare_year(draft: Draft, place: int, *, bare: bool) -> bool:
 def _column_beside(
     draft: Draft, place: int, other: int, late: list[int], *, bare: bool
 ) -> Column | Measure | None:
-    """Return the column beside a number, or its average, None if the number is not about it."""
+    """Return the column beside a number, or that column's average. None if the number is not about
+    it.
+    """
     each = draft.meanings[other]
     column = draft.column(each)
     if column is None:
@@ -200,7 +202,7 @@ def _takes_number(draft: Draft, column: Column, place: int, other: int, *, bare:
 
 
 def _table_after(draft: Draft, other: int, *, bare: bool) -> Measure | None:
-    """Return the count of the rows that a number is followed by: with more than 5 orders."""
+    """Return the row count of the table named after a number, as in "with more than 5 orders"."""
     each = draft.meanings[other]
     if each.kind != "table" or (bare and not {"exactly", "only"} & set(draft.words)):
         return None
@@ -214,7 +216,9 @@ def _table_after(draft: Draft, other: int, *, bare: bool) -> Measure | None:
 def _target_by_words(
     draft: Draft, place: int, unit: int, late: list[int], dimension: str, *, bare: bool
 ) -> Column | Measure:
-    """Return what a number is about by its unit or by other words of the question."""
+    """Return the column or measure that a number limits, judged by its unit or by other words of
+    the question.
+    """
     text = draft.meanings[place].text
     if _is_bare_year(draft, place, bare=bare):
         raise NoReadingError(text)  # a year that no date takes is no amount
@@ -306,7 +310,9 @@ def _by_unit(draft: Draft, unit: str, dimension: str, text: str) -> Column | Non
 
 
 def _converted(draft: Draft, column: Column, place: int, unit: int) -> float | int:
-    """Return the number in the unit of its column, and pay where that unit is not known."""
+    """Return the number converted to the unit of its column; add a price if that unit is not
+    known.
+    """
     number = draft.meanings[place].number
     units = vocabulary().units
     unit_in_question = units.get(draft.meanings[unit].arg) if unit >= 0 else None
@@ -381,7 +387,7 @@ def money_measures(draft: Draft, head: str) -> list[tuple[float, Measure]]:
 
 
 def money_measure(draft: Draft, head: str, text: str) -> Measure:
-    """Return the sum of money nearest to a table, and pay for the choice."""
+    """Return the sum of money nearest to a table, and add the price of the choice."""
     options = money_measures(draft, head)
     if not options:
         raise NoReadingError(text)
@@ -457,7 +463,7 @@ def _is_text(draft: Draft, place: int) -> bool:
 
 
 def fill_negations(draft: Draft) -> None:
-    """Give every 'without', 'not', 'never' what it denies: a table, a column, a value, a flag."""
+    """Find what each 'without', 'not' and 'never' negates: a table, a column, a value or a flag."""
     for place, each in draft.open("op"):
         if not each.is_op("neg"):
             continue
@@ -544,7 +550,7 @@ def _denied_event(draft: Draft, place: int, target: int) -> bool:
 
 
 def _speaks_of(verb: str, words: tuple[str, ...]) -> bool:
-    """Return whether a verb is of the family of one of the words of a name, or of the same kind of
+    """Return whether a verb and a word of a name have the same stem or name the same kind of
     event.
     """
     return any(
@@ -610,8 +616,8 @@ def fill_values(draft: Draft) -> None:
 
 
 def _check_place(draft: Draft, place: int, each: Meaning) -> None:
-    """Pay for a value whose place speaks against its column: 'to JFK' of an origin, 'the album X'
-    of a track, 'X or Y' of two.
+    """Add a price for a value whose context does not fit its column: 'to JFK' read as an origin,
+    'the album X' read as a track, 'X or Y' read as values of two columns.
     """
     lists = vocabulary().lists
     column = draft.column(each)
@@ -641,8 +647,8 @@ def _check_place(draft: Draft, place: int, each: Meaning) -> None:
 
 
 def _part_price(draft: Draft, place: int, each: Meaning) -> float:
-    """Return the price of a part of a value: dear where nothing names its table and it is not
-    beside the one asked about.
+    """Return the price of a part of a value: high if nothing names its table and that is not next
+    to the table asked about.
     """
     head = draft.head() or draft.base
     column = draft.column(each)
@@ -665,8 +671,8 @@ def _part_price(draft: Draft, place: int, each: Meaning) -> float:
 
 
 def _drop_names(draft: Draft) -> None:
-    """Take up a column or table that only names what a value beside it is: 'carrier UA', 'the genre
-    Rock', 'status open'.
+    """Mark a column or table as used if it only names the kind of the value beside it: 'carrier
+    UA', 'the genre Rock', 'status open'.
     """
     for place, each in draft.open("value", "part"):
         for other in (draft.before(place, over=("neg",), most=3), draft.after(place, most=2)):

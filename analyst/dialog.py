@@ -22,13 +22,13 @@ from longtable.memory.compaction.ledger import LedgerLine, ledger_in
 from longtable.memory.summary.summary_text import Finding, findings_in
 
 MOST_CHARACTERS = 600
-"""Of a question that is read; of a Chinese one half as many."""
+"""Longest question that is read, in characters; half as many for Chinese."""
 MOST_ROUNDS = 9
 """Rounds of tool calls in one turn before giving up; the graph allows 12 model calls."""
 MOST_TEXTS = 8
-"""Texts of one question that are looked up."""
+"""Most texts of one question that are looked up."""
 MOST_MATCHES = 10
-"""Values asked for each text."""
+"""Most values requested for each text."""
 _DESCRIBE_ALL = 12
 _DESCRIBE_AT_ONCE = 20
 _PEEK = 100
@@ -67,7 +67,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class View:
-    """What one model call was sent."""
+    """The messages of one model call, read."""
 
     turns: tuple[Turn, ...]
     findings: tuple[Finding, ...] = ()
@@ -75,8 +75,8 @@ class View:
     """Folded queries that ran, oldest first."""
     folded: bool = False
     card: str = ""
-    """The system prompt up to the memory, once something is folded: before that the tools' own
-    answers are there.
+    """The system prompt up to the memory, once something is folded; before that, the tools' own
+    answers are in view.
     """
 
     @property
@@ -99,7 +99,7 @@ class Call:
 
 
 Decision = str | tuple[Call, ...]
-"""What one model call says: the text of the answer, or tool calls."""
+"""The result of one model call: the text of the answer, or tool calls."""
 
 
 # -- reading the messages --------------------------------------------------------------------------
@@ -172,8 +172,8 @@ def _result(name: str, args: dict[str, Any], answer: ToolMessage | None) -> Tool
 
 
 def catalog_in(view: View) -> Catalog | None:
-    """Return what list_tables and describe_tables told in this view, else what the schema's card
-    tells; None without either.
+    """Return the catalogue given by the answers of list_tables and describe_tables in this view,
+    else by the schema's card; None without either.
     """
     kinds = {"list_tables": "list", "describe_tables": "describe"}
     answers = [
@@ -187,8 +187,8 @@ def catalog_in(view: View) -> Catalog | None:
 
 
 def values_in(view: View) -> dict[str, tuple[Match, ...]]:
-    """Return what find_values found, by the text asked for; a text without matches maps to
-    nothing.
+    """Return the matches of find_values by the text asked for; a text without matches maps to an
+    empty value.
     """
     values: dict[str, tuple[Match, ...]] = {}
     for args, data in (
@@ -280,7 +280,7 @@ def _decide(view: View, language: str, tools: frozenset[str]) -> Decision:
 
 
 def _charted(view: View, wish: talk.ChartWish, language: str, tools: frozenset[str]) -> Decision:
-    """Answer what is left of the question, then draw its result."""
+    """Answer the rest of the question, then draw its result."""
     charts = view.now.of("show_chart")
     handle = _handle(view.now)
     answer = ""
@@ -319,9 +319,7 @@ def _handle(turn: Turn) -> str:
 
 
 def _recalled(view: View, kind: str, language: str, tools: frozenset[str]) -> Decision:
-    """Answer from what was said before: what is in view, else the originals of what was
-    compacted.
-    """
+    """Answer from earlier messages: those in view, else the originals of compacted ones."""
     pairs = [(finding.question, finding.answer) for finding in view.findings]
     pairs += [(turn.question, turn.answer) for turn in view.turns[:-1] if turn.question]
     looked = [(result.data or {}).get("messages", []) for result in view.now.of("recall_history")]
@@ -347,7 +345,7 @@ def _recalled(view: View, kind: str, language: str, tools: frozenset[str]) -> De
 def _recalled_from(
     looked: list[list[dict[str, Any]]], question: str, language: str, tools: frozenset[str]
 ) -> Decision:
-    """Answer from originals that were looked up, or look for what follows them."""
+    """Answer from originals that were looked up, or look up the messages after them."""
     questions = [each for each in (looked or [[]])[0] if each["role"] == "human"]
     best = talk.best_match(question, [each["text"] for each in questions])
     if best is None:
@@ -371,7 +369,7 @@ def _recalled_from(
 
 
 def _stop_at(results: list[ToolResult], most: int) -> None:
-    """Decline where the last call of a tool failed, or where it was called `most` times in vain."""
+    """Decline if the last call of a tool failed, or if it was called `most` times in vain."""
     error = results[-1].error.strip() if results else ""
     if error:
         raise talk.DeclineError("failed", error.splitlines()[0][:200])
@@ -413,7 +411,7 @@ def _describe(view: View, catalog: Catalog, name: str, language: str) -> Decisio
 
 
 def _described(view: View, catalog: Catalog, names: list[str]) -> tuple[Call, ...]:
-    """Return the call that describes what of `names` is not known yet; fewer tables at a time when
+    """Return the call that describes the tables of `names` not known yet; fewer at a time if
     answers came back cut.
     """
     missing = [
@@ -530,9 +528,7 @@ def _declined(view: View, reading: Reading) -> talk.DeclineError:
 
 
 def _prior(view: View, catalog: Catalog) -> Query | None:
-    """Return the query before; None where the last question about the data got no answer: then
-    there is nothing to go on from.
-    """
+    """Return the query of the last question about the data, None if that question got no answer."""
     last = next(
         (turn for turn in reversed(view.turns[:-1]) if turn.answer and _asks_data(turn.question)),
         None,
@@ -550,8 +546,8 @@ def _asks_data(question: str) -> bool:
 
 
 def _parts_in(question: str, catalog: Catalog, query: Query) -> list[str]:
-    """Return the user's words that were only taken for a part of a name; none where the question
-    asks for such parts itself.
+    """Return the user's words that matched only a part of a name; empty if the question itself asks
+    for such parts.
     """
     tokens = _tokens(question, catalog, {})
     parts: list[str] = []

@@ -1,5 +1,5 @@
-"""Read a question: alone, or as going on from the query before, whose slots are there at no cost;
-the cheapest reading wins.
+"""Read a question, alone or as a continuation of the query before, whose slots cost nothing. The
+cheapest reading wins.
 """
 
 import itertools
@@ -48,8 +48,8 @@ _MOST_BLAMED = 3
 
 @dataclass(frozen=True)
 class Reading:
-    """A whole reading: its query, its price, and the user's words that the price is for, the
-    dearest first.
+    """A whole reading: its query, its price, and the user's words that cost, the most expensive
+    first.
     """
 
     query: Query | None
@@ -65,7 +65,7 @@ def read_question(
     *,
     chinese: bool = False,
 ) -> Reading:
-    """Return the cheapest reading of a question; its query is None where no path makes one."""
+    """Return the cheapest reading of a question; its query is None if no path gives one."""
     meanings = all_meanings(tokens, catalog, values)
     leads, elliptical = goes_on(tokens)
     ways: list[tuple[Query | None, float, list[Path]]] = []
@@ -89,8 +89,8 @@ def read_question(
 
 
 def goes_on(tokens: list[Token]) -> tuple[bool, bool]:
-    """Return whether a question says that it goes on from the one before, and whether it is too
-    short to stand alone.
+    """Return whether a question says that it continues the one before, and whether it is too short
+    to be read alone.
     """
     words = [token.word for token in tokens if token.kind not in ("comma", "stop")]
     phrases = vocabulary().phrases
@@ -113,7 +113,7 @@ def is_fragment(tokens: list[Token]) -> bool:
 
 
 def operations_in(tokens: list[Token]) -> set[str]:
-    """Return the operations that the words of a question may stand for."""
+    """Return the operations that the words of a question may mean."""
     words = [token.word for token in tokens if token.kind not in ("comma", "stop")]
     phrases = vocabulary().phrases
     operations: set[str] = set()
@@ -142,8 +142,8 @@ def _read(
 
 
 def go_on(draft: Draft, prior: Query) -> Query:
-    """Return the query before, edited by the slots of the question; NoReadingError where nothing
-    changes.
+    """Return the query before, edited by the slots of the question. Raises NoReadingError if
+    nothing changes.
     """
     slots = draft.slots
     pointing = any(each.is_op("pron") for each in draft.meanings)
@@ -196,7 +196,9 @@ def _other_table(slots: Slots, prior: Query) -> str:
 
 
 def _on_other_table(draft: Draft, prior: Query, table: str) -> Query:
-    """Return the query of another table: after a count it is counted, after a list it is listed."""
+    """Return the query before, moved to another table: after a count its rows are counted, after a
+    list they are listed.
+    """
     slots = draft.slots
     if not slots.measures and not slots.ranks:
         if prior.aggregates == (Agg("count"),) and not prior.group:
@@ -216,7 +218,7 @@ def _is_ambiguous(old: Condition, new: Condition) -> bool:
 
 
 def _merged(old: Iterable[Condition], new: list[Condition]) -> tuple[Condition, ...]:
-    """Return old conditions and new ones; a new one takes the place of those on the same column or
+    """Return the old and new conditions; a new one replaces old ones on the same column or
     table.
     """
     replaced = {_subject(cond) for cond in new}
@@ -228,15 +230,17 @@ def _merged(old: Iterable[Condition], new: list[Condition]) -> tuple[Condition, 
 
 
 def _contradicts(old: Condition, new: Condition) -> bool:
-    """Return whether both pin one key, one by its value and one by what the key points at."""
+    """Return whether both conditions fix the same key, one by its value and one by the row it
+    points at.
+    """
     if old.left != new.left or old.negated or new.negated:
         return False
     return bool(old.query) != bool(new.query) and {old.op, new.op} <= {"=", "in"}
 
 
 def _without_pins(where: tuple[Condition, ...], group: Sequence[Scalar]) -> tuple[Condition, ...]:
-    """Leave out conditions that pin what is grouped by to one value: after March, "per month" is
-    of all months.
+    """Leave out conditions that fix a group key to one value: after March, "per month" means all
+    months.
     """
     groups = {_same_date(item) for item in group}
     return tuple(cond for cond in where if not (_pins_one(cond) and _pinned(cond) & groups))
@@ -248,14 +252,16 @@ def _pinned(cond: Condition) -> set[Scalar]:
 
 
 def _pins_one(cond: Condition) -> bool:
-    """Return whether a condition leaves one value of a column."""
+    """Return whether a condition allows only one value of a column."""
     if cond.query:
         return not cond.negated and any(map(_pins_one, cond.query.where))
     return cond.op == "=" and not cond.negated
 
 
 def _same_date(item: Scalar) -> Scalar:
-    """Return a month of any year for a month: both are of the same name in a question."""
+    """Return the month of any year for a month of one year: a question calls both by the same
+    name.
+    """
     if isinstance(item, Bucket) and item.unit == "month":
         return replace(item, unit="month_of_year")
     return item

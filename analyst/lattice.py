@@ -20,7 +20,9 @@ Kind = Literal[Thing, "number", "time", "unit", "op", "mark", "filler", "unknown
 
 @dataclass(frozen=True)
 class Period:
-    """A stretch of time: only what the question says of it is set; `weekday` counts from Sunday."""
+    """A period of time. Only the parts that the question names are set; `weekday` counts from
+    Sunday.
+    """
 
     year: int = 0
     month: int = 0
@@ -47,7 +49,7 @@ class Meaning:
     period: Period | None = None
 
     def is_op(self, *names: str) -> bool:
-        """Return whether it is one of these operations."""
+        """Return whether the meaning is one of these operations."""
         return self.kind == "op" and self.op in names
 
 
@@ -88,7 +90,7 @@ def _cheapest(paths: list[Path], width: int) -> list[Path]:
 
 @lru_cache(maxsize=20_000)
 def table_cost(catalog: Catalog, tables: frozenset[str], table: str) -> float:
-    """Return what a further table costs beside those there are."""
+    """Return the cost of one more table beside those that the path has."""
     if not tables or table in tables:
         return 0.0
     prices: list[float] = []
@@ -107,7 +109,7 @@ def path_cost(steps: tuple[Step, ...]) -> float:
 
 
 class NoReadingError(Exception):
-    """A path makes no query; its text is the user's words that stand against it."""
+    """A path makes no query; the error's text is the user's words that prevent it."""
 
 
 # -- slots -----------------------------------------------------------------------------------------
@@ -115,8 +117,8 @@ class NoReadingError(Exception):
 
 @dataclass(frozen=True)
 class Where:
-    """A condition on rows of one table; `roles` tell which key leads to the table. `denied`: it
-    does not hold.
+    """A condition on rows of one table. `roles` say which key leads to the table; `denied` negates
+    it.
     """
 
     table: str
@@ -128,7 +130,7 @@ class Where:
 
 @dataclass(frozen=True)
 class Measure:
-    """An aggregate of a column; a count of rows of a table where `column` is empty."""
+    """An aggregate of a column; a count of the table's rows if `column` is empty."""
 
     func: str
     table: str = ""
@@ -147,7 +149,7 @@ class Having:
 
 @dataclass(frozen=True)
 class Key:
-    """What the answer is grouped by: a table's rows, a column, or a part of a date."""
+    """A group key of the answer: a table's rows, a column, or a part of a date."""
 
     table: str
     column: str = ""
@@ -156,7 +158,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Rank:
-    """An order by a measure or a column (no function), with a limit where only the first are
+    """An order by a measure or a column (no function), with a limit if only the first are
     wanted.
     """
 
@@ -180,7 +182,7 @@ class Slots:
     limit: int | None = None
     distinct: bool = False
     roles: frozenset[str] = frozenset()
-    """Which key leads to what is counted: 'the most arrivals' are at the destination."""
+    """Which key leads to the counted rows: 'the most arrivals' are at the destination."""
     ratio: str = ""
     """"percent": the share of rows for which the conditions hold; "average": of counts or sums for
     each key.
@@ -189,8 +191,8 @@ class Slots:
 
 @dataclass
 class Draft:
-    """One path while its meanings are put into slots, with the questions that rules ask of
-    neighbours.
+    """One path while its meanings are put into slots, with helpers that look at neighbouring
+    meanings.
     """
 
     path: Path
@@ -198,7 +200,7 @@ class Draft:
     catalog: Catalog
     chinese: bool = False
     prior: Query | None = None
-    """The query before, where the question goes on from it."""
+    """The query before, if the question continues it."""
     meanings: list[Meaning] = field(default_factory=list)
     used: set[int] = field(default_factory=set)
     slots: Slots = field(default_factory=Slots)
@@ -217,7 +219,7 @@ class Draft:
             self.blamed.append((cost, self.said(text)))
 
     def said(self, name: str) -> str:
-        """Return the user's words for a table or column, the text itself where it is no name of the
+        """Return the user's words for a table or column; the text itself if it is no name of the
         schema.
         """
         words = [
@@ -227,7 +229,7 @@ class Draft:
 
     @property
     def base(self) -> str:
-        """Return the table of the query before, "" where the question stands alone."""
+        """Return the table of the query before, "" if the question is read alone."""
         return self.prior.base if self.prior is not None else ""
 
     @property
@@ -244,7 +246,7 @@ class Draft:
         ]
 
     def use(self, *places: int, price: float = 0.0, text: str = "") -> None:
-        """Mark meanings as used, and pay where their use is doubtful."""
+        """Mark meanings as used; add a price if their use is doubtful."""
         self.used |= {place for place in places if place >= 0}
         self.pay(price, text)
 
@@ -253,13 +255,15 @@ class Draft:
         self.meanings[place] = replace(self.meanings[place], **changes)
 
     def after(self, place: int, *, over: tuple[str, ...] = (), most: int = 5) -> int:
-        """Return the place of the next meaning that says something, -1 where none is near;
-        operations in `over` are passed.
+        """Return the place of the next meaning that says something, -1 if there is none nearby.
+        Operations in `over` are skipped.
         """
         return self._look(range(place + 1, min(len(self.meanings), place + 1 + most)), over)
 
     def before(self, place: int, *, over: tuple[str, ...] = (), most: int = 5) -> int:
-        """Return the place of the meaning before that says something, -1 where none is near."""
+        """Return the place of the previous meaning that says something, -1 if there is none
+        nearby.
+        """
         return self._look(range(place - 1, max(-1, place - 1 - most), -1), over)
 
     def _look(self, places: range, over: tuple[str, ...]) -> int:
@@ -276,7 +280,7 @@ class Draft:
         return self.catalog.column(each.table, each.column) if each.column else None
 
     def table(self, name: str) -> Table:
-        """Return a table that is there."""
+        """Return a table that is known to exist."""
         table = self.catalog.table(name)
         assert table is not None, name
         return table
@@ -311,8 +315,8 @@ class Draft:
         return list(dict.fromkeys(each.table for each in self.meanings if each.kind == "table"))
 
     def spoken(self) -> list[str]:
-        """Return the tables of the question: its head, those named, those of columns and values,
-        that of the query before.
+        """Return the tables of the question: its head, the tables it names, the tables of its
+        columns and values, and the table of the query before.
         """
         others = [each.table for each in self.meanings if each.table]
         return [
@@ -320,7 +324,7 @@ class Draft:
         ]
 
     def asked(self) -> int:
-        """Return the place of the meaning that the question asks for, -1 where no word asks."""
+        """Return the place of the meaning that the question asks for, -1 if no word asks."""
         for place, each in enumerate(self.meanings):
             if each.is_op("count", "wh", "list") or (each.is_op("agg") and not self.chinese):
                 following = self.after(
@@ -359,7 +363,7 @@ class Draft:
         return not vocabulary().lists["people"].isdisjoint(lemmas)
 
     def head(self) -> str:
-        """Return the table that the question is about, "" where it names none."""
+        """Return the table that the question is about, "" if it names no table."""
         asked = self.asked()
         if asked >= 0 and self.meanings[asked].kind == "table":
             return self.meanings[asked].table

@@ -26,7 +26,7 @@ LONGEST = 5
 LONGEST_VALUE = 7
 _MOST_NAMES = 8
 _POSITIONS = ("sup", "most", "top", "frequent", "first")
-"""Operations of words that are rather a place in an order than the beginning of a name."""
+"""Operations whose words more likely mean a rank than the beginning of a name."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,7 @@ def all_meanings(tokens: list[Token], catalog: Catalog, values: Values) -> list[
 def _dated_verbs(
     tokens: list[Token], catalog: Catalog, meanings: list[Meaning]
 ) -> Iterator[Meaning]:
-    """Pass over a verb that a date column is called by, where the question names a time: 'shipped
-    in 2017'.
-    """
+    """Skip a verb that names a date column if the question gives a time: 'shipped in 2017'."""
     if any(each.kind == "time" for each in meanings):
         stems = _date_stems(catalog)
         for start, token in enumerate(tokens):
@@ -206,7 +204,7 @@ def _periods(tokens: list[Token], start: int) -> Iterator[Meaning]:
 
 
 def _is_month(tokens: list[Token], start: int) -> bool:
-    """Return whether a word that may be something else ('may', 'march') stands as a month."""
+    """Return whether an ambiguous word ('may', 'march') is used as a month."""
     token = tokens[start]
     plain = (
         token.word not in ("may", "march", "mar", "sep", "dec", "jan") or not token.text.isascii()
@@ -219,7 +217,7 @@ def _is_month(tokens: list[Token], start: int) -> bool:
 
 
 def _plain(tokens: list[Token], start: int, meanings: list[Meaning]) -> Iterator[Meaning]:
-    """Yield what a word means without any condition: nothing, or that it was not understood."""
+    """Yield the meanings that any word may have: none at all, or not understood."""
     token = tokens[start]
     lists = vocabulary().lists
     one = (start, start + 1)
@@ -270,7 +268,7 @@ def _plain(tokens: list[Token], start: int, meanings: list[Meaning]) -> Iterator
 
 
 def _verb_price(tokens: list[Token], start: int, meanings: list[Meaning]) -> float:
-    """Return the price of a verb: dear where it is a state that no column explains, as in 'paid
+    """Return the price of a verb: high if it names a state that no column explains, as in 'paid
     invoices', 'were paid'.
     """
     word = tokens[start].word
@@ -409,7 +407,9 @@ def _scored(
 def _of_column(
     catalog: Catalog, words: tuple[str, ...], table: Table, column: Column, price: float
 ) -> Iterator[Meaning]:
-    """Yield what words that name a column may mean: the column, its truth, or what it points at."""
+    """Yield the meanings of words that name a column: the column, the flag being true, or the table
+    it points at.
+    """
     name = column.name
     is_key = column.is_id and (column.is_number or "id" in column.words)
     if is_key and vocabulary().lists["keys"].isdisjoint(map(lemma, words)):
@@ -428,7 +428,7 @@ def _of_column(
 
 
 def _most_like(words: Iterable[str], name: str) -> float:
-    """Return how much the word that is most like a name is like it."""
+    """Return the likeness of a name and the word most like it."""
     return max(likeness(word, name) for word in words)
 
 
@@ -447,7 +447,7 @@ def _table_score(words: tuple[str, ...], table: Table) -> float:
 
 
 def _column_score(words: tuple[str, ...], column: Column, table: Table, *, held: bool) -> float:
-    """Return how well words name a column; those that only name its table are context."""
+    """Return how well words name a column; words that only name its table count as context."""
     lists = vocabulary().lists
     own = tuple(dict.fromkeys((*column.words, *split_name(column.name))))
     compact = column.name.casefold()
@@ -588,7 +588,9 @@ def _phrase_words() -> frozenset[str]:
 
 
 def _is_explained(tokens: list[Token], place: int, catalog: Catalog) -> bool:
-    """Return whether a word is no value: grammar, a name of the schema, a number, a time."""
+    """Return whether a word is explained without being a value: grammar, a name of the schema, a
+    number or a time.
+    """
     token = tokens[place]
     lists = vocabulary().lists
     maps = vocabulary().maps

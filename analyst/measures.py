@@ -11,13 +11,13 @@ from longtable.analyst.words import costs, is_plural, lemma, stem, vocabulary
 
 _ASKING = ("wh", "list", "distinct")
 _ANY_SIZE = ("size", "height")
-"""Dimensions of words that any number may be called by: largest, highest."""
+"""Dimensions of words that may describe any number: largest, highest."""
 """Above this price a word only resembles the name of its column."""
 
 
 def _column_measure(draft: Draft, func: str, column: Column, text: str) -> Measure:
-    """Return a function of a column; sums and averages of dates and keys are refused, sums of
-    prices and ages are dear.
+    """Return a function of a column. Sums and averages of dates and keys are refused; sums of
+    prices and ages have a high price.
     """
     if func in ("sum", "avg") and (column.is_year or column.is_clock or not column.is_measure):
         raise NoReadingError(text)
@@ -126,8 +126,8 @@ def _of_groups_before(draft: Draft, place: int, each: Meaning) -> list[Rank]:
 
 
 def _closes(draft: Draft, place: int) -> int | None:
-    """Return the place of what is counted after a superlative, -1 if it closes the question, None
-    if it is of something else.
+    """Return the place of the counted thing after a superlative, -1 if the superlative ends the
+    question, None if it is about something else.
     """
     following = draft.after(place, over=("pron",), most=4)
     if following < 0 or following == draft.asked():
@@ -175,7 +175,7 @@ def _limit(draft: Draft, place: int) -> int | None:
 
 
 def _by(draft: Draft, place: int) -> Measure | None:
-    """Read the measure after 'by' or 'in terms of', behind a top or a popularity."""
+    """Read the measure after 'by' or 'in terms of' that follows 'top' or 'most popular'."""
     for other in range(place + 1, len(draft.meanings)):
         if (
             draft.meanings[other].is_op("by", "order")
@@ -226,7 +226,7 @@ def _top(draft: Draft, place: int, each: Meaning) -> list[Rank]:
 
 
 def _is_desc(each: Meaning, column: Column | None) -> bool:
-    """Return whether the highest values come first; of delays the lowest ones are the best."""
+    """Return whether the highest values come first. For "best" of delays, the lowest come first."""
     worse = (
         set(map(lemma, column.words)) & vocabulary().lists["worse"] if column is not None else ()
     )
@@ -243,7 +243,7 @@ def _cuts(draft: Draft) -> bool:
 
 
 def _cut(draft: Draft, prior: Query, each: Meaning, limit: int) -> list[Rank]:
-    """Cut the answer before: from its top as it stands, from the other end by turning its order."""
+    """Cut the answer before: its first rows, or its last rows by reversing the order."""
     if not prior.group and each.text.lower() == "top":
         draft.slots.limit = limit
         return []
@@ -317,7 +317,7 @@ def _most(draft: Draft, place: int, each: Meaning) -> list[Rank]:
 
 
 def _counted_by_most(draft: Draft, place: int, each: Meaning) -> int:
-    """Return the place of what there is most of: after the word, else before it."""
+    """Return the place of the thing counted by 'most': after the word, else before it."""
     following = draft.meanings[min(place + 1, len(draft.meanings) - 1)].text
     behind = draft.chinese and "的" in (each.text[-1:], following)  # 航班最多的机场
     target = -1 if behind else draft.after(place, over=("late", "distinct"), most=4)
@@ -354,8 +354,8 @@ def _most_of_a_measure(draft: Draft, target: int, column: Column, text: str) -> 
 
 
 def _frequent(draft: Draft, place: int, each: Meaning) -> list[Rank]:
-    """'the most popular genre', 'busiest month for flights': by the rows that point at it, or those
-    named.
+    """'the most popular genre', 'busiest month for flights': rank by the rows that point at it, or
+    by the rows named.
     """
     limit = _limit(draft, place) or 1
     measure = _by(draft, place)
@@ -449,7 +449,7 @@ def _superlative(draft: Draft, place: int, each: Meaning) -> list[Rank]:
 
 
 def _averaged(draft: Draft, place: int, column: Column) -> Measure:
-    """Return a column to rank by; its average where the question closes with 'on average'."""
+    """Return a column to rank by, or its average if the question ends with 'on average'."""
     average = next(
         (
             n
@@ -465,7 +465,7 @@ def _averaged(draft: Draft, place: int, column: Column) -> Measure:
 
 
 def _is_of(column: Column, dimension: str) -> bool:
-    """Return whether a column may be measured by a dimension; any may without one."""
+    """Return whether a dimension fits a column; without a dimension any column fits."""
     return not dimension or bool(
         set(map(lemma, column.words))
         & {word.lstrip("-") for word in vocabulary().dimensions.get(dimension, ())}
@@ -580,7 +580,9 @@ def _function(draft: Draft, place: int, each: Meaning) -> None:
 
 
 def _column_for(draft: Draft, func: str, place: int, target: int) -> int:
-    """Return the place of the column that a function at `place` is of, -1 without one."""
+    """Return the place of the column that the function at `place` applies to, -1 if there is
+    none.
+    """
     options = [target, draft.before(place, over=("wh",), most=4)]
     options += [n for n, _ in draft.open("column") if draft.is_measure(n) and abs(n - place) <= 7]
     for option in options:
@@ -604,8 +606,8 @@ def _compute(draft: Draft, func: str, place: int) -> None:
 
 
 def _over_dimension(draft: Draft, func: str, place: int, other: int, op: Meaning) -> None:
-    """'average length', 'total sales', 'how old on average': no table beside those that the
-    question names.
+    """'average length', 'total sales', 'how old on average': only tables that the question names
+    are used.
     """
     draft.use(place, other)
     if op.is_op("money"):
@@ -642,8 +644,8 @@ def _over_table(draft: Draft, func: str, place: int, target: int, each: Meaning)
 
 
 def _dimension_key(draft: Draft, dimension: str, tables: list[str], text: str) -> Key:
-    """Return the column that a dimension is measured by, where that is a number that grows with
-    it.
+    """Return the column that measures a dimension, if it is a number that grows with the
+    dimension.
     """
     column, sign = best_dimension(draft, dimension, tables, text)
     if sign < 0 or not column.is_measure:
@@ -713,8 +715,8 @@ def _count(draft: Draft, place: int, each: Meaning) -> None:
 
 
 def _thing_counted(draft: Draft, place: int) -> tuple[int, bool]:
-    """Return the place of what "how many" at `place` counts, and whether different ones are asked
-    for.
+    """Return the place of the thing that "how many" at `place` counts, and whether only distinct
+    ones count.
     """
     target = draft.after(place, over=("distinct", "wh", "list", "late", "pron"), most=5)
     distinct = any(draft.meanings[n].is_op("distinct") for n in range(place, max(place, target)))
@@ -730,7 +732,9 @@ def _thing_counted(draft: Draft, place: int) -> tuple[int, bool]:
 
 
 def _count_of_column(draft: Draft, thing: Meaning, column: Column, text: str) -> Measure:
-    """Return how many of a column: the sum of what is measured, else its different values."""
+    """Return the measure for "how many" of a column: the sum of an amount, else the count of
+    distinct values.
+    """
     if not column.is_measure:
         return Measure("count", column.table, column.name, distinct=True)
     draft.pay(costs.GUESSED if thing.cost <= costs.LOOSE_MEASURE else costs.UNKNOWN, text)
@@ -738,9 +742,7 @@ def _count_of_column(draft: Draft, thing: Meaning, column: Column, text: str) ->
 
 
 def _is_one_thing(draft: Draft, place: int) -> bool:
-    """Return whether a table or its name stands in the singular beside the name of one of its
-    rows: 'in genre Rock'.
-    """
+    """Return whether a table is named in the singular beside one of its rows: 'in genre Rock'."""
     thing = draft.meanings[place]
     if thing.kind not in ("table", "column") or is_plural(thing.text.lower().split()[-1]):
         return False
@@ -753,8 +755,8 @@ def _is_one_thing(draft: Draft, place: int) -> bool:
 
 
 def _held(draft: Draft, name: str, text: str) -> str:
-    """Return the table that is counted 'in genre Rock': that of the query before, else the only one
-    that points there.
+    """Return the table whose rows are counted 'in genre Rock': the table of the query before, else
+    the only table that points at genres.
     """
     way = draft.catalog.path(draft.base, name) if draft.base else None
     if way and all(step.up for step in way):
@@ -766,8 +768,8 @@ def _held(draft: Draft, name: str, text: str) -> str:
 
 
 def _counted(draft: Draft, place: int) -> str:
-    """Return the table whose rows are counted where none follows: named last, of the values, of the
-    query before, or the only one.
+    """Return the table whose rows are counted if no table follows: the one named last, the table of
+    the values, the table of the query before, or the only table.
     """
     before = [n for n, each in enumerate(draft.meanings[:place]) if each.kind == "table"]
     if before:
@@ -784,7 +786,7 @@ def _counted(draft: Draft, place: int) -> str:
 
 
 def fill_groups(draft: Draft) -> None:
-    """Read what numbers are given for: 'per month', 'for each carrier and origin', 'by genre'."""
+    """Read the group keys: 'per month', 'for each carrier and origin', 'by genre'."""
     for place, each in draft.open("op"):
         if not each.is_op("each", "by") or place in draft.used:
             continue
@@ -842,9 +844,7 @@ _DEAR = (
 
 
 def fill_rest(draft: Draft) -> None:
-    """Settle what nothing used: tables and columns are shown, operations without a place are paid
-    for.
-    """
+    """Use the remaining meanings: tables and columns are shown; unused operations add a price."""
     asked = draft.asked()
     for place, each in draft.open("unit"):
         _show_unit(draft, place, each, asked)

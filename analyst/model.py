@@ -33,8 +33,8 @@ class BuiltInAnalyst(BaseChatModel):
     """Answer questions about a database by rules; it knows the database only through the tools
     bound to it.
 
-    The same messages get the same answer. Its usage numbers are what the graph counts: it has no
-    tokenizer of its own.
+    The same messages get the same answer. Its usage numbers are counted as the graph counts tokens,
+    since it has no tokenizer of its own.
     """
 
     writes_summaries: ClassVar[bool] = False
@@ -135,7 +135,9 @@ class BuiltInAnalyst(BaseChatModel):
 
 
 def _call_id(messages: Sequence[BaseMessage], call: Call, place: int) -> str:
-    """Return an id that the same view gives again, and that no earlier call of the thread has."""
+    """Return an id that no earlier call of the thread has. The same view always gives the same
+    id.
+    """
     last = (messages[-1].id, str(messages[-1].text)) if messages else ()
     key = json.dumps([len(messages), last, call.name, call.args, place], sort_keys=True)
     return "call_" + hashlib.sha256(key.encode()).hexdigest()[:20]

@@ -44,8 +44,8 @@ class Agg:
 
 @dataclass(frozen=True)
 class Ratio:
-    """One aggregate by another, times a number; `where` restricts the rows of the first. It is
-    written only, never read back.
+    """One aggregate divided by another, times a number; `where` restricts the rows of the first. It
+    is written as SQL but never read back.
     """
 
     name: str
@@ -60,11 +60,11 @@ Scalar = Col | Bucket | Agg | Ratio
 
 @dataclass(frozen=True)
 class Condition:
-    """`left op value`, or not so where `negated`.
+    """`left op value`, or its negation if `negated`.
 
     With = <> < <= > >= the value is one value, or an aggregate over the table of `left`; with
     "between" a pair, both included; with "in" some values or a query; with "contains", "starts" and
-    "ends" a text whose case does not count; with "null" there is none.
+    "ends" a text whose case does not count; with "null" there is no value.
     """
 
     left: Scalar
@@ -74,12 +74,12 @@ class Condition:
 
     @property
     def query(self) -> "Query | None":
-        """Return the query of the rows that `left` is in, None for any other condition."""
+        """Return the subquery of a condition "in", None for any other condition."""
         return self.value if isinstance(self.value, Query) else None
 
     @property
     def is_filled(self) -> bool:
-        """Return whether it only says that there is a value."""
+        """Return whether the condition only says that there is a value."""
         return self.op == "null" and self.negated
 
 
@@ -90,8 +90,8 @@ def filled(left: Scalar) -> Condition:
 
 @dataclass(frozen=True)
 class Join:
-    """A table joined where a column already there equals one of its own; rows without a partner
-    stay when `outer`.
+    """A table joined on equality of one of its columns with a column of a table already joined. If
+    `outer`, rows without a partner are kept.
     """
 
     table: str
@@ -132,13 +132,13 @@ class Query:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Return every table that it reads, its base first."""
+        """Return every table that the query reads, its base first."""
         own = (self.base, *(join.table for join in self.joins))
         return tuple(dict.fromkeys((*own, *tables_within(self.where))))
 
     @property
     def aggregates(self) -> tuple[Agg, ...]:
-        """Return what it computes over rows."""
+        """Return the aggregates that the query computes."""
         return tuple(item for item in self.select if isinstance(item, Agg))
 
 
@@ -158,7 +158,7 @@ _FORMATS = {"year": "%Y", "month_of_year": "%m", "hour": "%H", "weekday": "%w"}
 
 @cache
 def _bucket_forms(dialect: str) -> dict[Unit, str]:
-    """Return how a dialect writes each part of the date {}."""
+    """Return the SQL by which a dialect computes each part of a date; `{}` stands for the date."""
     if dialect == "sqlite":
         forms = {
             unit: f"CAST(STRFTIME('{form}', {{}}) AS INTEGER)" for unit, form in _FORMATS.items()
@@ -211,8 +211,8 @@ class _Writer:
         return '"' + name.replace('"', '""') + '"' if special or folded else name
 
     def order(self, order: Order) -> str:
-        """Return a sort key with missing values last: SQLite has them first of rising ones,
-        PostgreSQL of falling ones.
+        """Return a sort key with missing values last. By default SQLite puts them first in
+        ascending order, PostgreSQL in descending order.
         """
         unusual = self.dialect == ("postgres" if order.desc else "sqlite")
         return f"{self.scalar(order.by)} {'DESC' if order.desc else 'ASC'}{' NULLS LAST' * unusual}"
@@ -294,7 +294,7 @@ class NotReadableError(Exception):
 
 
 def read_sql(sql: str, dialect: str) -> Query | None:
-    """Return the query that `sql` writes, None where it is outside of the subset."""
+    """Return the query of an SQL text, None if it is outside of the subset."""
     try:
         return _Reader(dialect).query(statement(sql, dialect))
     except (RefusedError, NotReadableError, RecursionError):
@@ -303,7 +303,7 @@ def read_sql(sql: str, dialect: str) -> Query | None:
 
 @cache
 def _buckets(dialect: str) -> dict[str, Unit]:
-    """Return the units by how `_bare` writes each part of a date."""
+    """Return the unit of each part of a date, by the text that `_bare` gives for it."""
     forms = {
         unit: statement(f"SELECT {form.format('x')}", dialect)
         for unit, form in _bucket_forms(dialect).items()

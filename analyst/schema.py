@@ -1,4 +1,4 @@
-"""Hold what the tools said of a database: tables, columns, keys, and the ways to join them."""
+"""Hold the schema that the tools described: tables, columns, keys, and the ways to join them."""
 
 import heapq
 import itertools
@@ -31,7 +31,7 @@ OPPOSITES = {
     "False": "True",
     "否": "是",
 }
-"""The word for yes where a column's known values hold the one for no alone."""
+"""The word for yes by the word for no, for a column whose known values are only the word for no."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,8 @@ class Column:
 
     @cached_property
     def is_clock(self) -> bool:
-        """Return whether its numbers only say which month, day, hour or minute it was, or a time of
-        day as HHMM.
+        """Return whether its numbers are only months, days, hours or minutes, or times of day as
+        HHMM.
         """
         return self.is_number and (
             self.name.casefold() in ("month", "week", "weekday", "day", "hour", "minute", "second")
@@ -121,7 +121,9 @@ class Column:
 
     @cached_property
     def truth(self) -> Value | None:
-        """Return what stands for yes in a column of flags, None where it is none."""
+        """Return the value that means yes in a column of flags, None if the column is not one of
+        flags.
+        """
         lists = vocabulary().lists
         if self.is_id or self.type.upper().startswith("BOOL"):
             return None if self.is_id else True
@@ -142,7 +144,7 @@ class Column:
 
     @cached_property
     def unit(self) -> str:
-        """Return the unit that its name or comment gives, "" where none does."""
+        """Return the unit given by its name or comment, "" if neither gives one."""
         units = vocabulary().units
         units_named = [
             units[word].name
@@ -221,7 +223,7 @@ class Table:
         return tuple(people[:2] if len(people) > 1 else (exact or called)[:1])
 
     def part(self, unit: str) -> Column | None:
-        """Return the column of numbers that is called by a part of a date: month, hour."""
+        """Return the column of numbers that is named after a part of a date: month, hour."""
         column = self.by_name.get(unit)
         return (
             column
@@ -245,7 +247,9 @@ class Reference:
 
 @dataclass(frozen=True)
 class Step:
-    """One join from `here` to `there`; `up` when each row here has at most one there."""
+    """One join from `here` to `there`; `up` if each row of `here` matches at most one of
+    `there`.
+    """
 
     here: str
     here_column: str
@@ -253,7 +257,7 @@ class Step:
     there_column: str
     up: bool
     rivals: int = 0
-    """Other keys between the same two tables that nothing in the question prefers less."""
+    """How many other keys between the same two tables fit the question equally well."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,7 +269,7 @@ class Catalog:
     pages: int = 1
     total: int = 0
     carded: frozenset[str] = frozenset()
-    """Tables known by the schema's card alone: without samples and comments."""
+    """Tables known only from the schema's card, so without samples and comments."""
 
     def table(self, name: str) -> Table | None:
         """Return a table by name, whatever its case."""
@@ -278,7 +282,7 @@ class Catalog:
 
     @cached_property
     def plain(self) -> tuple[Table, ...]:
-        """Return the tables that are no views; the views if there is nothing else."""
+        """Return the tables that are not views; the views if there are no others."""
         return tuple(table for table in self.tables.values() if table.kind == "table") or tuple(
             self.tables.values()
         )
@@ -307,8 +311,8 @@ class Catalog:
                     yield Reference(table.name, column.name, other.name, name.strip('"'))
 
     def _paired(self, declared: list[Reference]) -> Iterator[Reference]:
-        """Let a destination point where the origin of the same table points, though no key says
-        so.
+        """Let a destination column point at the table that the origin column of the same table
+        points at, even if no key says so.
         """
         ends = [vocabulary().lists[name] for name in ("from_names", "to_names")]
         for each, (mine, others) in itertools.product(declared, (ends, ends[::-1])):
@@ -368,8 +372,8 @@ class Catalog:
     ) -> tuple[Step, ...] | None:
         """Return the cheapest joins from one table to another, None when there are none.
 
-        Down after up is dear: two tables that point at the same third one have nothing to do with
-        each other.
+        A step down after a step up has a high price: two tables that point at the same third one
+        are otherwise unrelated.
         """
         order = itertools.count()
         queue: list[tuple[float, int, str, bool, tuple[Step, ...]]] = [
@@ -422,8 +426,8 @@ class Catalog:
 
 @lru_cache(maxsize=16)
 def read_catalog(answers: tuple[tuple[str, str], ...], card: str = "") -> Catalog | None:
-    """Return the catalogue that answers of list_tables ("list" for a whole page, "search") and
-    describe_tables tell, else the card.
+    """Return the catalogue given by answers of list_tables ("list" for a whole page, "search") and
+    describe_tables, else by the card.
 
     The same answers give the same object, so that what is derived from it is computed once.
     """

@@ -1,5 +1,5 @@
-"""Say everything that is said: greetings, help, what was recalled, charts, declines, and results in
-words. Read what is small talk.
+"""Word every answer: greetings, help, recalled messages, charts, declines, and results. Recognise
+small talk.
 """
 
 import re
@@ -26,7 +26,7 @@ _PHRASES = resources.files("longtable.analyst") / "data" / "talk.toml"
 
 @cache
 def _texts() -> dict[str, dict[str, list[str]]]:
-    """Read what is said, and the patterns of small talk, once."""
+    """Read the texts of answers and the patterns of small talk, once."""
     return tomllib.loads(_PHRASES.read_text(encoding="utf-8"))
 
 
@@ -65,7 +65,7 @@ def _kinds() -> dict[str, re.Pattern[str]]:
 
 
 def kind_of(question: str) -> str:
-    """Return what sort of talk a question is, "" for a question about the data."""
+    """Return the kind of small talk that a question is, "" for a question about the data."""
     kinds = _kinds()
     if kinds["rule"].search(question):
         return "rule"
@@ -85,8 +85,8 @@ _RECALL_CHINESE = re.compile(
 
 
 def best_match(question: str, questions: Sequence[str]) -> int | None:
-    """Return the place of the earlier question most like `question` by its words of weight; the
-    later one of equals.
+    """Return the place of the earlier question most like `question` by content words; of equally
+    good ones the latest.
     """
     words = content_words(question)
     best: tuple[float, int] | None = None
@@ -103,7 +103,7 @@ def best_match(question: str, questions: Sequence[str]) -> int | None:
 
 
 def _likeness(word: str, other: str) -> float:
-    """Compare two words; those of Chinese are alike only if they are equal."""
+    """Compare two words. Chinese words are alike only if they are equal."""
     return likeness(word, other) if word.isascii() else float(word == other)
 
 
@@ -116,7 +116,7 @@ def _is_extra(other: str, words: Iterable[str]) -> bool:
 
 
 def content_words(text: str) -> list[str]:
-    """Return the words of weight: no words of grammar or about asking; Chinese as pairs of
+    """Return the content words, without words of grammar and of asking; Chinese text as pairs of
     characters.
     """
     lists = vocabulary().lists
@@ -156,7 +156,7 @@ def _charts() -> dict[str, re.Pattern[str]]:
 
 @dataclass(frozen=True)
 class ChartWish:
-    """A chart that was asked for. `question`: what to find out first, "" to draw the newest
+    """A chart that was asked for. `question`: the question to answer first, "" to draw the newest
     result.
     """
 
@@ -165,7 +165,7 @@ class ChartWish:
 
 
 def chart_wish(question: str) -> ChartWish | None:
-    """Return the chart that a question asks for, None where it asks for none."""
+    """Return the chart that a question asks for, None if it asks for no chart."""
     text = " ".join(question.split())[:MOST_WISH]
     charts = _charts()
     rest: str | None = None
@@ -197,7 +197,7 @@ def chart_wish(question: str) -> ChartWish | None:
 
 
 def chart_text(data: dict[str, Any] | None, error: str, handle: str, language: str) -> str:
-    """Say what became of a chart."""
+    """Return the text that says whether a chart was drawn, or why not."""
     name = "drawn" if data is not None else "not_drawn" if error else "not_kept"
     return say(
         name,
@@ -262,7 +262,7 @@ def sql_text(sql: str, language: str) -> str:
 
 
 def decline(error: DeclineError, catalog: Catalog | None, language: str) -> str:
-    """Say what could not be used, in the user's words, and three questions that can be answered
+    """Name the words of the user that could not be used, and three questions that can be answered
     here.
     """
     zh = language == "zh"
@@ -317,10 +317,10 @@ def examples(catalog: Catalog, language: str) -> list[str]:
 def result_text(
     query: Query | None, data: dict[str, Any], language: str, *, whole: bool = True
 ) -> str:
-    """Return the answer's text. `data` is run_sql's answer; `query` what its SQL says, None when
-    that cannot be read.
+    """Return the answer's text.
 
-    Without `whole` the rows are only a part of what was asked for.
+    `data` is run_sql's answer; `query` is its SQL as read, None if it cannot be read. Without
+    `whole` the rows are only a part of those asked for.
     """
     columns = [str(column) for column in data.get("columns", [])]
     rows = [list(row) for row in data.get("rows", [])]
@@ -339,7 +339,7 @@ def result_text(
 
 
 def withheld_text(data: dict[str, Any], language: str) -> str:
-    """Return the answer's text where values are withheld from this model: rows, columns and handle,
+    """Return the answer's text if values are withheld from this model: rows, columns and handle,
     never a value.
     """
     count = int(data.get("row_count") or 0)
@@ -405,7 +405,9 @@ def _many(
     *,
     whole: bool,
 ) -> str:
-    """Word a result of several rows: what it is, a table of the first rows, how many there are."""
+    """Word a result of several rows: a description, a table of the first rows, and the row
+    count.
+    """
     zh = language == "zh"
     first_rows = rows[:SHOWN_ROWS]
     lines = [_table_line(heads), _table_line(["---"] * len(heads))]
@@ -533,7 +535,7 @@ def condition_text(cond: Condition, language: str) -> str:
 
 
 def _within_text(query: Query, language: str, *, negated: bool) -> str:
-    """Return in words that rows of another table are there, or are not."""
+    """Return in words that matching rows exist in another table, or do not exist."""
     zh = language == "zh"
     parts = [
         condition_text(each, language)
@@ -564,7 +566,7 @@ def _filters(query: Query | None, language: str) -> str:
 
 
 def phrase(col: Col) -> str:
-    """Return a column in words; a bare name with that of its table."""
+    """Return a column in words; a name that says little alone gets its table's name."""
     words = " ".join(expanded(col.name)) if col.name.isascii() else col.name
     bare = words in ("name", "title", "id", "code", "type", "year", "description")
     return f"{_singular(plain(col.table))} {words}" if bare and col.table else words or col.name

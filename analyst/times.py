@@ -1,4 +1,4 @@
-"""Fill slots from times: which date a period is of, and the conditions that put it there."""
+"""Fill slots from times: choose the date column of each period, and make the conditions on it."""
 
 import calendar
 from dataclasses import fields
@@ -44,7 +44,9 @@ def fill_periods(draft: Draft) -> None:
 
 
 def _period(draft: Draft, place: int) -> tuple[Period, int]:
-    """Read times that belong together, as in July 4th, 2013, and where they end."""
+    """Read times that belong together, as in July 4th, 2013; return the period and where it
+    ends.
+    """
     parts: dict[str, int] = {}
     end = place
     while end < len(draft.meanings):
@@ -116,7 +118,7 @@ def _bear(draft: Draft, start: int, end: int, low: Period, high: Period | None) 
 
 
 def _tables_for_dates(draft: Draft) -> list[str]:
-    """Return the tables whose dates a period may be of, the likeliest first."""
+    """Return the tables whose date columns a period may be about, the likeliest first."""
     columns = [draft.column(each) for each in draft.meanings if each.kind == "column"]
     measured = [column.table for column in columns if column is not None and column.is_measure]
     order = list(dict.fromkeys([*draft.named()[:1], *measured, *draft.spoken()]))
@@ -131,7 +133,7 @@ def _tables_for_dates(draft: Draft) -> list[str]:
 
 
 def date_for(draft: Draft, place: int, period: Period) -> tuple[Column, float]:
-    """Return the column that a period at `place` is of, and the price of the choice."""
+    """Return the date column that a period at `place` is about, and the price of the choice."""
     for other in (
         draft.before(place, over=("time", "cmp", "between"), most=4),
         draft.after(place, most=2),
@@ -166,7 +168,9 @@ def date_for(draft: Draft, place: int, period: Period) -> tuple[Column, float]:
 
 
 def _fit(table: Table, column: Column, period: Period, verbs: list[str]) -> float | None:
-    """Return the price of taking a column for the date that is meant, None where it is none."""
+    """Return the price of choosing a column as the date that is meant, None if it holds no
+    dates.
+    """
     vocab = vocabulary()
     part = "year" if period.year else "month" if period.month else "day" if period.day else ""
     plain = part and table.part(part) is column and _has_parts(table, period)
@@ -204,7 +208,7 @@ def _has_parts(table: Table, period: Period) -> bool:
 
 
 def _item(table: Table, column: Column, unit: Unit) -> Scalar:
-    """Return the part of a date: a column of its own where the table has one."""
+    """Return a part of a date, as a separate column if the table has one for it."""
     if column.is_date:
         return Bucket(Col(table.name, column.name), unit)
     part = table.part("month" if unit == "month_of_year" else unit)
@@ -282,8 +286,8 @@ def _days(period: Period) -> tuple[str, str]:
 
 
 def unit_key(draft: Draft, unit: str, tables: list[str]) -> tuple[Key, float]:
-    """Return what 'per month' groups by: a column of that name, or the date of the first of
-    `tables` that has one, and its price.
+    """Return the key that 'per month' groups by, and its price: a column of that name, else the
+    date of the first of `tables` that has one.
     """
     vocab = vocabulary()
     events = set(chain.from_iterable(map(vocab.events_of, draft.words)))

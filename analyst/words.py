@@ -317,7 +317,9 @@ def likeness(word: str, name: str) -> float:
 
 
 def _without_vowels(word: str) -> str:
-    """Return a word as names shorten it: its vowels but the first letter dropped, pairs once."""
+    """Return a word shortened as in names: without vowels after its first letter, and with double
+    letters written once.
+    """
     consonants = word[:1] + re.sub(r"[aeiou]", "", word[1:])
     return re.sub(r"(.)\1", r"\1", consonants)
 

@@ -19,7 +19,7 @@ _LONGEST = 12
 
 @cache
 def lexicon() -> dict[str, tuple[str, ...]]:
-    """Return the English words that each Chinese word may stand for, read once."""
+    """Return the English words that each Chinese word may mean, read once."""
     words: dict[str, tuple[str, ...]] = {}
     for chinese, english, *_ in read_lines("chinese.tsv"):
         words[chinese] = tuple(map(str.strip, english.replace("~", "").split("|")))
@@ -29,8 +29,8 @@ def lexicon() -> dict[str, tuple[str, ...]]:
 def translate(question: str, catalog: Catalog | None, names: Iterable[str] = ()) -> list[Token]:
     """Return the tokens of a question: each keeps its Chinese text and has an English word.
 
-    `names` are values and names in Chinese that stand for themselves. Of several English words the
-    one that the schema has is taken.
+    `names` are Chinese values and names, which are kept as they are. If a word has several English
+    meanings, the one in the schema is chosen.
     """
     known = frozenset(
         name for name in (*names, *_own_names(catalog)) if re.search(r"[\u3400-\u9fff]", name)
@@ -83,14 +83,14 @@ def _piece(match: re.Match[str], catalog: Catalog | None, known: frozenset[str])
 
 
 def _is_table(word: str, catalog: Catalog | None) -> bool:
-    """Return whether a word names a table: its 数量 is how many there are."""
+    """Return whether a word names a table, so that its 数量 means a count of rows."""
     meanings = name_meanings(catalog, (word,)) if catalog is not None else ()
     return any(each.kind == "table" and each.cost < costs.CHINESE_FITS for each in meanings)
 
 
 def _segments(run: str, known: frozenset[str]) -> list[tuple[str, bool]]:
-    """Cut a run into the fewest words, long ones first; what stands in no list is joined into
-    unknown words.
+    """Cut a run into the fewest words, long ones first; characters that are in no list are joined
+    into unknown words.
     """
     words = lexicon()
     best: list[tuple[float, int]] = [(0.0, 0)]
@@ -131,7 +131,7 @@ def _price(option: str, catalog: Catalog) -> float:
 
 
 def _fitting(options: tuple[str, ...], catalog: Catalog | None) -> str:
-    """Return the option that names something of the schema best; the first where none does."""
+    """Return the option that best names something in the schema, else the first option."""
     if catalog is None or len(options) == 1:
         return options[0]
     prices = [_price(option, catalog) for option in options if option]

@@ -16,8 +16,8 @@ def main() -> None:
 
 
 def _run() -> None:
-    """Run a command as typed. Whatever ends it, the output is written out first, or it is said that
-    it cannot be.
+    """Run a command as typed. However it ends, its output is flushed first, or an error says that
+    this failed.
     """
     from longtable.app.commands import records_cli, threads_cli
     from longtable.app.console.streams import OutputFailedError, drop_output, open_streams, writing

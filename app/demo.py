@@ -178,8 +178,8 @@ def _sync(path: Path) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class DemoColumn:
-    """One column; `made` is an SQL expression over the CSV's columns when the value is not read as
-    it stands.
+    """One column; `made` is an SQL expression over the CSV's columns if the value is not simply
+    read from the CSV.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """The conversation and its database as an MCP server: ask, list and describe tables, find values,
 run read-only SQL.
 
-Speaks on standard input and output, so nothing else may be written there. Who calls is a model: it
-is shown what ours is.
+It speaks on standard input and output, so nothing else may be written there. The caller is a model,
+so it is shown only what our own model is shown.
 """
 
 import json
@@ -196,8 +196,8 @@ def _add_database_tools(
 
 
 def refuse_costly(database: "Database", sql: str, *, cancel: "Cancel | None" = None) -> None:
-    """Raise `QueryRefusedError` for a query that a person would have to approve: here is nobody to
-    ask.
+    """Raise `QueryRefusedError` for a query that a person would have to approve, because there is
+    nobody to ask here.
     """
     costs = reasons(database.check_sql(sql, cancel=cancel), CostThresholds(), database.dialect)
     if costs:
@@ -210,8 +210,8 @@ def refuse_costly(database: "Database", sql: str, *, cancel: "Cancel | None" = N
 
 
 def shown_rows(conversation: Conversation, query: QueryFinished) -> list[list[Json]]:
-    """Return the first rows of a query as the client, a model, may see them; none of a result that
-    is not kept, for what is masked in it is not known.
+    """Return the first rows of a query as the client, which is a model, may see them. Empty if the
+    result is not kept, because it is then not known which cells are masked.
     """
     if "handle" not in query:
         return []
@@ -223,8 +223,8 @@ def shown_rows(conversation: Conversation, query: QueryFinished) -> list[list[Js
 
 
 async def drawn_text(conversation: Conversation, chart: ChartShown) -> str:
-    """Return a chart as text, masked since the client is a model, or why there is none: the answer
-    stands without it.
+    """Return a chart as text, masked because the client is a model. If it cannot be drawn, return
+    the reason: the answer is valid without it.
     """
     try:
         result = await conversation.aresult(chart["handle"])

@@ -37,8 +37,8 @@ _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:KEY|TOKEN)\b")
 def open_model(
     name: str | None, *, base_url: str | None = None, option: str = "--model"
 ) -> "BaseChatModel":
-    """Return the chat model; None for both is the built-in analyst. Raises `ConfigError` that says
-    what to install or set.
+    """Return the chat model; if both arguments are None, the built-in analyst. Raises `ConfigError`
+    that says what to install or set.
     """
     if base_url:
         return _endpoint(name, base_url, option)
@@ -52,7 +52,8 @@ def open_model(
 def named_model(settings: Settings, name: str) -> "BaseChatModel":
     """Return the model of a table `[models.NAME]`. Raises `ConfigError`.
 
-    A URL without a variable gets no key: another server's is not sent there.
+    If the table has a URL but names no variable, no key is sent: a key may belong to another
+    server.
     """
     table = settings.models[name]
     key = _key_in(table.api_key_env, name)
@@ -103,8 +104,8 @@ def open_summarizer(
 
 
 def model_label(settings: Settings) -> str:
-    """Return how to call the model towards the user, and another one that writes summaries. Hosts
-    alone: a URL may hold a password.
+    """Return the label by which users are told of the model, and of another one that writes
+    summaries. Of a URL only the host is shown, because a URL may hold a password.
     """
     model = settings.model
     summarizer = settings.summarizer.name
@@ -158,8 +159,8 @@ def _provider_model(name: str, option: str, **places: str) -> "BaseChatModel":
 
 
 def _what_to_do(error: Exception, provider: str) -> str:
-    """Return what to do, read off the words of langchain and of the provider's client; never the
-    words themselves.
+    """Return advice that is chosen by the error texts of langchain and of the provider's client.
+    The texts themselves are never returned.
     """
     text = str(error)
     if isinstance(error, ImportError):

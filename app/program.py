@@ -27,8 +27,8 @@ CANCELLED = 130  # what a shell calls a program ended by Ctrl-C
 
 
 def _option(variable: str) -> Any:
-    """Return the option that sets what a variable does; its help is the description of the key in
-    the settings file.
+    """Return the option for the same setting as an environment variable. Its help is the
+    description of the key in the settings file.
     """
     help = f"{KEYS[VARIABLES[variable]].description} ({variable})"
     return typer.Option(f"--{option_of(variable).replace('_', '-')}", help=help)
@@ -112,8 +112,8 @@ with_options = add_options(chat_options)
 def running(
     options: RunOptions, *, load: "Callable[[RunOptions], Settings] | None" = None
 ) -> "Iterator[tuple[Settings, Screen]]":
-    """Give a command its settings and screen. An error in it is a sentence and exit code 1, never a
-    trace unless asked for.
+    """Give a command its settings and screen. An error is shown as a sentence, with exit code 1,
+    and with a trace only if that was asked for.
 
     `load` makes the settings of a command that needs no file.
     """
@@ -140,7 +140,7 @@ def running(
 
 
 def report(error: Exception, screen: "Screen", *, debug: bool) -> None:
-    """Show an error; one of the output itself is raised."""
+    """Show an error. An error of the output itself is raised."""
     if isinstance(error, BrokenPipeError | OutputFailedError):
         raise error
     if debug:

@@ -1,4 +1,4 @@
-"""Open what a run needs: models by name, database, graph, conversation; for a server its results
+"""Open the parts of a run: models by name, database, graph, conversation; for a server its results
 and archive.
 """
 
@@ -69,7 +69,7 @@ class Session:
 
 @asynccontextmanager
 async def open_session(settings: Settings, progress: Progress) -> AsyncIterator[Session]:
-    """Open all parts, those that fail fast first; raises the typed errors of
+    """Open all parts, first the parts that fail quickly; raises the typed errors of
     `longtable.base.errors`.
     """
     from longtable.graph.conversation import Conversation
@@ -214,8 +214,8 @@ def server_results() -> "ResultStore":
 
 @cache
 def server_archive() -> "ArchiveFiles | None":
-    """Return the archive of this server, encrypted with LONGTABLE_STORE_KEY; None where it has no
-    folder for one.
+    """Return the archive of this server, encrypted with LONGTABLE_STORE_KEY; None if the server has
+    no folder for it.
     """
     from longtable.store.records.archive_files import ArchiveFiles
 
@@ -224,14 +224,14 @@ def server_archive() -> "ArchiveFiles | None":
 
 
 def database_url(settings: Settings) -> str:
-    """Return the URL of the database that is asked: as given, else the demo's, which may not be
-    built yet.
+    """Return the URL of the database to query: as given, else the demo's, which may not be built
+    yet.
     """
     return settings.database.url or f"duckdb:///{demo_path(cache_folder())}"
 
 
 def open_database(settings: Settings) -> "Database":
-    """Return the database that is asked, within its policy and limits. Raises what `Database.open`
+    """Open the database to query, with its policy and limits. Raises what `Database.open`
     raises.
     """
     from longtable.tools.database import Database
@@ -245,7 +245,7 @@ def open_database(settings: Settings) -> "Database":
 
 @contextlib.contextmanager
 def _demo_hint(settings: Settings) -> Iterator[None]:
-    """Say how to build the demo database anew where it cannot be read."""
+    """Say how to rebuild the demo database if it cannot be read."""
     from longtable.base.errors import DatabaseUnavailableError
 
     try:

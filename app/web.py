@@ -1,11 +1,11 @@
-"""Routes beside Agent Server's own: the threads of an owner, what each holds, its results and what
-it took.
+"""Routes beside Agent Server's own: the threads of an owner, with their contents, results and
+usage.
 
 `langgraph.json` names `app`.
 
-Whose threads they are: the owner's whom the server's authentication found; without authentication
-the header `X-Longtable-Owner` names the owner, which a proxy in front sets. A thread of another
-owner is not found.
+The owner is the one that the server's authentication found. Without authentication the header
+`X-Longtable-Owner`, set by a proxy in front, names the owner. Threads of other owners are answered
+as not found.
 """
 
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""The front door: what other people's code relies on.
+"""The public API, on which other people's code relies.
 
 Names are loaded on first use, so that `longtable --help` is quick. Every error class of
 `longtable.base.errors` is one of them.

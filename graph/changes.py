@@ -1,6 +1,4 @@
-"""What a person changes of a thread, each as a pure function from its values to the update; what a
-call sends and a compaction would do.
-"""
+"""A person's changes of a thread, each a pure function from the thread's values to the update."""
 
 import itertools
 import uuid
@@ -47,9 +45,9 @@ class TopicHistory(Topic):
 
 
 def topic_histories(thread: Thread, retired: Sequence[Compaction]) -> list[TopicHistory]:
-    """Return a thread's topics without what excluded messages said, older versions too.
+    """Return a thread's topics, older versions too, without statements of excluded messages.
 
-    `retired`: compactions that retired to the store.
+    `retired`: the compactions that have retired to the store.
     """
     all_versions = visible_versions(
         replace(thread, compactions=unmerged(retired, thread.compactions))
@@ -77,8 +75,8 @@ def number_range(thread: Thread, start: int, limit: int | None) -> tuple[int, in
 def transcript(
     thread: Thread, archived: Sequence[Original], first: int, last: int
 ) -> list[BaseMessage]:
-    """Return messages `first` to `last`, excluded ones marked, of the live ones and those that were
-    read from the archive.
+    """Return messages `first` to `last` of the live messages and those read from the archive.
+    Excluded messages are marked.
     """
     live = thread.messages[max(0, first - 1 - thread.archived) : max(0, last - thread.archived)]
     messages = [*(original.message for original in archived), *live]
@@ -108,13 +106,13 @@ def undo(values: Values, context: Context) -> tuple[str | None, Update]:
 
 
 def _lacks_retired(thread: Thread) -> bool:
-    """Return whether no memory stands for all that retired."""
+    """Return whether no memory covers all messages that retired."""
     older = thread.live[0]
     return thread.archived > (older["count"] if older else 0)
 
 
 def pin(values: Values, text: str) -> tuple[Pin, Update]:
-    """Pin a statement; of an ended pin its id restores it. Raises `EmptyMessageError`,
+    """Pin a statement; the id of an ended pin restores that pin. Raises `EmptyMessageError`,
     `PinRefusedError` for a password or a key.
     """
     if not text.strip():
@@ -144,8 +142,8 @@ def _same_words(one: Pin, other: Pin) -> bool:
 
 
 def exclude(values: Values, message_id: str, archived: Sequence[Original]) -> tuple[None, Update]:
-    """Exclude a message, with the whole turn where it opened one that failed; `archived` are the
-    retired ones.
+    """Exclude a message, or the whole turn if the message opened one that failed. `archived` are
+    the retired messages.
 
     Raises `UnknownMessageError`.
     """
@@ -178,8 +176,8 @@ def include(values: Values, message_id: str) -> tuple[None, Update]:
 
 
 def writes_messages(update: StateUpdate) -> bool:
-    """Return whether an update of the state changes messages; longtable itself does where they
-    retire.
+    """Return whether an update of the state changes messages. Longtable's own update does so when
+    messages retire.
     """
     return (
         isinstance(update.values, Mapping)
@@ -191,12 +189,12 @@ def writes_messages(update: StateUpdate) -> bool:
 def edited(
     channels: Mapping[str, Any], values: Values, retired: Callable[[list[str], int], Sequence[str]]
 ) -> dict[str, Any]:
-    """Return an update of the state so that the edits of messages in it hold, whether they bear our
-    marks or not.
+    """Return an update of the state so that its edits of messages take effect, whether they bear
+    our marks or not.
 
-    A compaction of what is edited is undone, and a pin ends whose words are no longer said. Removed
-    messages are only pruned: their memory and pins stay. `retired`: which of these ids are among so
-    many retired messages. Raises `EditRefusedError`.
+    A compaction that covers an edited message is undone, and a pin ends if its words are no longer
+    in any message. Removed messages are only pruned: their memory and pins stay. `retired`: returns
+    which of these ids are among so many retired messages. Raises `EditRefusedError`.
     """
     thread = thread_of(values)
     new_messages = read_messages(channels["messages"])
@@ -240,8 +238,8 @@ def edited(
 
 
 def _edited(known: BaseMessage, sent: BaseMessage) -> BaseMessage:
-    """Return an accepted message with the fields that were sent. Raises `EditRefusedError` where a
-    call and its answer would part.
+    """Return an accepted message with the fields that were sent. Raises `EditRefusedError` if a
+    call would be separated from its answer.
     """
     if isinstance(sent, RemoveMessage) or not marks_of(known):
         return sent

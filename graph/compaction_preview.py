@@ -1,4 +1,4 @@
-"""What a compaction would do now, without a model."""
+"""Preview a compaction without calling a model."""
 
 from dataclasses import dataclass
 from itertools import chain
@@ -29,8 +29,8 @@ class CompactionPreview:
     summariser_tokens: int
     """Tokens of text it would read."""
     rebuilt: bool
-    """It would be made from the originals, not from the memory before; retired messages are not in
-    `summariser_tokens`.
+    """The memory would be made from the originals, not from the memory before. Retired messages are
+    not counted in `summariser_tokens`.
     """
 
 

@@ -88,7 +88,9 @@ RENAMED = {
     "artifact": "topics(), each with its artifact",
     "versions": "topics(), each with its versions",
 }
-"""Methods up to 0.1.0, and what takes their place; so for their awaited twins."""
+"""Methods of versions up to 0.1.0, and their replacements; the same holds for their awaited
+twins.
+"""
 
 
 def _a_from_locked(
@@ -96,8 +98,8 @@ def _a_from_locked(
 ) -> "Callable[Concatenate[Conversation, Params], Coroutine[Any, Any, Result]]":
     """Return the awaited twin of a method that needs the thread alone.
 
-    It waits for the thread in the event loop: waiting in a thread, calls on one busy thread would
-    leave none for others.
+    It waits in the event loop. If calls on one busy conversation waited in worker threads, no
+    worker threads would be left for others.
     """
 
     @wraps(method)
@@ -122,8 +124,8 @@ class Conversation:
 
     Turns of one thread follow one another, in this process and in others that opened the same file:
     `when_busy` is "queue" (wait), "reject" (`ThreadBusyError` at once) or "steer" (join the turn
-    under way before its next model call; where none comes, be the next turn). Read a stream to its
-    end, or close it: it holds the thread until then.
+    under way before its next model call; if there is no further call, become the next turn). Read a
+    stream to its end, or close it: it holds the thread until then.
 
     `results` and `archive`: the result store and archive files of `build_graph`, for the methods
     that read them.
@@ -175,7 +177,7 @@ class Conversation:
         self._locked = self._closed = False
 
     def close(self) -> None:
-        """Close what `open_conversation` opened; nothing where the caller opened the parts. Closing
+        """Close what `open_conversation` opened. Parts that the caller opened stay open. Closing
         twice is no error.
         """
         self._closed = self.persistence is not None
@@ -202,9 +204,9 @@ class Conversation:
     ) -> Answer:
         """Run one turn and return its answer.
 
-        `id`: the message's own; sent again by it after a lost connection, it gets the answer that
-        it has, or its turn goes on. `name`: who speaks. `images`: URLs, or the bytes of PNG, JPEG,
-        GIF or WebP files, within `RequestLimits.bytes`.
+        `id`: the message's own id. If a message is sent again with the same id after a lost
+        connection, its answer is returned, or its turn goes on. `name`: who speaks. `images`: URLs,
+        or the bytes of PNG, JPEG, GIF or WebP files, within `RequestLimits.bytes`.
         """
         check_type("the text of a message", text, str)
         return self._answer_of(list(self.stream(text, id=id, name=name, images=images)))
@@ -227,20 +229,19 @@ class Conversation:
         return answer_of(events).drawn_by(self.chart)
 
     def resume(self, answer: Any = None, *, waiting_id: str | None = None) -> Answer:
-        """Go on with whatever waits: an interrupted turn, one that asked a person, or one that
+        """Continue a waiting turn: one that was interrupted, one that asked a person, or one that
         failed, which runs again.
 
         `answer`: the decisions on the calls that wait, one for each in order, or what a tool asked
-        for by `interrupt`: the question `waiting_id`, else the first. A decision is
-        `{"type": "approve"}`, `{"type": "reject", "message": "why"}` or
-        `{"type": "edit", "edited_action": {"name": "run_sql", "args": {"sql": "..."}}}`. Without an
-        answer what waits is asked again. Raises `WrongDecisionError` and `NothingAskedError`, and
-        then has changed nothing.
+        for by `interrupt`: the question `waiting_id`, else the first. A decision is `{"type":
+        "approve"}`, `{"type": "reject", "message": "why"}` or `{"type": "edit", "edited_action":
+        {"name": "run_sql", "args": {"sql": "..."}}}`. Without an answer the waiting questions are
+        asked again. Raises `WrongDecisionError` and `NothingAskedError`; then nothing has changed.
         """
         return self._answer_of(list(self.stream(answer=answer, waiting_id=waiting_id)))
 
     async def aresume(self, answer: Any = None, *, waiting_id: str | None = None) -> Answer:
-        """Go on with whatever waits: see `resume`."""
+        """Continue a waiting turn: see `resume`."""
         return self._answer_of(
             [event async for event in self.astream(answer=answer, waiting_id=waiting_id)]
         )
@@ -255,8 +256,8 @@ class Conversation:
         answer: Any = None,
         waiting_id: str | None = None,
     ) -> Iterator[Event]:
-        """Run one turn and yield its events, the last an `answer`; without `text` those of
-        `resume`, none where nothing waits.
+        """Run one turn and yield its events, the last an `answer`; without `text` the events of
+        `resume`, or no events if no turn waits.
 
         `id`, `name`, `images`: see `ask`. Raises the typed errors of `longtable.base.errors`.
         """
@@ -290,8 +291,8 @@ class Conversation:
         return turns.finishing(events) if on_disconnect == "finish" else events
 
     def steer(self, text: str, *, wait: bool = True) -> Answer:
-        """Hand a message to the running turn, in whatever process it runs; where none runs, it is a
-        turn of its own.
+        """Hand a message to the running turn, in whatever process it runs. If no turn runs, the
+        message becomes a turn of its own.
 
         Needs a store. Without `wait` return at once: the caller who has the thread takes the
         message in, or runs it as the next turn. See `when_busy`.
@@ -311,12 +312,12 @@ class Conversation:
         return is_pending(self._runner.state())
 
     def approvals(self) -> list[ActionRequest]:
-        """Return the calls that wait for a decision, in order; none where nothing does."""
+        """Return the calls that wait for a decision, in order; empty if no call waits."""
         return list(chain.from_iterable(waiting.actions for waiting in self.waiting()))
 
     def waiting(self) -> list[Waiting]:
-        """Return all that the turn waits for: approvals, and what a tool of yours asks by
-        `interrupt`.
+        """Return all questions that the turn waits with: approvals, and questions that a tool of
+        yours asks by `interrupt`.
         """
         return waiting_in(self._runner.state())
 
@@ -337,10 +338,10 @@ class Conversation:
         """Return exactly what the next model call would be sent, as the thread is now. Raises
         `ThreadNotFoundError`.
 
-        `voice`: the persona of a team as which the call is made; what its mode whispers is drawn
-        when it is asked, and not shown. A list of messages, which a notebook shows as a table of
-        coloured parts with their tokens. A memory that is being made ahead is waited for, 2 seconds
-        at most.
+        `voice`: the persona of a team as which the call is made. The mode's whisper is made only
+        when the persona is asked, so it is not shown. A list of messages, which a notebook shows as
+        a table of coloured parts with their tokens. If a memory is being made ahead, this waits for
+        it, at most 2 seconds.
         """
         complete(self._runner.locks.wait_for_job(self.thread_id, SYNC, most=WAIT_SECONDS))
         values = self._runner.values()
@@ -366,7 +367,7 @@ class Conversation:
         None if there is nothing to compact.
 
         Return the event `context_compressed`, which says who wrote the memory and what that cost,
-        or `context_compaction_skipped`, which says why nothing came of it. Raises
+        or `context_compaction_skipped`, which says why there was no compaction. Raises
         `ThreadNotFoundError`, and `TurnPendingError` while an interrupted turn waits.
         """
         if preview:
@@ -393,7 +394,7 @@ class Conversation:
         """Drop the newest compaction, so that the view before it holds again; return its id, None
         if there is none.
 
-        The next compaction waits until new messages have come. Raises `UndoTooFarError` where its
+        The next compaction waits until new messages have come. Raises `UndoTooFarError` if its
         originals have retired.
         """
         return self._runner.change(lambda values: changes.undo(values, self.context))
@@ -401,8 +402,8 @@ class Conversation:
     # -- pins and exclusions -----------------------------------------------------------------------
 
     def pins(self) -> list[Pin]:
-        """Return what the user laid down, word for word, in the order it was said; an ended one has
-        `ended`, the words that ended it.
+        """Return the user's standing statements, word for word, in the order they were said. An
+        ended pin has `ended`, the words that ended it.
         """
         return current_pins(self._thread().pins, ended=True)
 
@@ -415,16 +416,16 @@ class Conversation:
         return self._runner.change(lambda values: changes.pin(values, text))
 
     def unpin(self, pin_id: str) -> None:
-        """Take a pin away, one the conversation made too. Raises `UnknownPinError`."""
+        """End a pin, also one that the conversation itself made. Raises `UnknownPinError`."""
         self._runner.change(lambda values: changes.unpin(values, pin_id))
 
     def exclude(self, message_id: str) -> None:
         """Leave a message out of views, summaries and recall from now on; it stays in the
         transcript, marked.
 
-        From the next call on the memory is without the lines that cite it, and the next compaction
-        writes it anew. With the message that opened a failed turn goes all after it, and the turn
-        is over. Raises `UnknownMessageError`.
+        From the next call on, the memory lacks the lines that cite the message, and the next
+        compaction writes it anew. If the message opened a failed turn, all later messages are
+        excluded too, and the turn is over. Raises `UnknownMessageError`.
         """
         thread = self._thread()
         live = any(message.id == message_id for message in thread.messages)
@@ -434,16 +435,14 @@ class Conversation:
         )
 
     def include(self, message_id: str) -> None:
-        """Take an excluded message in again. Raises `UnknownMessageError` where it is not
-        excluded.
-        """
+        """Include an excluded message again. Raises `UnknownMessageError` if it is not excluded."""
         self._runner.change(lambda values: changes.include(values, message_id), mid_turn=True)
 
     # -- topics ------------------------------------------------------------------------------------
 
     def topics(self) -> list[TopicHistory]:
-        """Return the topics, each as its newest version is and with all its versions; none if
-        another strategy keeps the memory. Sections that cite an excluded message are left out.
+        """Return the topics, each in its newest version and with all its versions; empty if another
+        strategy keeps the memory. Sections that cite an excluded message are left out.
         """
         thread = self._thread()
         with readable(self.thread_id, "its archive"):
@@ -509,8 +508,8 @@ class Conversation:
         """Return a result as a chart, by the spec of a `chart` event or by a wish ("line by
         month"); notebooks show it.
 
-        Raises `ChartSpecError` and what `result` raises. A picture needs the extra `charts`, its
-        form as text does not.
+        Raises `ChartSpecError` and what `result` raises. Drawing it as a picture needs the optional
+        extra `charts`; showing it as text does not.
         """
         return chart_of(handle, self.result(handle), spec=spec, wish=wish)
 
@@ -529,8 +528,8 @@ class Conversation:
         """Return a new thread that begins with this one's transcript up to and with `turn`, and the
         memory it had then.
 
-        Without `turn` up to the last one that is finished; of a damaged thread, that can be read.
-        Results and archive files go along where the conversation was given them.
+        Without `turn`, up to the last finished turn; in a damaged thread, up to the last turn that
+        can be read. Results and archive files are copied if the conversation was given them.
 
         Raises `UnknownTurnError`, `TurnPendingError` for a turn that is not finished,
         `ThreadExistsError`.
@@ -554,7 +553,7 @@ class Conversation:
         """Return the thread whole. Raises `ThreadNotFoundError`.
 
         "jsonl": all that is stored, for `import_thread`; "markdown" and "html": the transcript, for
-        people, with its charts drawn where the conversation was given its results.
+        people, with its charts drawn if the conversation was given its results.
         """
         whole, _ = load_thread(self._threads, self.thread_id, self.context.owner)
         return export_as(
@@ -585,8 +584,7 @@ class Conversation:
     def archive_files(self) -> list[ArchiveFile]:
         """Return the files that were written before the thread's compactions, the oldest first.
 
-        Raises `ThreadNotFoundError`, `ConfigError` where the conversation was not given their
-        folder.
+        Raises `ThreadNotFoundError`, `ConfigError` if the conversation was not given their folder.
         """
         return self._own_archive().files(self.thread_id)
 

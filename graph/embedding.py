@@ -1,5 +1,5 @@
-"""The conversation as a part of another graph: a node with a memory of its own, an agent of a team,
-or a tool of another agent.
+"""Use the conversation within another graph: as a node with a memory of its own, as an agent of a
+team, or as a tool of another agent.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -72,9 +72,11 @@ TASK_ERRORS = (
     RequestLimitError,
     ContextTooLargeError,
 )
-"""What is wrong with the text of a task."""
+"""Errors of a task's text."""
 HANDED_BACK = "__is_handoff_back"
-"""langgraph-supervisor's mark of a message that says who is active again: nobody said it."""
+"""langgraph-supervisor's mark of a message that only announces which agent is active again; it is
+not part of the talk.
+"""
 
 
 def as_node(
@@ -88,15 +90,15 @@ def as_node(
 ) -> Runnable[Any, Update]:
     """Return a node for another graph: `builder.add_node("analyst", as_node(build_graph(...)))`.
 
-    It reads what is new under the parent's key `messages` and adds its answer there, of a team each
-    voice's under its own name. Transcript and
-    memory are the node's own, kept in the parent's checkpointer by thread and node. Interrupts
-    pass. A parent that goes on from an earlier checkpoint finds the memory as it is now, and gets
-    the same answer to a question that it asks again.
+    It reads the new messages under the parent's key `messages` and adds its answer there; a team
+    adds each voice's answer under the voice's name. Transcript and memory are the node's own, kept
+    in the parent's checkpointer by thread and node. Interrupts pass. A parent that goes on from an
+    earlier checkpoint finds the memory as it is now, and gets the same answer to a question that it
+    asks again.
 
     `context`: settings, or a function that makes them of the parent's context; else the parent's
-    context where it is a `Context`, or has fields of the same names. `name` tells two such nodes in
-    one parent apart. A key that the parent lacks raises `ConfigError` when the node runs.
+    context if it is a `Context` or has fields of the same names. `name` distinguishes two such
+    nodes in one parent. A key that the parent lacks raises `ConfigError` when the node runs.
     """
     for argument, value in (("question", question), ("answer", answer)):
         if value is not None:
@@ -127,9 +129,10 @@ def as_agent(
     `create_supervisor([as_agent(graph, name="analyst")], model=...)`.
 
     langgraph-supervisor, langgraph-swarm and deepagents' `CompiledSubAgent` take it. As `as_node`
-    it has a memory of its own on each of the parent's threads. It answers what was said since its
-    last answer; where a hand-off brings nothing new, the user's newest message once more. It hands
-    off to nobody itself. An empty or too long task is answered with a sentence that says so.
+    it has a memory of its own on each of the parent's threads. It answers the messages since its
+    last answer. If a hand-off brings nothing new, it answers the user's newest message once more.
+    It never hands off to another agent. An empty or too long task is answered with a sentence that
+    says so.
     """
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(_Agent, context_schema=None)
     node = _Node(
@@ -164,10 +167,10 @@ def as_tool(
     description: str = "Ask a data analyst one complete question about the database, in words. It writes and runs read-only SQL.",
     context: Context | None = None,
 ) -> BaseTool:
-    """Return a tool for another agent: a question in, the answer's text out; of a team each voice's
-    after its name.
+    """Return a tool for another agent. It takes a question and returns the answer's text; for a
+    team, each voice's text after its name.
 
-    Each call stands for itself (what came before is in the agent's own thread), so calls may run in
+    Each call is independent (earlier messages are in the agent's own thread), so calls may run in
     parallel; interrupts pass to the agent's caller. Bad input and a provider's error are a tool
     message with status "error" that says what is wrong.
     """
@@ -208,8 +211,9 @@ class _Node:
     messages: str
     context: Context | Callable[[Any], Context] | None
     is_agent: bool = False
-    """A parent that brings nothing new asks the user's newest message once more; a task that cannot
-    be taken is answered with a sentence, for the parent's model writes the tasks.
+    """Whether the node was made by `as_agent`. If its parent brings nothing new, it answers the
+    user's newest message once more. It answers an unusable task with a sentence, because the
+    parent's model writes the tasks.
     """
 
     def run(self, state: Any) -> Update:
@@ -253,7 +257,7 @@ class _Node:
         )
 
     def _talk(self, state: Any) -> list[BaseMessage]:
-        """Return what was said in the parent's messages."""
+        """Return the parent's messages that are talk: those of people, and texts of models."""
         values = state if isinstance(state, Mapping) else vars(state)
         if self.messages not in values:
             keys = ", ".join(sorted(values)) or "no keys"
@@ -271,11 +275,11 @@ class _Node:
     def _new_messages(
         self, talk: Sequence[BaseMessage], known: Sequence[BaseMessage], context: Context
     ) -> list[BaseMessage]:
-        """Return what was said that the child does not know, in the parent's order, the last of it
+        """Return the talk that the child does not know, in the parent's order. The last message is
         from the user or a colleague.
 
         These are the messages after its last answer, and colleagues' answers given in parallel with
-        it. Without a memory: all.
+        it. A child without a memory gets all messages.
         """
         mine = [i for i, message in enumerate(talk) if self._is_mine(message)]
         ids = {message.id for message in known}
@@ -300,10 +304,10 @@ class _Node:
     def _as_child_input(
         self, messages: Sequence[BaseMessage], context: Context
     ) -> list[BaseMessage]:
-        """Return messages as the child takes them, in order, without marks and calls of others.
+        """Return messages as input for the child, in order, without other agents' marks and calls.
 
-        A colleague's words are marked as such. An older question that cannot be accepted was
-        refused when it was asked, and is still in the parent's state: left out.
+        A colleague's words are marked as such. An older question that cannot be accepted is left
+        out: it was refused when it was asked, but is still in the parent's state.
         """
         last = max((i for i, message in enumerate(messages) if message.type == "human"), default=-1)
         child_input: list[BaseMessage] = []
@@ -322,7 +326,7 @@ class _Node:
         return message.type == "ai" and self.name in (marks_of(message).get("node"), message.name)
 
     def _update(self, answers: Sequence[AIMessage]) -> Update:
-        """Return the answers as the parent's messages, of a team one for each voice."""
+        """Return the answers as messages of the parent; for a team, one for each voice."""
         named = [
             answer.model_copy(update={"name": answer.name or self.name})
             for answer in answers or [AIMessage("")]
@@ -331,8 +335,8 @@ class _Node:
 
 
 def _answers_in(messages: Sequence[BaseMessage]) -> list[AIMessage]:
-    """Return the newest turn's answers: of a team one for each voice, in order, else the last
-    message of the model.
+    """Return the newest turn's answers: for a team, one for each voice in order, else the model's
+    last message.
     """
     made = [message for message in messages if isinstance(message, AIMessage)]
     if not made:
@@ -347,15 +351,15 @@ def _answers_in(messages: Sequence[BaseMessage]) -> list[AIMessage]:
 
 
 def _text_of(answers: Sequence[AIMessage]) -> str:
-    """Return an answer's text; of several, each after its speaker's name."""
+    """Return the text of an answer; of several answers, each text after its speaker's name."""
     if len(answers) < 2:
         return "".join(str(answer.text) for answer in answers)
     return "\n\n".join(f"{answer.name}: {answer.text}" for answer in answers)
 
 
 def _has_answered(child: StateSnapshot, question: BaseMessage) -> bool:
-    """Return whether the child has answered: the parent was stopped before it could keep that, or
-    went back in time.
+    """Return whether the child has already answered the question. This happens if the parent was
+    stopped before it stored the answer, or went back in time.
     """
     return not child.tasks if _is_newest(child, question) else bool(_answers_to(child, question))
 
@@ -409,7 +413,7 @@ def _without_marks(message: BaseMessage) -> BaseMessage:
 
 
 def _context_of(setting: Context | Callable[[Any], Context] | None) -> Context:
-    """Return the child's settings, from the parent's where it has none of its own."""
+    """Return the child's own settings, or the parent's if it has none."""
     if isinstance(setting, Context):
         return setting
     # A tool that is called by itself has a config, and no runtime.

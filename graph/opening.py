@@ -38,9 +38,9 @@ def open_conversation(
     `database`: a URL, or an open one, which stays open. `model`: a chat model, or "provider:name"
     as LangChain's `init_chat_model` reads it. `store`: the URL where threads are kept, or what
     `open_persistence` returns. Whole results lie beside the file of an unencrypted store, else in a
-    temporary folder. `arguments` are those of `build_graph`. The conversation shows its `graph`,
-    `database`, `persistence` and `results`. Raises what `Database.open`, `open_persistence` and
-    `build_graph` raise.
+    temporary folder. `arguments` are those of `build_graph`. The conversation has the attributes
+    `graph`, `database`, `persistence` and `results`. Raises what `Database.open`,
+    `open_persistence` and `build_graph` raise.
     """
     # Loads duckdb, which an import of this package does not.
     from longtable.tools.results.result_store import ResultStore
@@ -93,8 +93,8 @@ def refuse_same_file(
 
 
 def _results_folder(persistence: Persistence, stack: ExitStack) -> Path:
-    """Return the folder beside the store's file; a temporary one beside none, and beside an
-    encrypted one: results are plain files.
+    """Return the folder for results beside the store's file. It is a temporary folder if the store
+    has no file or is encrypted, since results are plain files.
     """
     if persistence.path is None or persistence.key is not None:
         return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="longtable-results-")))

@@ -29,8 +29,8 @@ def reduce(threads: StoredThreads, thread_id: str) -> bool:
     """Drop the checkpoints before a thread's present state; return whether it was done. Transcript
     and memory stay, whole.
 
-    The whole transcript is in the archive before anything is deleted: killed half way, the next
-    call goes on from there.
+    The whole transcript is in the archive before anything is deleted. If the process is killed half
+    way, the next call goes on from there.
     """
     whole, state = load_thread(threads, thread_id, None, all_owners=True)
     if is_stored(state) and is_pending(state):
@@ -62,12 +62,12 @@ def prune_threads(
     archive: "ArchiveFiles | None" = None,
     on_damaged: Report = log_damaged,
 ) -> list[ThreadInfo]:
-    """Delete the threads not used for so long and return them, the newest first; their results too
-    where their store is given.
+    """Delete the threads not used for so long, and their results if `results` gives their store.
+    Return the threads that were pruned, the newest first.
 
-    With `keep_archive` their transcript and memory stay and can be continued; only the checkpoints
-    behind them go. One that cannot be read is left then: `on_damaged` is called, by default the log
-    says it.
+    With `keep_archive` their transcript and memory stay and can be continued; only older
+    checkpoints are deleted. A thread that cannot be read is then left as it is: `on_damaged` is
+    called, which by default writes to the log.
     """
     infos = list_threads(persistence, limit=MOST_THREADS, owner=owner, all_owners=all_owners)
     old = stale_threads(infos, older_than=older_than, now=now)
@@ -83,8 +83,8 @@ def prune_threads(
 def stale_threads(
     infos: Sequence[ThreadInfo], *, older_than: timedelta, now: datetime
 ) -> list[ThreadInfo]:
-    """Return those not used for longer than that; never one whose time cannot be read, nor one from
-    the future.
+    """Return the threads not used for longer than that. A thread whose time cannot be read or lies
+    in the future is never returned.
     """
     if older_than < timedelta(0):
         raise ConfigError(f"an age is not negative, found {older_than}")

@@ -1,4 +1,4 @@
-"""What threads ran and what they cost: the audit of their queries, their tokens, and a table of
+"""Reports on threads: the audit of their queries, their tokens, and their cost by a table of
 prices.
 """
 
@@ -39,8 +39,8 @@ PRICE_FIELDS = {"input", "output", "cached", "reasoning"}
 def audit_of(
     threads: StoredThreads, thread_id: str, owner: str | None, *, all_owners: bool = False
 ) -> list[AuditEntry]:
-    """Return a thread's queries, the oldest first. Raises `ThreadNotFoundError` where it is not
-    there, or is another's.
+    """Return a thread's queries, the oldest first. Raises `ThreadNotFoundError` if it does not
+    exist or belongs to another owner.
     """
     with storage_errors():
         find_thread(threads, thread_id, owner, all_owners=all_owners)
@@ -113,11 +113,12 @@ def usage_of_threads(
     """Return the tokens that an owner's threads took, added up `by` hour, day, month, thread,
     model, project, purpose or voice.
 
-    What an answer's provider reported, else an estimate, marked; with `prices` also what it cost.
-    The summariser's calls for memories that were taken are rows of the purpose "summary". Deleted
-    threads count, too. `first`, `last`: the first and the last day, month or hour that counts
-    ("2026-11-23", "2026-11", "2026-11-23T09", in UTC). `pandas.DataFrame` takes the list.
-    `on_damaged` is called for each thread that cannot be read; by default the log says it.
+    Tokens are as the provider reported, else an estimate, which is marked; with `prices` the rows
+    also have the cost. The summariser's calls for accepted memories are rows of the purpose
+    "summary". Deleted threads count, too. `first`, `last`: the first and the last day, month or
+    hour that counts ("2026-11-23", "2026-11", "2026-11-23T09", in UTC). `pandas.DataFrame` takes
+    the list. `on_damaged` is called for each thread that cannot be read; by default the log says
+    it.
     """
     threads = threads_in(persistence)
     (items,) = threads.batch([SearchOp(USAGE, limit=MOST_ENTRIES)])

@@ -20,8 +20,8 @@ from longtable.store.storage_errors import storage_errors
 from longtable.tools.excerpts import short_excerpt
 
 MOST_THREADS = 1_000_000
-"""Of one listing: the index is read in one query, for its own order is by whole seconds and pages
-of it would overlap.
+"""Most threads of one listing. The index is read in one query, because its own order is by whole
+seconds, so pages of it would overlap.
 """
 
 
@@ -35,9 +35,9 @@ class ThreadInfo:
     updated: str
     turns: int
     messages: int = 0
-    """Of the whole transcript, when its last turn ended."""
+    """Number of messages of the whole transcript when its last turn ended."""
     model: str = ""
-    """Which answered last; empty where it does not say."""
+    """The model that answered last; empty if it does not give its name."""
     owner: str | None = None
     project: str = ""
     damaged: bool = False
@@ -75,9 +75,9 @@ def list_threads(
     """Return threads of a store, the most recently used first: `limit` of them after the first
     `offset`.
 
-    `text`: only those with all these words in their title, whatever the case. `project`: only its
-    own. `owner`: theirs and nobody's; without one only nobody's. `all_owners` is for those who run
-    the store.
+    `text`: only threads with all these words in their title, in any case. `project`: only threads
+    of this project. `owner`: the owner's threads and those without an owner; if None, only those
+    without one. `all_owners` is for operators of the store.
     """
     if limit < 0 or offset < 0:
         raise ConfigError(

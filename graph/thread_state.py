@@ -40,14 +40,14 @@ Values = State
 Update = State
 """The channels that change."""
 RETURN = "__return__"
-"""LangGraph's channel for what a task of a node has returned, until the node's step is done; it has
-no public name, and a test compares it with LangGraph's own.
+"""LangGraph's channel that holds the return value of a node's task until the node's step is done;
+it has no public name, and a test compares it with LangGraph's own.
 """
 OWNER = "longtable_owner"
 """Key of the owner in a checkpoint's metadata."""
 NODES = ("ingest", "estimate", "compact", "respond", "approve", "run_tools", "settle", "prepare")
-"""Those of `build_graph`: a graph with the same names sees what an interrupted turn still has to
-do.
+"""The nodes of `build_graph`. A graph with the same names can see which nodes an interrupted turn
+still has to run.
 """
 CLOSED: tuple[TurnStatus, ...] = ("refused", FAILED)
 """Status of a turn that ended in an error, and is not to be resumed."""
@@ -92,14 +92,14 @@ class StoredThreads:
         return store
 
     def batch(self, ops: Sequence[Op]) -> list[Any]:
-        """Carry out store operations, in one transaction where the store has them; None for each
-        if there is no store.
+        """Carry out store operations, in one transaction if the store has transactions. Return None
+        for each if there is no store.
         """
         store = self.optional_store
         return store.batch(ops) if store is not None else [None] * len(ops)
 
     def retired_compactions(self, thread_id: str, thread: Thread) -> list[Compaction]:
-        """Return those that were merged into the first of the thread's. Raises
+        """Return the retired compactions, which were merged into the thread's first one. Raises
         `ArchiveGapError`.
         """
         count = merged_count(thread.compactions)
@@ -119,7 +119,9 @@ class StoredThreads:
         return saver.checkpoint_ids(thread_id) if isinstance(saver, GuardedSaver) else []
 
     def is_deleted(self, thread_id: str) -> bool:
-        """Return whether a thread without checkpoints was deleted: its writer was, with them."""
+        """Return whether a thread without checkpoints was deleted, which also deletes its
+        writer.
+        """
         saver = self.graph.checkpointer
         return isinstance(saver, GuardedSaver) and saver.heads.writer((thread_id, "")) is None
 
@@ -158,7 +160,7 @@ def config_of(thread_id: str, checkpoint_id: str | None = None) -> RunnableConfi
 
 
 def load_state(graph: Graph, config: RunnableConfig) -> StateSnapshot:
-    """Return a thread's state. Raises `DamagedThreadError` where it cannot be read."""
+    """Return a thread's state. Raises `DamagedThreadError` if it cannot be read."""
     thread_id = config["configurable"]["thread_id"]
     with reading(graph, thread_id):
         state = graph.get_state(config)
@@ -170,8 +172,8 @@ def load_state(graph: Graph, config: RunnableConfig) -> StateSnapshot:
 def check_lost(
     threads: StoredThreads, thread_id: str, state: StateSnapshot, entry: Mapping[str, Any]
 ) -> None:
-    """Raise `LostMessagesError` if messages of a thread are gone, or its newest checkpoints are:
-    then its `entry` of the index, which was read before the state, knows a later one.
+    """Raise `LostMessagesError` if messages or the newest checkpoints of a thread are gone. In the
+    second case its `entry` of the index, read before the state, names a later checkpoint.
     """
     values = values_of(state)
     check_whole(thread_id, values)
@@ -189,8 +191,8 @@ def is_later(entry: Mapping[str, Any], newest: str | None) -> bool:
 
 
 def reading(graph: Graph, thread_id: str) -> AbstractContextManager[None]:
-    """Raise `DamagedThreadError` for what cannot be decoded; errors of a caller's own saver pass,
-    they may be its bugs.
+    """Raise `DamagedThreadError` for data that cannot be decoded. Errors of a caller's own saver
+    are passed on, since they may be its bugs.
     """
     return readable(thread_id) if isinstance(graph.checkpointer, GuardedSaver) else nullcontext()
 
@@ -201,8 +203,8 @@ def is_stored(state: StateSnapshot) -> bool:
 
 
 def is_pending(state: StateSnapshot) -> bool:
-    """Return whether a turn was interrupted; what was only being prepared for the next turn is
-    nobody's loss.
+    """Return whether a turn was interrupted. An interrupted preparation for the next turn does not
+    count.
     """
     # A refusal, of an input or by the provider, is raised by the last step, which stays undone
     # then.
@@ -218,7 +220,7 @@ def is_failed(state: StateSnapshot) -> bool:
 
 
 def waits_for_the_model(state: StateSnapshot) -> bool:
-    """Return whether an unfinished turn stands before a model call: what a person changes then goes
+    """Return whether a model call is next in an unfinished turn, so that a person's change goes
     into that call.
     """
     unfinished = [task for task in state.tasks if task.name != "prepare"]
@@ -233,8 +235,8 @@ def has_unstored_work(state: StateSnapshot) -> bool:
 
 
 def made_by_voices(newest: CheckpointTuple) -> dict[str, Update]:
-    """Return what each voice of a team has made of the turn whose task has ended, in a step that
-    asks several at once and is not done.
+    """Return the updates of a team's voices whose tasks have ended, in an unfinished step that asks
+    several voices at the same time.
     """
     results = [value for _, channel, value in newest.pending_writes or () if channel == RETURN]
     voices = [(turn_of(result).get("voice", ""), result) for result in results]
@@ -242,19 +244,19 @@ def made_by_voices(newest: CheckpointTuple) -> dict[str, Update]:
 
 
 def writing_node(state: StateSnapshot, update: Update) -> str:
-    """Return the node after which a change counts as written: a turn that goes on is counted next,
-    else nothing is.
+    """Return the node as whose result a change is written. After it, a turn that goes on is counted
+    next; otherwise no node follows.
     """
     closes = update.get("turn", {}).get("status") in CLOSED
     return "compact" if is_pending(state) and not closes else "prepare"
 
 
 def leftover_update(state: StateSnapshot) -> Update | None:
-    """Return the update that closes what a resting thread has left to do, None where that is
-    nothing: another step would meet it.
+    """Return the update that clears leftover tasks of a resting thread, None if there are none.
+    Otherwise the next step would run into them.
 
-    A refused input leaves the step that raised, a killed process what was being prepared for the
-    next turn.
+    A refused input leaves the step that raised. A killed process leaves an unfinished preparation
+    for the next turn.
     """
     if not state.tasks or is_pending(state):
         return None
@@ -276,7 +278,7 @@ def is_at_rest(graph: Graph, newest: CheckpointTuple) -> bool:
 
 
 def state_owner(state: StateSnapshot) -> str | None:
-    """Return a stored thread's owner, None where it belongs to nobody."""
+    """Return a stored thread's owner, None if it belongs to nobody."""
     return owner_in(state.values.get("turn"), state.metadata)
 
 
@@ -300,20 +302,22 @@ Decision = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Waiting:
-    """One question of a turn. `value`: what is asked, as `interrupt` was given it."""
+    """One question of a turn. `value`: the argument of `interrupt`."""
 
     id: str
     value: Any
 
     @property
     def actions(self) -> list[ActionRequest]:
-        """Return the calls that wait for a decision; none where it asks for something else."""
+        """Return the calls that wait for a decision; empty if the question asks for something
+        else.
+        """
         requests = self.value.get("action_requests") if isinstance(self.value, Mapping) else None
         return cast("list[ActionRequest]", requests) if isinstance(requests, list) else []
 
     @property
     def event(self) -> ApprovalRequested | InputRequested:
-        """Return what tells a stream's reader of it."""
+        """Return the event that tells a stream's reader of the question."""
         if not self.actions:
             return InputRequested(type="input_requested", id=self.id, value=self.value)
         configs = self.value.get("review_configs", [])
@@ -328,7 +332,7 @@ def waiting_of(interrupts: Sequence[Interrupt]) -> list[Waiting]:
 
 
 def waiting_in(state: StateSnapshot) -> list[Waiting]:
-    """Return the questions that a thread waits with."""
+    """Return the open questions of a thread."""
     return list(chain.from_iterable(waiting_of(task.interrupts) for task in state.tasks))
 
 
@@ -358,8 +362,8 @@ def answer_command(
 
 
 def rejection(state: StateSnapshot) -> Update:
-    """Return the update that rejects all calls of a turn that waits for approval, for the person
-    goes on; empty for any other turn.
+    """Return the update that rejects all calls waiting for approval, because the person went on
+    with a new message; empty for any other turn.
     """
     turn = turn_of(values_of(state))
     if "approval" not in turn or not waiting_in(state):
@@ -373,8 +377,8 @@ def rejection(state: StateSnapshot) -> Update:
 
 
 def check_values(values: State) -> None:
-    """Raise `ValueError` or the like where a thread's state lacks what every state has: msgpack
-    also decodes damaged bytes.
+    """Raise `ValueError` or a similar error if a thread's state lacks fields that every state has.
+    This check is needed because msgpack also decodes damaged bytes.
     """
     if unsound := [message for message in values.get("messages") or [] if not is_sound(message)]:
         raise ValueError(f"{len(unsound)} messages lack what every message has")
@@ -393,7 +397,7 @@ def check_values(values: State) -> None:
 
 
 def is_sound(message: BaseMessage) -> bool:
-    """Return whether a message has what every message has, of the right types."""
+    """Return whether a message has the fields that every message has, with the right types."""
     calls = (
         [*message.tool_calls, *message.invalid_tool_calls] if isinstance(message, AIMessage) else []
     )

@@ -122,11 +122,11 @@ def delete_thread(
     results: "ResultStore | None" = None,
     archive: "ArchiveFiles | None" = None,
 ) -> None:
-    """Delete a thread with all that is stored of it, its results and archive files too where those
-    are given.
+    """Delete a thread with all that is stored of it, also its results and archive files if their
+    stores are given.
 
-    Raises `ThreadNotFoundError`, and `ThreadBusyError` while a turn of it is under way. Killed half
-    way, it can be called again.
+    Raises `ThreadNotFoundError`, and `ThreadBusyError` while a turn of it is under way. If it is
+    killed half way, it can be called again.
     """
     threads = threads_in(persistence)
     with threads.alone(thread_id):
@@ -140,12 +140,12 @@ def import_thread(
     thread_id: str | None = None,
     owner: str | None = None,
 ) -> str:
-    """Store a thread that was exported and return its id. `thread_id`, `owner`: instead of those in
+    """Store a thread that was exported and return its id. `thread_id`, `owner`: replace those in
     the file.
 
     Raises `ThreadFormatError` for a file that is damaged or of a newer schema, `ThreadExistsError`
-    for an id that is taken; nothing is written then. Where people import their own files, give
-    their `owner`.
+    for an id that is taken; nothing is written then. If people import their own files, pass their
+    `owner`.
     """
     whole = import_lines(lines, thread_id=thread_id, owner=owner)
     threads = threads_in(persistence)
@@ -168,8 +168,8 @@ def change(
     owner: str | None,
     all_owners: bool = False,
 ) -> ThreadInfo:
-    """Check and write title and project into the index, None for what stays; return the thread's
-    line of the list.
+    """Check a title and a project and write them into the index; None leaves one as it is. Return
+    the thread's line of the list.
     """
     new_title = title_of(title) if title is not None else None
     if new_title == "":
@@ -202,11 +202,11 @@ def delete(
     results: "ResultStore | None" = None,
     archive: "ArchiveFiles | None" = None,
 ) -> None:
-    """Delete checkpoints and writes, results and files, then what the store keeps; the index last,
-    so that what is left can be found.
+    """Delete checkpoints and writes, results and files, then the thread's data in the store. The
+    index comes last, so that leftovers can still be found.
 
-    What it took stays, without its id. Checkpoints first: where the store cannot be written, that
-    raises before any file is gone.
+    Its usage is kept, without its id. Checkpoints are deleted first: if the store cannot be
+    written, this raises before any file is gone.
     """
     check_owner(threads, thread_id, owner, all_owners=all_owners)
     with suppress(DamagedThreadError):
@@ -235,7 +235,7 @@ def delete(
 
 
 def _kept_spending(threads: StoredThreads, thread_id: str) -> list[Spent]:
-    """Return what the turns of a thread took that a server deleted."""
+    """Return the usage of the turns of a thread that a server deleted."""
     (items,) = threads.batch([SearchOp(thread_namespace("spent", thread_id), limit=MOST_THREADS)])
     rows: list[Spent] = []
     for item in items or []:
@@ -246,10 +246,10 @@ def _kept_spending(threads: StoredThreads, thread_id: str) -> list[Spent]:
 def check_owner(
     threads: StoredThreads, thread_id: str, owner: str | None, *, all_owners: bool
 ) -> None:
-    """Raise `ThreadNotFoundError` for a thread that is not there, or is another's; a damaged one is
-    known by what can be read of it.
+    """Raise `ThreadNotFoundError` for a thread that does not exist or belongs to another owner. The
+    owner of a damaged thread is found from the parts that can be read.
 
-    Raises `DamagedThreadError` where nothing says whose it is, unless for `all_owners`.
+    Raises `DamagedThreadError` if no part names the owner, unless `all_owners` is set.
     """
     try:
         find_thread(threads, thread_id, owner, all_owners=all_owners)
@@ -275,7 +275,7 @@ def _embedded_ids(threads: StoredThreads, thread_id: str) -> list[str]:
 
 
 def clear(threads: StoredThreads, namespace: tuple[str, ...]) -> None:
-    """Delete what is in a namespace and below it: of a thread, and of another graph's nodes on
+    """Delete everything in a namespace and below it, for a thread and for other graphs' nodes on
     it.
     """
     before: list[PutOp] = []

@@ -1,5 +1,5 @@
-"""Whole threads as values: what is stored of one, a copy of its first turns, the place it takes in
-a store.
+"""Whole threads as values: load one with all its stored parts, save one, and copy its first
+turns.
 """
 
 import hashlib
@@ -50,13 +50,13 @@ from longtable.store.records.word_index import WordIndex
 from longtable.store.storage_errors import storage_errors
 
 PAGE = 1_000
-"""Archived messages read at once."""
+"""Number of archived messages that are read at once."""
 REDUCING = "reducing"
 """Key in the index: how many messages the archive holds while a thread's checkpoints are
 dropped.
 """
 CHANNELS = ("learned", "brief", "usage")
-"""What else of a thread's state is more than its transcript and memory, and outlives a turn."""
+"""Other channels of a thread's state, besides transcript and memory, that outlive a turn."""
 
 Json = dict[str, Any]
 
@@ -72,21 +72,21 @@ class ThreadRecord:
     """The transcript, archived and live."""
     archived: int
     compactions: Sequence[Compaction] = ()
-    """Those of its state."""
+    """The compactions of its state."""
     retired: Sequence[Compaction] = ()
-    """Those that retired, merged into the first of `compactions`."""
+    """The retired compactions, which are merged into the first of `compactions`."""
     edits: Sequence[Edit] = ()
     turn: Turn = field(default_factory=Turn)
     channels: Mapping[str, Json] = field(default_factory=dict)
 
     @property
     def thread(self) -> Thread:
-        """Return it as memory sees it."""
+        """Return the thread as memory sees it."""
         return Thread(self.messages[self.archived :], self.compactions, self.edits, self.archived)
 
     @property
     def values(self) -> State:
-        """Return the state its live part is stored as."""
+        """Return the state in which the thread's live part is stored."""
         archive = {"archive": {"count": self.archived}} if self.archived else {}
         turn = {"turn": self.turn} if self.turn else {}
         lists = {
@@ -118,10 +118,10 @@ def find_thread(
     checkpoint_id: str | None = None,
     lossy: bool = False,
 ) -> tuple[StateSnapshot, Json]:
-    """Return a thread's state and its item of the index, empty where that is damaged.
+    """Return a thread's state and its item of the index, which is empty if it is damaged.
 
-    Raises `ThreadNotFoundError` where it is not there, or is another's, and `DamagedThreadError`,
-    for lost messages unless `lossy`.
+    Raises `ThreadNotFoundError` if the thread does not exist or belongs to another owner. Raises
+    `DamagedThreadError`, also for lost messages unless `lossy`.
     """
     entry = index_entry(threads, thread_id)  # before the state: others may write while it is read
     state = threads.load(thread_id, checkpoint_id)
@@ -134,8 +134,8 @@ def find_thread(
 
 
 def index_entry(threads: StoredThreads, thread_id: str) -> Json:
-    """Return a thread's item of the index, empty if there is none, it is damaged, or no store
-    keeps any.
+    """Return a thread's item of the index. It is empty if there is none, if it is damaged, or if
+    there is no store.
     """
     return (
         dict(entry_of(threads.optional_store, thread_id))
@@ -196,7 +196,7 @@ def _whole(
 
 
 def spent_in(whole: ThreadRecord) -> list[Spent]:
-    """Return what one thread took, by hour and model."""
+    """Return the usage of one thread, by hour and model."""
     brief = whole.channels.get("brief") or {}
     model = str(brief.get("model") or whole.entry.get("model") or "")
     rows = spent_of(
@@ -210,7 +210,7 @@ def spent_in(whole: ThreadRecord) -> list[Spent]:
 
 
 def usage_key(whole: ThreadRecord) -> str:
-    """Return the key of its usage once it is deleted: it does not tell the id, which another thread
+    """Return the key of a deleted thread's usage. It does not contain the id, which another thread
     may get.
     """
     first = whole.messages[0].id if whole.messages else whole.entry.get("created")
@@ -219,7 +219,7 @@ def usage_key(whole: ThreadRecord) -> str:
 
 
 def save_thread(threads: StoredThreads, whole: ThreadRecord) -> None:
-    """Write a thread that is not there yet: archive first, then state, then index. Raises
+    """Write a thread that does not exist yet: archive first, then state, then index. Raises
     `ThreadExistsError`.
     """
     (item,) = threads.batch([GetOp(THREADS, whole.thread_id)])
@@ -257,8 +257,8 @@ def fork_thread(
     owner: str | None,
     now: str,
 ) -> set[str]:
-    """Write the first turns of a thread as a thread of its own; return the ids of the compactions
-    it has.
+    """Write the first turns of a thread as a new thread; return the ids of the new thread's
+    compactions.
     """
     with threads.alone(new_id):
         try:
@@ -275,8 +275,8 @@ def fork_thread(
 def _most_readable(
     threads: StoredThreads, thread_id: str, owner: str | None, error: DamagedThreadError
 ) -> tuple[ThreadRecord, StateSnapshot]:
-    """Return a damaged thread as it last was whole, or with more messages if those that are left
-    after a loss are more. Raises `error` where neither can be had.
+    """Return a damaged thread as it was when it was last whole. If more messages than that are left
+    after a loss, return those. Raises `error` if neither can be read.
     """
     if not isinstance(error, LostMessagesError):
         return _last_readable(threads, thread_id, owner, error)
@@ -291,8 +291,8 @@ def _most_readable(
 def _last_readable(
     threads: StoredThreads, thread_id: str, owner: str | None, error: DamagedThreadError
 ) -> tuple[ThreadRecord, StateSnapshot]:
-    """Return a thread as it was at the newest checkpoint that can be read. Raises `error` where
-    none can.
+    """Return a thread as it was at the newest checkpoint that can be read. Raises `error` if no
+    checkpoint can be read.
 
     A damaged row makes all checkpoints unreadable from there to the channel's next full snapshot:
     search for a readable one with doubling steps, then bisect.
@@ -315,7 +315,7 @@ def _last_readable(
 
 
 def last_turn(whole: ThreadRecord) -> int:
-    """Return the number of a thread's newest turn, finished or not; 0 where it has none."""
+    """Return the number of a thread's newest turn, finished or not; 0 if it has no turn."""
     return int(
         whole.turn.get("number")
         or max((turn_number(message) for message in whole.messages), default=0)
@@ -331,12 +331,12 @@ def fork_of(
     owner: str | None,
     now: str,
 ) -> ThreadRecord:
-    """Return a thread as it was after a turn, with what the person changed about those messages
-    since.
+    """Return a thread as it was after a turn, with the changes that the person has since made to
+    those messages.
 
-    Memory is the one of that time: later compactions are left out, so that the rounds it kept word
-    for word are again. `turn`: None, the last that is finished. Raises `UnknownTurnError`, and
-    `TurnPendingError` for a turn that is not finished.
+    Its memory is the one of that time: later compactions are left out, so rounds that it then kept
+    word for word are word for word again. `turn`: None means the last finished turn. Raises
+    `UnknownTurnError`, and `TurnPendingError` for a turn that is not finished.
     """
     last = last_turn(whole)
     turn = last - pending if turn is None else turn
@@ -421,8 +421,8 @@ def _fork_turn(
 
 
 def _concerns(edit: Edit, turn: int, length: int, records: set[str]) -> bool:
-    """Return whether a person's change is about the first messages of a thread, or what was made of
-    them.
+    """Return whether a person's change is about the first messages of a thread, or about pins and
+    compactions made from them.
     """
     match edit["op"]:
         case "pin":

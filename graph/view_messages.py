@@ -14,7 +14,7 @@ COLOURS = {
     "ai": "#e4d3f0",
     "tool": "#f3cfc6",
 }
-"""Of the parts of a call: for light and dark pages alike, as a narrow bar."""
+"""Colours of the parts of a call. Each is shown as a narrow bar, on light and dark pages alike."""
 
 
 MOST_CHARS = 240

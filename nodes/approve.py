@@ -1,4 +1,4 @@
-"""Ask a person before costly queries run: which they are, what is asked, and what the answer means.
+"""Ask a person before costly queries run: find the queries, make the question, and read the answer.
 
 Three steps, so that nothing is asked or run twice: `run_tools` notes the calls that need approval
 and runs none; this node interrupts and writes down the decisions; then `run_tools` runs what they
@@ -32,7 +32,7 @@ ALLOWED: tuple[Literal["approve"], Literal["edit"], Literal["reject"]] = (
 )
 MOST_REASON = 2_000
 WRONG = ("syntax", "unknown_name", "ambiguous", "type", "refused")
-"""Problems of a query that no run gets past."""
+"""Problems for which a query fails whenever it is run."""
 
 APPROVAL: dict[str, dict[str, str]] = {
     "en": {
@@ -56,11 +56,11 @@ APPROVAL: dict[str, dict[str, str]] = {
         "scan": "要完整读取约 {size} 行",
     },
 }
-"""What a person reads of a query that waits for approval."""
+"""The texts that a person reads about a query that waits for approval."""
 
 
 class Request(TypedDict):
-    """What the interrupt holds, in the shape that LangChain's HumanInTheLoopMiddleware gave it."""
+    """The value of the interrupt, in the format of LangChain's HumanInTheLoopMiddleware."""
 
     action_requests: list[ActionRequest]
     review_configs: list[ReviewConfig]
@@ -76,9 +76,7 @@ class Gate:
     def pending(
         self, queries: Sequence[ToolCall], *, mode: str, language: str, cancel: Cancel | None = None
     ) -> list[PendingCall]:
-        """Return those of these calls that need approval, in order. Blocking: each is planned by
-        the engine.
-        """
+        """Return the calls that need approval, in order. Blocking: the engine plans each query."""
         whys = (
             [(call, self._why(call, mode, language, cancel)) for call in queries]
             if mode != "never"
@@ -111,8 +109,8 @@ class Gate:
 
 @dataclass(frozen=True)
 class Approve:
-    """The node: one interrupt for all calls of the answer. Raises `WrongDecisionError`; then the
-    question still stands.
+    """The node: one interrupt for all calls of the answer. Raises `WrongDecisionError`; the
+    question then stays open.
     """
 
     def __call__(self, now: Now) -> Update:
@@ -127,8 +125,8 @@ class Approve:
 
 
 def _fitting(actions: Sequence[ActionRequest]) -> type[Any]:
-    """Return the type of an answer, checked before LangGraph stores it: a stored one could not be
-    replaced.
+    """Return the type of an answer. LangGraph checks it before it stores the answer, since a stored
+    answer could not be replaced.
     """
 
     def check(answer: object) -> object:
@@ -146,7 +144,7 @@ def _fitting(actions: Sequence[ActionRequest]) -> type[Any]:
 
 
 def request_of(pending: Sequence[PendingCall], calls: Sequence[ToolCall]) -> Request:
-    """Return what a person is asked: an action for each call that needs approval."""
+    """Return the request to a person, with an action for each call that needs approval."""
     by_id = {call["id"]: call for call in calls}
     actions = [
         ActionRequest(

@@ -51,7 +51,9 @@ class Readings:
         return known or self.policies.put(key, CompactionPolicy.from_json(stored))
 
     def calibration(self, learned: Learned | None) -> Calibration:
-        """Return what the thread's provider taught about its counting."""
+        """Return the calibration learned from the thread's provider, by which its tokens are
+        counted.
+        """
         stored = learned or {}
         key = json.dumps(stored)
         known = self.calibrations.get(key)
@@ -59,8 +61,8 @@ class Readings:
 
 
 def call_plan_of(values: State, context: Context, *, shared: bool = False) -> CallPlan:
-    """Return the next call of a thread before anything gives way; `shared`: as a compaction sees
-    it, see `CallSource.call_config`.
+    """Return the next call of a thread before anything is shortened or left out; `shared`: as a
+    compaction sees it, see `CallSource.call_config`.
     """
     return CallPlan(thread_of(values), call_config_of(values, context, shared=shared))
 
@@ -72,7 +74,7 @@ def call_config_of(values: State, context: Context, *, shared: bool = False) -> 
 
 @dataclass(frozen=True)
 class CallSource:
-    """What the call config of a thread's next call is made of."""
+    """The parts from which the call config of a thread's next call is made."""
 
     config: StoredConfig
     policy: CompactionPolicy
@@ -98,8 +100,9 @@ class CallSource:
     def call_config(self, *, shared: bool = False) -> CallConfig:
         """Return the stored config, with this run's settings on top.
 
-        With a team, that of the speaking voice. Between turns, or if `shared` (a compaction serves
-        all voices): that of the voice with least room, hearing everyone.
+        With a team it is the config of the speaking voice. Between turns, or if `shared` (a
+        compaction serves all voices), it is that of the voice with the least room, as if it heard
+        everyone.
         """
         voices = self.config.get("voices")
         if not voices:
@@ -161,7 +164,7 @@ def _system_text(source: CallSource, voice: StoredVoice | None) -> str:
 
 
 def _material_tokens(messages: Sequence[BaseMessage]) -> int:
-    """Return the tokens that material of context providers wanted of the newest call."""
+    """Return the tokens that the context providers' material needed in the newest call."""
     for message in reversed(messages):
         if message.type == "ai":
             tokens = mark_of(message, MATERIAL)
@@ -170,8 +173,8 @@ def _material_tokens(messages: Sequence[BaseMessage]) -> int:
 
 
 def schema_text(schema: Schema | None) -> str:
-    """Return what of a database's schema stands below the system prompt: that it has changed, and
-    its card.
+    """Return the part of a database's schema that follows the system prompt: a note if the schema
+    changed, and its card.
     """
     return "\n".join(filter(None, [schema.get("note"), schema.get("card")])) if schema else ""
 

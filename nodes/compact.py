@@ -1,5 +1,5 @@
-"""Run one compaction: plan it, let the strategy write with the summariser, look up what was already
-compacted, emit the event.
+"""Run one compaction: plan it, look up originals that were already compacted, let the strategy
+write with the summariser, emit the event.
 """
 
 import asyncio
@@ -77,9 +77,11 @@ PRIVATE: RunnableConfig = {
 reach it, and two tags say so to LangGraph and to agent-chat-ui.
 """
 OTHER_ANSWERS = 4_096
-"""Least that may be answered to a strategy other than "rolling", in tokens."""
+"""Tokens that an answer to a strategy other than "rolling" may have at least."""
 RECENT = 256
-"""Records a process keeps, so that a compaction is made once also if there is no store."""
+"""Number of records that a process keeps, so that a compaction is made only once even without a
+store.
+"""
 
 
 class Writer(NamedTuple):
@@ -91,13 +93,13 @@ class Writer(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """What one compaction starts from."""
+    """The input of one compaction."""
 
     writer: Writer
     call_plan: CallPlan
     plan: CompactionPlan
     results: Compaction | None
-    """The compaction of results that goes first."""
+    """The compaction that shortens results, made before the summary."""
     turn: int
     thread_id: str
     from_originals: bool
@@ -116,14 +118,14 @@ class Compactor:
     """
 
     writers: Mapping[str, Writer]
-    """By the name that a run chooses the model by, "" for the graph's own."""
+    """Writers by the name with which a run chooses the model, "" for the graph's own."""
     strategies: Mapping[str, Strategy]
     clock: Callable[[], datetime]
     plans: CallPlans
     seconds: float
     """How long one call of the summariser may take."""
     files: Files | None = None
-    """Where what is compacted is written before."""
+    """Archive files to which messages are written before they are compacted."""
     instructions: str | None = None
     """Replaces the built-in instructions of the summariser."""
     recent: BoundedCache[tuple[str, str], Compaction] = field(
@@ -132,7 +134,9 @@ class Compactor:
     locked_out: BoundedCache[tuple[str, int], ProviderError] = field(
         default_factory=lambda: BoundedCache(RECENT), repr=False
     )
-    """By thread and turn: why the summariser's key or account is not asked again in this run."""
+    """The error of the summariser's key or account, by thread and turn: it is not asked again in
+    this run.
+    """
 
     @property
     def asks_a_model(self) -> bool:
@@ -180,7 +184,9 @@ class Compactor:
     # -- inside ------------------------------------------------------------------------------------
 
     def _task(self, now: Now, when: When) -> Task | Outcome | None:
-        """Return what a summary is to be made of; the outcome itself if only results shrink."""
+        """Return the task of writing a summary, or the outcome itself if the compaction only
+        shortens results.
+        """
         call_plan = self.plans.of(now, shared=True)
         results: Compaction | None = None
         plan: CompactionPlan | None = None
@@ -230,8 +236,8 @@ class Compactor:
         )
 
     async def _write(self, job: Job, task: Task, how: Execution) -> Outcome:
-        """Let the strategy write, and put the usage of its calls into the record: no other place of
-        a thread has it.
+        """Let the strategy write, and put the usage of its calls into the record: the thread stores
+        it nowhere else.
         """
         steps = compaction_steps(job, self.strategies[job.strategy])
         answer = None
@@ -299,7 +305,9 @@ class Compactor:
 
 
 def answer_tokens(plan: CompactionPlan, call_config: CallConfig) -> int:
-    """Return the most tokens, in the provider's, that one answer of the summariser may have."""
+    """Return the most tokens that one answer of the summariser may have, as the provider counts
+    them.
+    """
     most = plan.summary_budget + PIN_ROOM
     if call_config.policy.strategy != ROLLING:
         # Its answers are documents, lists, or a caller's own.
@@ -308,8 +316,8 @@ def answer_tokens(plan: CompactionPlan, call_config: CallConfig) -> int:
 
 
 def plan_ahead(call_plan: CallPlan, breaker: int | None) -> CompactionPlan | None:
-    """Return the compaction to make ahead of the next turn, None where none is due or one that
-    failed waits for more tokens.
+    """Return the compaction to make ahead of the next turn. None if none is due, or if one failed
+    and is to wait for more tokens.
     """
     if not call_plan.call_config.policy.ahead:
         return None
@@ -348,8 +356,8 @@ def _advance(steps: Any, answer: str | Exception | None, job: Job) -> Request | 
 
 
 def _originals(task: Task, runtime: Runtime[Context]) -> list[Numbered] | None:
-    """Return the retired messages where the memory is made from them, None where it continues.
-    Raises `ConfigError` without a store.
+    """Return the retired messages if the memory is made anew from the originals, None if it
+    continues the memory before. Raises `ConfigError` without a store.
     """
     if not task.from_originals:
         return None
@@ -373,8 +381,8 @@ def _originals(task: Task, runtime: Runtime[Context]) -> list[Numbered] | None:
 
 
 def _within(seconds: float, call: Callable[[], BaseMessage]) -> BaseMessage:
-    """Return what a call returns; raise TimeoutError after so long. The call goes on in its thread,
-    unheard.
+    """Return the result of a call; raise TimeoutError if it takes too long. The call then goes on
+    in its thread, and its result is dropped.
     """
     done: Future[BaseMessage] = Future()
 
@@ -390,7 +398,7 @@ def _within(seconds: float, call: Callable[[], BaseMessage]) -> BaseMessage:
 
 @dataclass(frozen=True)
 class Compact:
-    """The node: appends one compaction record, or says why there is none."""
+    """The node: appends one compaction record, or reports why there is none."""
 
     compactor: Compactor
 
@@ -402,7 +410,7 @@ class Compact:
         return compaction_update(now, outcome, started, whole=whole)
 
     def _whole(self, now: Now) -> int:
-        """Return the tokens of the next call of the voice that is asked, 0 without one."""
+        """Return the tokens of the next call of the speaking voice, 0 if no voice is speaking."""
         turn = now.turn
         if not turn.get("voice") or turn.get("status") not in UNDER_WAY:
             return 0

@@ -24,17 +24,17 @@ from longtable.nodes.team.team import Team
 from longtable.nodes.team.turn_order import scene_of
 
 KEPT_PLANS = 128
-"""Plans a process keeps: one a running turn. `settle` or `prepare` drops it; one of a cancelled
-turn goes when so many came after.
+"""Number of plans that a process keeps, one for each running turn. `settle` or `prepare` drops the
+plan. A cancelled turn's plan is dropped after so many newer ones.
 """
 CHANNELS = ("messages", "compactions", "edits", "archive", "brief", "learned")
-"""Channels that a plan is made of, besides the turn's ceiling."""
+"""Channels from which a plan is made, besides the turn's ceiling."""
 
 
 @dataclass(frozen=True)
 class _Kept:
     values: tuple[Any, ...]
-    """The channels' values: kept, so that no other object can have their identity."""
+    """The channels' values. They are kept alive so that no other object can get their identity."""
     ceiling: int | None
     voice: str | None
     context: Context
@@ -45,9 +45,9 @@ class _Kept:
 class CallPlans:
     """The newest plan of each thread with a turn under way.
 
-    A plan is used again only for the very messages and values it was made of. LangGraph hands these
-    on unchanged until they are written, so two runs at once, a fork or a resumed run never get each
-    other's plan: at worst one is built anew.
+    A plan is used again only for the very objects from which it was made. LangGraph passes these on
+    unchanged until they are written. So concurrent runs, a fork or a resumed run never get each
+    other's plan; at worst a plan is built anew.
     """
 
     team: Team | None = None
@@ -78,8 +78,8 @@ class CallPlans:
         return self.kept.put(thread_id, _Kept(made_of, ceiling, voice, context, plan)).plan
 
     def of_team(self, now: Now) -> CallPlan | None:
-        """Return the plan that stands for all personas, if the mode keeps secrets: it hears all and
-        is whispered nothing, so that its tokens do not tell who is asked. None elsewhere.
+        """Return one plan for all personas if the mode keeps secrets, else None. The plan hears
+        everything and has no whisper, so that its tokens do not reveal who is asked.
         """
         turn = now.turn
         if self.team is None or not self.team.mode.private or not turn.get("voice"):
@@ -106,7 +106,7 @@ class CallPlans:
         return replace(plan, call_config=plan.call_config.with_whisper(whisper))
 
     def drop(self, thread_id: str | None) -> None:
-        """Keep the thread's plan no longer: its turn is over."""
+        """Drop the thread's plan, because its turn is over."""
         if thread_id is not None:
             self.kept.pop(thread_id)
 
@@ -129,15 +129,15 @@ def _same_items(one: Any, other: Any) -> bool:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Writes `usage`, emits `context_usage`. A node of its own only where no other counts at its
-    end (`route.py`).
+    """Writes `usage`, emits `context_usage`. It runs as a separate node only after nodes that do
+    not count at their own end (`route.py`).
     """
 
     clock: Callable[[], datetime]
     plans: CallPlans
 
     def __call__(self, now: Now) -> Update:
-        """Take into the turn what came since the last call, and count."""
+        """Add messages that came since the last call to the turn, and count."""
         received, turn = receive(now.turn, now.runtime, look=_asks(now))
         if not received:
             changed = now if turn == now.turn else now.with_turn(turn)
@@ -182,7 +182,7 @@ class Estimate:
         return update
 
     def _cost(self, team: Team, now: Now) -> TeamTurn:
-        """Return what a turn with the team may cost, told before its first call."""
+        """Return the event that says, before a team's first call, what the turn may cost."""
         speakers = team.mode.speakers(scene_of(team, now.thread.messages, now.turn))
         of_team = self.plans.of_team(now)
         if of_team:
@@ -214,12 +214,12 @@ def usage_event(view: View, call_config: CallConfig) -> ContextUsage:
 
 
 def team_figures(view: View, call_config: CallConfig) -> UsageFigures:
-    """Return the figures of the call that stands for all personas."""
+    """Return the figures of the plan for all personas."""
     return {**usage_figures(view, call_config), "of_team": True}
 
 
 def usage_figures(view: View, call_config: CallConfig) -> UsageFigures:
-    """Return a call's size by part, and how much had to give way for it."""
+    """Return a call's size by part, and how much was left out or shortened for it."""
     tokens = view.parts
     total = tokens.total
     calibrated = round(total * call_config.factor)

@@ -48,12 +48,12 @@ from longtable.nodes.team.turn_order import answers_ahead, first_voice
 
 @dataclass(frozen=True)
 class Ingest:
-    """The node. A refused input is taken out of the thread again here; `settle` then raises its
+    """The node. It takes a refused input out of the thread again; `settle` then raises the
     error.
     """
 
     brief: Callable[[Now], tuple[StoredConfig, SchemaChange | None]]
-    """Gives what surrounds each call, and the mark of a change of the database's schema."""
+    """Returns the call config, and the mark of a change of the database's schema."""
     clock: Callable[[], datetime]
     rate_limit: RateLimit | None = None
     limits: RequestLimits = field(default_factory=RequestLimits)
@@ -108,7 +108,7 @@ class Ingest:
         brief: StoredConfig,
         change: SchemaChange | None,
     ) -> Update:
-        """Return the update that opens a turn with what came and what waited in the inbox."""
+        """Return the update that opens a turn with the new messages and those from the inbox."""
         runtime = now.runtime
         thread = arrival.thread
         time = self.clock().isoformat(timespec="seconds")
@@ -138,7 +138,7 @@ class Ingest:
         arrival: "Arrival",
         config: CallConfig,
     ) -> None:
-        """Raise an `InputError` for what cannot be accepted, or came too soon."""
+        """Raise an `InputError` for input that cannot be accepted, or that comes too soon."""
         limits = None if arrival.embedded else self.limits
         check_input(new, arrival.context, CallPlan(arrival.thread, config), limits)
         if self.rate_limit:
@@ -148,7 +148,7 @@ class Ingest:
 
 
 def _configured(now: Now, brief: StoredConfig) -> Update:
-    """Return the update of what surrounds the calls, if it has changed."""
+    """Return the update of the call config, if it has changed."""
     before = now.config
     update: Update = {"brief": brief} if brief != before else {}
     if now.state.get("ahead"):  # of a turn that was left
@@ -161,8 +161,8 @@ def _configured(now: Now, brief: StoredConfig) -> Update:
 def _removals(
     sent: Sequence[BaseMessage], ordered: Sequence[BaseMessage], *, again: bool
 ) -> list[RemoveMessage]:
-    """Return the removals of what is not accepted, and of all that came where it is to stand in
-    another place or bears a forged mark: `again` it goes in after that.
+    """Return the removals of messages that are not accepted. All messages are removed if their
+    order changes (`again`) or if one bears a forged mark; the accepted ones are then added again.
     """
     again = again or any(marks_of(message) for message in sent)
     accepted = {message.id for message in ordered}
@@ -172,8 +172,8 @@ def _removals(
 def _with_inbox(
     new: Sequence[BaseMessage], received: Sequence[InboxMessage], messages: Sequence[BaseMessage]
 ) -> tuple[list[BaseMessage], set[str | None]]:
-    """Return the input with what waited in the inbox before it, in the order it came, and the ids
-    of what was steered.
+    """Return the messages of the inbox and then the input, in order of arrival, and the ids of the
+    steered messages.
     """
     ids = {message.id for message in new}
     known = {message.id for message in messages}
@@ -199,7 +199,7 @@ def _with_schema_change(
 
 
 def _refused(new: Sequence[BaseMessage], before: Turn, error: LongtableError) -> Update:
-    """Take the input out again and keep why, for `settle` to raise."""
+    """Take the input out again, and keep the reason for `settle` to raise."""
     numbers = {key: value for key, value in vars(error).items() if not key.startswith("_")}
     newest = run_settings().get(SENT)
     language = language_of(new or [newest] if newest else new)

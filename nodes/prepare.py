@@ -1,7 +1,8 @@
 """Make room for the next turn after the answer: compact ahead of time, and retire old originals and
 compactions to the store.
 
-Safe to lose: a run that ends before or within it leaves the thread as the answer left it.
+It may be cut off: a run that ends before or during this step leaves the thread as it was after the
+answer.
 """
 
 import time
@@ -112,10 +113,10 @@ def _is_far_from_due(now: Now, call_plan: CallPlan) -> bool:
 
 
 def retiring(thread: Thread, policy: CompactionPolicy) -> list[Original]:
-    """Return the messages that retire now: those the compaction before the live one covers, once
-    the transcript is long.
+    """Return the messages that retire now: once the transcript is long, those covered by the
+    compaction before the live one.
 
-    Those of the live one stay, so that it can be undone.
+    Messages of the live compaction stay, so that it can be undone.
     """
     if (
         policy.retire_after is None
@@ -128,10 +129,11 @@ def retiring(thread: Thread, policy: CompactionPolicy) -> list[Original]:
 
 
 def _retire(archive: StoreArchive, thread_id: str, retired: Sequence[Original]) -> bool:
-    """Write what retires; False where another branch of the thread (time travel) has its own
-    messages under these numbers.
+    """Write the retiring messages to the store.
 
-    Written first, removed after: a kill between the two doubles nothing, for the number is the key.
+    Return False if another branch of the thread (time travel) has its own messages under these
+    numbers. They are written first and removed afterwards. A kill between the two steps duplicates
+    nothing, because the number is the key.
     """
     items = archive.get(
         thread_namespace("archive", thread_id), [key_of(original.number) for original in retired]

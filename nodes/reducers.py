@@ -87,8 +87,8 @@ def _message(item: Any) -> BaseMessage:
     """Return a message, also from its dict: a server stores its messages as dicts.
 
     `convert_to_messages` knows some fields only and puts the others (`usage_metadata`,
-    `invalid_tool_calls`) into `additional_kwargs`. Here only keys that are no field go there: what
-    stands there counts towards a request's size.
+    `invalid_tool_calls`) into `additional_kwargs`. Here only keys that are not fields go there,
+    because `additional_kwargs` count towards a request's size.
     """
     if isinstance(item, BaseMessage):
         return item
@@ -153,7 +153,7 @@ def append_records(state: list[Any], writes: Sequence[Any]) -> list[Any]:
 
 
 def keep_latest(state: dict[str, Any], writes: Sequence[Any]) -> dict[str, Any]:
-    """Return the newest value; the reducer of what seldom changes, on a delta channel so that it is
-    written only when it does.
+    """Return the newest value. This is the reducer of channels that seldom change; as delta
+    channels they are written only when they change.
     """
     return writes[-1] if writes else state

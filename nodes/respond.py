@@ -58,8 +58,8 @@ CAUSED_BY_INPUT = (ProviderRefusedError, ModelContextOverflowError)
 """Failures that the messages themselves may cause: such a turn counts towards the rate limit."""
 
 MAX_OVERFLOW_RETRIES = 3
-"""How often a turn compacts harder after the provider says the context is too long: each halves the
-call.
+"""How often a turn may compact harder after the provider says that the context is too long. Each
+time halves the call.
 """
 
 
@@ -67,7 +67,7 @@ EMPTY_TRIES = 2
 """An empty answer is asked for once more."""
 MOST_RECALLS = 3
 MOST_KEYWORDS = 3
-"""Times that markers are followed in one answer, and how many of them each time."""
+"""How often markers are followed for one answer, and how many markers each time."""
 
 
 NOT_FOUND = "Nothing was found for “{}”. Answer with what is here, without a marker, or say what is missing."
@@ -76,8 +76,8 @@ LAST_SEARCH = "That was the last search: answer with what is here, and say what 
 
 @dataclass
 class Asking:
-    """Asks until there is an answer to keep. `view` is what to send; `take` judges what came
-    back.
+    """Asks until there is an answer to keep. `view` returns the next request; `take` judges the
+    answer.
     """
 
     call_plan: CallPlan
@@ -89,7 +89,7 @@ class Asking:
     searched: dict[str, None] = field(default_factory=dict)
     """Keywords of markers, in order."""
     materials: Sequence[Material] = ()
-    """What goes with this call and is not kept."""
+    """Material that is sent with this call only and is not kept."""
     passed: list[MaterialPart] = field(default_factory=list)
 
     def view(self) -> View:
@@ -106,10 +106,10 @@ class Asking:
         """Return the answer to keep, None to ask again. Searches the store: call it off the event
         loop.
 
-        The text around a marker is a draft and never an answer: one that still holds a marker after
-        the last search is empty.
+        The text around a marker is a draft, never an answer: an answer that still holds a marker
+        after the last search counts as empty.
 
-        Raises `ProviderUnavailableError` for one that broke off.
+        Raises `ProviderUnavailableError` for an answer that broke off.
         """
         if broke_off(answer):
             raise ProviderUnavailableError(
@@ -134,7 +134,9 @@ class Asking:
         return answer.model_copy(update={"additional_kwargs": extra})
 
     def _recalled(self, keyword: str, among: int) -> str:
-        """Return the block of originals for one of so many keywords, "" when there are none."""
+        """Return the block of originals for one of so many keywords, "" if no originals were
+        found.
+        """
         try:
             hits = answered(recall(self.originals, keyword, share=among))
         except Exception:
@@ -164,13 +166,13 @@ def _has_calls(answer: BaseMessage) -> bool:
 
 @dataclass(frozen=True)
 class Respond:
-    """The node. A provider's overflow goes back to the counting, under more pressure; other
+    """The node. After a provider's overflow the turn is counted again with a smaller limit; other
     failures raise typed errors.
     """
 
     lines: Mapping[tuple[str, str], Sequence[Answerer]]
-    """By persona, "" without a team, and by the name a run may choose, "" for the graph's own: the
-    model, then its fallbacks.
+    """The model and then its fallbacks, by persona ("" without a team) and by the name with which a
+    run chooses the model ("" for the graph's own).
     """
     clock: Callable[[], datetime]
     indexes: Indexes
@@ -218,7 +220,7 @@ class Respond:
         return {**usage, **self._answered(answer, now, asking, caller, view)}
 
     def _line(self, now: Now, *, pinning: bool) -> list[Answerer]:
-        """Return who is asked, in order, each with the tools that may still be called."""
+        """Return the models to ask, in order, each with the tools that may still be called."""
         voice = now.turn.get("voice", "")
         choice = now.config.get("choice", "")
         line = self.lines.get((voice, choice), self.lines[voice, ""])
@@ -356,7 +358,7 @@ def _has_own_model(now: Now) -> bool:
 
 
 def _status(answer: BaseMessage) -> TurnStatus:
-    """Return "running", or why an answer is none or not a whole one, as its provider says."""
+    """Return "running", or the provider's reason why an answer is missing or incomplete."""
     ended = str(
         answer.response_metadata.get("finish_reason")
         or answer.response_metadata.get("stop_reason")
@@ -371,13 +373,15 @@ def _status(answer: BaseMessage) -> TurnStatus:
 
 
 def _learned(before: Calibration, after: Calibration) -> Update:
-    """Return the update of what the provider taught, empty if it taught nothing new."""
+    """Return the update of the calibration learned from the provider, empty if there is nothing
+    new.
+    """
     return {} if after == before else {"learned": cast("Learned", after.as_json())}
 
 
 def _with_call_ids(answer: BaseMessage) -> BaseMessage:
-    """Return the answer with an id of its own for each call: without one nothing could answer or
-    approve a call alone.
+    """Return the answer with a unique id for each call: without it a single call could not be
+    answered or approved.
     """
     if not isinstance(answer, AIMessage):
         return answer

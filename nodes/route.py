@@ -13,8 +13,8 @@ Counted = Literal["compact", "respond", "settle"]
 
 
 def after_ingest(state: State) -> Counted | Literal["__end__"]:
-    """A refused input goes straight to settle, which raises its error; where all was answered
-    before, nothing is to do.
+    """Go straight to settle with a refused input, whose error it raises. If everything was answered
+    before, there is nothing to do.
     """
     turn = turn_of(state)
     if turn.get("status") == ANSWERED:
@@ -41,8 +41,8 @@ def _counted(state: State, turn: Turn) -> Counted:
 
 
 def after_respond(state: State) -> Literal["estimate", "run_tools", "approve", "settle"]:
-    """Run the calls of the answer; count again after an overflow, or without messages refused
-    before; else the turn is over.
+    """Run the calls of the answer. Count again after an overflow, or to ask again without messages
+    that were refused. Else the turn is over.
     """
     turn = turn_of(state)
     if _waits_for_approval(turn):  # a voice of a team that was asked with others
@@ -55,8 +55,8 @@ def after_respond(state: State) -> Literal["estimate", "run_tools", "approve", "
 
 
 def after_run_tools(state: State) -> Literal["approve", "run_tools"] | Counted:
-    """Ask a person where calls wait for approval; go on with calls that have no answer yet; else
-    ask the model again.
+    """Ask a person if calls wait for approval. Run the calls that have no answer yet. Else ask the
+    model again.
     """
     turn = turn_of(state)
     if _waits_for_approval(turn):
@@ -67,15 +67,14 @@ def after_run_tools(state: State) -> Literal["approve", "run_tools"] | Counted:
 def counts_after_run_tools(before: Now, after: Now) -> bool:
     """Return whether the tools' answers are counted in their own superstep.
 
-    Not in a turn that a new message takes the place of: what came for it meanwhile belongs to the
-    new one.
+    Not in a turn that a new message replaces: messages that came meanwhile belong to the new turn.
     """
     passed_over = "passed_over" in (before.turn.get("approval") or {})
     return not (passed_over or _waits_for_approval(after.turn) or unanswered(after.thread.messages))
 
 
 def after_settle(state: State) -> Counted | Literal["prepare", "__end__"]:
-    """Ask the team's next voice; after the last make room for the next turn if there is
+    """Ask the team's next voice. After the last voice, make room for the next turn if there is
     something to compact or to retire.
     """
     turn = turn_of(state)

@@ -66,8 +66,8 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class RunTools:
-    """The node. Full results go to the person by event and into `results`; the thread keeps what
-    the model is shown.
+    """The node. Full results go to the person by event and into `results`; the thread keeps only
+    the part that the model is shown.
     """
 
     tools: Mapping[str, BaseTool]
@@ -120,7 +120,7 @@ class RunTools:
         return frozenset(name for name, tool in self.tools.items() if tool_kind(tool) == "query")
 
     def _gated(self, now: Now, tools: Mapping[str, BaseTool]) -> list[ToolCall]:
-        """Return the calls that may need a person's approval, none once that is decided."""
+        """Return the calls that may need a person's approval, empty once that is decided."""
         if "approval" in now.turn or now.context.approve_sql == "never":
             return []
         return [
@@ -136,7 +136,9 @@ class RunTools:
         calls: Sequence[ToolCall],
         pending: Sequence[PendingCall],
     ) -> Update:
-        """Return the update that has a person approve calls, and note them in the audit."""
+        """Return the update that asks a person to approve calls, and note the calls in the
+        audit.
+        """
         asked = self._with_name(pending, now.turn.get("voice", ""))
         ids = {each["id"] for each in asked}
         waiting = [call for call in calls if call["id"] in ids]
@@ -146,7 +148,7 @@ class RunTools:
         return {"turn": {**now.turn, "approval": {"asked": asked}}}
 
     def _inputs(self, now: Now, tools: Mapping[str, BaseTool], log: Log) -> ToolInputs:
-        """Return what calls get besides their arguments."""
+        """Return the inputs that tools get besides their arguments."""
         messages = now.thread.messages
         results: ThreadResults | None = None
         if self.results is not None and now.thread_id:
@@ -176,8 +178,8 @@ class RunTools:
     async def _run(
         self, job: Job, emit: StreamWriter, inputs: "ToolInputs", how: Execution, *, alone: bool
     ) -> ToolMessage | None:
-        """Return the answer, None for a tool that waits for one itself: it is run again, alone, and
-        then asks.
+        """Return the answer. None for a tool that itself waits for a person's answer: it is run
+        again, alone, and then asks.
         """
         report = CallReport(job, inputs.tools, emit)
         try:

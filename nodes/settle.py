@@ -1,5 +1,5 @@
-"""Close the turn: give a notice if there is no answer, raise where the input or the call was
-refused, see what is to prepare.
+"""Close the turn: give a notice if there is no answer, raise if the input or the call was refused,
+and see whether the next turn needs preparing.
 """
 
 import uuid
@@ -83,8 +83,8 @@ _REFUSALS: dict[str, Callable[..., LongtableError]] = {
 
 
 FooterText = Callable[[str, Sequence[BaseMessage]], str]
-"""Returns what people read below an answer, from the thread's id and the messages of the turn; ""
-for nothing.
+"""Returns the text that people read below an answer, from the thread's id and the messages of the
+turn; "" for no text.
 """
 
 
@@ -147,8 +147,8 @@ class Settle:
         return {**again, **passing, **update, "turn": with_last(closed, messages)}
 
     def _footed(self, now: Now) -> list[BaseMessage]:
-        """Return the answer with what the operator puts below it for people, if anything; no view
-        has it.
+        """Return the answer with the operator's footer for people, if any. No view includes the
+        footer.
         """
         if not self.footer or not now.thread_id:
             return []
@@ -172,7 +172,9 @@ class Settle:
         )
 
     def _closing(self, now: Now, answers: Sequence[AIMessage] = ()) -> list[AIMessage]:
-        """Return what the team's mode tells everybody at the end of the turn, if anything."""
+        """Return the message that the team's mode gives everybody at the end of the turn, if
+        any.
+        """
         if self.team is None:
             return []
         scene = scene_of(self.team, [*now.thread.messages, *answers], now.turn)
@@ -182,14 +184,14 @@ class Settle:
         return [self._stamped(text, {**now.turn, "voice": NARRATOR}, marks)] if text else []
 
     def _cut_short(self, voice: str, now: Now) -> AIMessage:
-        """Return what a person is told if the team has no model call left for this voice."""
+        """Return the notice for a person if the team has no model call left for this voice."""
         assert self.team is not None, "only a team shares its model calls"
         name = self.team.names.get(voice, voice)
         text = CUT_SHORT[now.language].format(calls=self.team.max_calls, name=name)
         return self._stamped(text, {**now.turn, "voice": NARRATOR}, {"notice": "call_budget"})
 
     def _notice(self, status: str, now: Now) -> AIMessage:
-        """Return what stands for an answer."""
+        """Return the notice that takes the place of an answer."""
         turn = now.turn
         searched = ", ".join(f"“{keyword}”" for keyword in turn.get("searched", ()))
         name = (
@@ -214,7 +216,7 @@ class Settle:
         )
 
     def _passing(self, now: Now) -> Update:
-        """Return the pins of what the user said in passing in this turn, where code looks for
+        """Return pins for statements that the user made in passing in this turn, if code looks for
         them.
         """
         if not self.plans.of(now).call_config.pins_by_code:
@@ -229,8 +231,8 @@ class Settle:
         return {"edits": edits}
 
     def _doubts(self, now: Now) -> Turn:
-        """Return the figures of the answer that nothing vouches for, and tell of them; the answer
-        has streamed already.
+        """Return the figures of the answer that no result supports, and send their event, since the
+        answer has already streamed.
         """
         turn = now.turn
         if turn.get("status") == "compacting" or now.context.check_numbers == "off":

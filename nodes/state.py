@@ -1,4 +1,6 @@
-"""What a thread keeps: messages and plain JSON only, for a checkpoint outlives our class names."""
+"""The state of a thread. It holds only messages and plain JSON, because checkpoints outlive our
+class names.
+"""
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -27,30 +29,31 @@ ANSWERED: Literal["answered"] = "answered"
 NOBODY: Literal["nobody"] = "nobody"
 """Status of a turn in which the team's mode named nobody to answer."""
 VOICE_TASK = "voice"
-"""Name, in a run's stream, of what a voice of a team does that is asked at once with others."""
+"""Name of the task, in a run's stream, of a voice that is asked at the same time as others."""
 UNDER_WAY: tuple[TurnStatus, ...] = ("running", "overflow", "again")
-"""What the record of a turn has for `status` until it is closed: "overflow" and "again" count and
-ask once more.
+"""Values of a turn's `status` until it is closed. After "overflow" and "again" the turn is counted
+and the model asked once more.
 """
 SELDOM = ("compactions", "edits", "archive", "learned", "brief")
 """Channels that most turns do not write."""
 FOOTER = "footer"
-"""Mark of an answer: what its content ends with that no model is sent."""
+"""Mark of an answer: the end of its content, which no model is sent."""
 RECORD_WRITES = 8
-"""Writes after which the records are stored whole: seldom enough that a long thread's bytes a turn
-stay few.
+"""The records are stored whole after so many writes: seldom enough that a turn of a long thread
+writes few bytes.
 """
 REFRESH_TURNS = 32
-"""Turns after which these are stored whole again; `messages` is about as often."""
+"""The seldom written channels are stored whole again after so many turns, about as often as
+`messages`.
+"""
 
 
 def refresh_update(values: Mapping[str, Any], turn: int) -> "Update":
-    """Return the update that stores the seldom written channels whole again, empty in most turns;
-    their values stay.
+    """Return the update that stores the seldom written channels whole again, empty in most turns.
 
-    To load a thread LangGraph reads back, checkpoint by checkpoint, to where each channel was last
-    stored whole, by default over 5,000 steps: after 800 turns of which the first alone had written
-    `brief`, loading took 430 ms, of which 400 were this.
+    Their values do not change. To load a thread, LangGraph reads back checkpoint by checkpoint to
+    where each channel was last stored whole, by default over 5,000 steps. After 800 turns of which
+    only the first had written `brief`, loading took 430 ms, 400 of them for this.
     """
     if turn % REFRESH_TURNS:
         # The records grow with the thread: an empty write counts towards their next whole one, and
@@ -88,8 +91,8 @@ class Decision(TypedDict):
 
 
 class Approval(TypedDict):
-    """The calls of one answer that wait for approval, and what was decided; `passed_over`: why a
-    new message rejected them all.
+    """The calls of one answer that wait for approval, and the decisions on them. `passed_over`: the
+    reason if a new message rejected them all.
     """
 
     asked: list[PendingCall]
@@ -98,8 +101,8 @@ class Approval(TypedDict):
 
 
 class Failure(TypedDict):
-    """A turn that its provider refused: the error's words, and whether its messages left the
-    view.
+    """The failure of a turn that the provider refused: the error's words, and whether the turn's
+    messages left the view.
     """
 
     message: str
@@ -107,8 +110,8 @@ class Failure(TypedDict):
 
 
 class InputRefusal(TypedDict):
-    """Why an input was refused: code and attributes of its error, and the language of the message,
-    which is gone by then.
+    """Why an input was refused: code and attributes of the error, and the language of the message,
+    which itself is removed.
     """
 
     code: str
@@ -125,10 +128,10 @@ class Turn(TypedDict, total=False):
     """Model calls so far."""
     recalls: int
     searched: list[str]
-    """What a model without tools asked for in vain."""
+    """Keywords that a model without tools asked for in vain."""
     overflows: int
     ceiling: int
-    """Most tokens of this turn's calls, after the provider said that one is too long."""
+    """Most tokens of this turn's calls, set after the provider said that a call is too long."""
     breaker: int | None
     """Tokens at which a compaction failed; it outlives the turn."""
     skipped: int | None
@@ -151,7 +154,7 @@ class Turn(TypedDict, total=False):
     footers: bool
     """Answers of the thread have something below them for people: see `without_footer`."""
     one_by_one: bool
-    """Several tools wait for a person: each is run alone."""
+    """Several tools wait for a person, so each is run alone."""
     without: list[str | None]
     """Ids of messages that a repeated call goes without."""
     refusal: InputRefusal
@@ -167,7 +170,7 @@ class Turn(TypedDict, total=False):
     calls_left: int
     """Model calls that the whole turn of a team may still make."""
     alone: bool
-    """The voice could not go on at once with others, and is asked by itself."""
+    """The voice could not go on at the same time as others, so it is asked by itself."""
 
 
 class Schema(TypedDict, total=False):
@@ -197,14 +200,14 @@ class SchemaChange(TypedDict):
 
 
 class StoredVoice(TypedDict):
-    """What surrounds the calls of one persona, where it differs from the thread's."""
+    """The call config of one persona, as far as it differs from the thread's."""
 
     name: str
     words: list[str]
     """Folded words that mention it."""
     system: str
     has_data: bool
-    """Whether the schema stands in its calls."""
+    """Whether its calls include the schema."""
     tool_tokens: int
     model: str
     own_model: bool
@@ -213,11 +216,13 @@ class StoredVoice(TypedDict):
     pin_tools: bool
     rounds: int | None
     apart: bool
-    """Whether it hears nothing of what its colleagues said in this turn."""
+    """Whether it hears nothing that its colleagues said in this turn."""
 
 
 class StoredConfig(TypedDict, total=False):
-    """What surrounds each call of a thread; the channel is `brief`."""
+    """The call config of a thread: what is sent around the messages of each call. The channel is
+    `brief`.
+    """
 
     system: str
     schema: Schema
@@ -231,7 +236,7 @@ class StoredConfig(TypedDict, total=False):
     pin_tools: bool
     """Whether the tools `remember` and `forget` go with the calls."""
     choice: str
-    """The name by which a run chose the model, where it did."""
+    """The name with which a run chose the model, if it chose one."""
     voices: dict[str, StoredVoice]
     """By persona; absent without a team."""
 
@@ -276,27 +281,27 @@ class State(TypedDict, total=False):
     archive: Annotated[ArchiveCount, DeltaChannel(keep_latest, snapshot_frequency=1)]
     """How many messages retired to the store. Written by prepare."""
     learned: Annotated[Learned, DeltaChannel(keep_latest, snapshot_frequency=1)]
-    """What the provider taught: its tokens for each one counted, its limit where an error named it.
-    Written by respond.
+    """What the provider taught: how many of its tokens equal one counted token, and its limit if an
+    error named it. Written by respond.
     """
     brief: Annotated[StoredConfig, DeltaChannel(keep_latest, snapshot_frequency=1)]
-    """What surrounds each call: system prompt, schema card, tool tokens, limit, encoding, policy.
-    Written by ingest when it changes.
+    """The call config: system prompt, schema card, tool tokens, limit, encoding, policy. Written by
+    ingest when it changes.
     """
     usage: Usage
     """Tokens of the next call by part. Written by estimate."""
     turn: Turn
     """Written by every node."""
     ahead: dict[str, Any]
-    """What voices of a team that were asked at once have made, each an `Update`, until it is their
-    turn. Written by respond.
+    """The updates of a team's voices that were asked at the same time, each kept until it is the
+    voice's turn. Written by respond.
     """
     tally: Tally
-    """How many messages there are, and a digest of their ids. Written with messages."""
+    """The number of messages and a digest of their ids. Written with messages."""
 
 
 class Update(TypedDict, total=False):
-    """What a node writes of the state."""
+    """The part of the state that a node writes."""
 
     messages: Sequence[BaseMessage]
     compactions: Sequence[Compaction]
@@ -313,7 +318,8 @@ class Update(TypedDict, total=False):
 class Input(TypedDict):
     """What a caller gives: the new messages, the user's last.
 
-    `tally` is the graph's own: of what is left where the input takes messages out.
+    `tally` is set by the graph itself: the tally of the remaining messages if the input removes
+    some.
     """
 
     messages: Sequence[AnyMessage | BaseMessage]
@@ -321,7 +327,7 @@ class Input(TypedDict):
 
 
 def values_of(snapshot: StateSnapshot) -> State:
-    """Return the values of a stored state, which LangGraph types as any."""
+    """Return the values of a stored state, which LangGraph types as `Any`."""
     return cast("State", snapshot.values)
 
 
@@ -343,7 +349,7 @@ def _thread(values: State, turn: Turn) -> Thread:
 
 
 def without_footer(message: BaseMessage) -> BaseMessage:
-    """Return a message without what `settle` put below it for people."""
+    """Return a message without the footer that `settle` put below it for people."""
     footer = mark_of(message, FOOTER)
     content = message.content
     if not isinstance(footer, str) or not isinstance(content, str):
@@ -352,8 +358,8 @@ def without_footer(message: BaseMessage) -> BaseMessage:
 
 
 def failed_at(turn: Turn) -> int | None:
-    """Return the tokens at which a compaction came to nothing: until there are more, none is tried
-    again.
+    """Return the tokens at which a compaction failed or had too little to do. None is tried again
+    until there are more tokens.
     """
     return max(turn.get("breaker") or 0, turn.get("skipped") or 0) or None
 
@@ -366,7 +372,7 @@ def turn_of(values: State | Update) -> Turn:
 
 
 def compacting_update(values: State) -> "Update":
-    """Return the update of a thread at rest that has its next run compact it."""
+    """Return the update that makes the next run of a thread at rest compact it."""
     return {"turn": {**turn_of(values), "status": "compacting"}}
 
 
@@ -397,7 +403,7 @@ def applied(state: State, update: Mapping[str, Any]) -> State:
 
 @dataclass(frozen=True)
 class Now:
-    """What a node works on: a thread as a superstep finds it, with the settings of the run.
+    """The input of a node: a thread as a superstep finds it, with the settings of the run.
 
     The step builds it once and hands it to the node; helpers take the part of it that they need.
     """
@@ -428,7 +434,7 @@ class Now:
         )
 
     def after(self, update: Update) -> "Now":
-        """Return what follows once an update is applied."""
+        """Return a copy with the state after an update."""
         return self._with_state(applied(self.state, update))
 
     def with_turn(self, turn: Turn) -> "Now":
@@ -477,7 +483,7 @@ def with_fresh_id(answer: BaseMessage, messages: Sequence[BaseMessage]) -> BaseM
 
 
 def pin_changes(pins: Sequence[Pin], ends: Sequence[PinEnd]) -> tuple[list[Edit], PinsChanged]:
-    """Return the edits that store new pins and what ended, and the event that tells of them."""
+    """Return the edits that store new and ended pins, and the event that tells of them."""
     edits = [Edit(id=uuid.uuid4().hex, op="pin", pin=pin.as_json()) for pin in pins]
     ended = [
         Edit(
@@ -494,7 +500,7 @@ def pin_changes(pins: Sequence[Pin], ends: Sequence[PinEnd]) -> tuple[list[Edit]
 
 
 def pins_changed(pins: Sequence[Mapping[str, Any]], ends: Sequence[PinEnd]) -> PinsChanged:
-    """Return the event of stored pins and what ended."""
+    """Return the event of stored and ended pins."""
     return PinsChanged(
         type="pins_changed",
         pinned=[{"id": pin["id"], "text": pin["text"], "by": pin["by"]} for pin in pins],

@@ -1,9 +1,9 @@
-"""How many messages a thread holds, and a running digest of their ids: rows that vanish from a
-store are noticed by them.
+"""Count a thread's messages and digest their ids, to notice rows that vanish from a store.
 
-The messages are rebuilt from many rows of a store, and where some are missing the rest is a thread
-like any other. The tally is stored in each checkpoint, and so tells what the rows must give. It
-covers the messages that a step has seen; what a caller wrote since comes after them.
+The messages are rebuilt from many rows of a store. If some rows are missing, the rest looks like
+any other thread. The tally is stored in each checkpoint, so it says which messages the rows must
+give. It covers the messages that a step has seen; messages that a caller wrote since come after
+them.
 """
 
 import zlib
@@ -20,8 +20,8 @@ from longtable.nodes.reducers import merge_messages, read_messages
 class Tally(TypedDict):
     """The first messages of a thread's state: how many, and the CRC-32 of their ids in order.
 
-    A CRC goes on where it stopped, so that a turn adds its own messages alone. It guards against
-    damage, not against people.
+    A CRC can be continued, so a turn only adds its own messages. It guards against damage, not
+    against attackers.
     """
 
     count: int
@@ -58,8 +58,8 @@ def check_whole(thread_id: str, values: Mapping[str, Any]) -> None:
 def tally_after(tally: Tally | None, before: Sequence[BaseMessage], written: object) -> Tally:
     """Return the tally of a state once messages were `written` to those `before`.
 
-    Of a state that lacks messages it stays as it is, so that whoever loads it next notices, too.
-    Messages without an id are left to the next step: LangGraph gives them one.
+    If the state lacks messages the tally stays as it is, so that the next load also notices the
+    loss. Messages without an id are left to the next step: LangGraph gives them one.
     """
     messages = read_messages(written)
     removals = [message for message in messages if isinstance(message, RemoveMessage)]

@@ -1,5 +1,5 @@
-"""Spans of OpenTelemetry and lines of a log for each node, model call and query: names, sizes and
-times, never what was said.
+"""OpenTelemetry spans and log lines for each node, model call and query. They hold names, sizes and
+times, never the conversation's text.
 """
 
 import json
@@ -33,8 +33,8 @@ NO_FAILURE = {"GraphInterrupt", "CancelledError", "GeneratorExit", "KeyboardInte
 def span(kind: str, name: str, fields: Mapping[str, Any]) -> Iterator[Fields]:
     """Run a block as a span, and log its end. `kind`: node, model or query.
 
-    The block may add to the fields it gets. A failure is recorded by its class: its words may hold
-    anything.
+    The block may add to the fields it gets. Only the class of a failure is recorded, because its
+    text may hold anything.
     """
     attributes: Fields = {key: value for key, value in fields.items() if value is not None}
     started = time.perf_counter()

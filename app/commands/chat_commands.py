@@ -60,7 +60,9 @@ MOST_WORDS = {
     "edit": None,
     "result": None,
 }
-"""Words that a command takes, None for any number; a command in neither table takes no words."""
+"""How many words a command takes, None for any number. A command in neither table takes no
+words.
+"""
 CHOICES = {"compact": ("preview",), "reasoning": ("on", "off")}
 """The one word that a command may take."""
 CLIP_VIEW = 600
@@ -82,7 +84,7 @@ class LeaveChat(Exception):
 
 
 class RunningChat(Protocol):
-    """What the commands need of a chat."""
+    """The part of a chat that its commands use."""
 
     screen: "Screen"
     session: "Session"
@@ -93,7 +95,7 @@ class RunningChat(Protocol):
         ...
 
     def retry(self) -> None:
-        """Run the newest turn again where it failed."""
+        """Run the newest turn again if it failed."""
 
     def turn(self, text: str) -> bool:
         """Run one turn."""
@@ -110,9 +112,7 @@ class Commands:
         self.conversation = chat.session.conversation
 
     def run(self, text: str) -> None:
-        """Run a command as typed. Raises `LeaveChat`, or the typed error of what it asks of the
-        conversation.
-        """
+        """Run a command as typed. Raises `LeaveChat`, or the conversation's typed error."""
         name, _, argument = text[1:].strip().partition(" ")
         actions: dict[str, Callable[[str], None]] = {
             command: getattr(self, f"_{command}") for command in COMMANDS
@@ -402,8 +402,8 @@ class Commands:
 
 
 def _message_ids(argument: str, history: "Sequence[BaseMessage]") -> list[str]:
-    """Return the ids of the messages that an argument means: a number of the history, an id, or the
-    last question and all after it.
+    """Return the ids of the messages that an argument names: by a number of the history, by an id,
+    or as the last question and all messages after it.
     """
     if argument == "last":
         return [str(message.id) for message in history[_last_question(history) :]]

@@ -1,5 +1,5 @@
-"""The command line's `usage`, `audit`, `result` and `threads archive`: what threads took, what was
-asked, what came of it, what was compacted.
+"""The command line's `usage`, `audit`, `result` and `threads archive`: the tokens of threads, their
+queries, their results, and their archive files.
 """
 
 import sys
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from longtable.tools.results.result_store import ResultStore
 
 By = StrEnum("By", "hour day month thread model project purpose voice")
-"""What usage is added up by."""
+"""The key by which usage is added up."""
 First = Annotated[
     str, typer.Option("--from", help="First day, month or hour, as 2026-11-23 or 2026-11.")
 ]
@@ -204,8 +204,8 @@ def result(
 
 
 def _form(chosen: Mapping[str, bool], output: Path | None) -> str:
-    """Return the ending of the form that the options choose, "" for none. Raises `ConfigError` for
-    several, or for a file name with another ending.
+    """Return the file ending of the format that the options choose, "" if they choose none. Raises
+    `ConfigError` if they choose several, or for a file name with another ending.
     """
     forms = [name for name, is_chosen in chosen.items() if is_chosen]
     if len(forms) > 1 or (output and forms and output.suffix.lower() != forms[0]):
@@ -216,7 +216,7 @@ def _form(chosen: Mapping[str, bool], output: Path | None) -> str:
 
 
 def _kept_results(opened: "OpenStore", thread: str) -> "ResultStore":
-    """Return the results of a store. Raises `ConfigError` for one that keeps none."""
+    """Return the results of a store. Raises `ConfigError` for a store that keeps no results."""
     from longtable.app.settings.run_settings import key_for
 
     results = opened.results

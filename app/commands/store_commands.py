@@ -1,4 +1,4 @@
-"""What commands on a store share: their options, and the open store that they work on."""
+"""Shared parts of the commands on a store: their options, and the open store that they work on."""
 
 import shlex
 import sys
@@ -127,11 +127,11 @@ class OpenStore:
 def open_store(
     ctx: typer.Context, options: RunOptions, *, creates: bool = False
 ) -> Iterator[OpenStore]:
-    """Open the store that a command's own options name, else those before its name; report errors
-    as `running` does.
+    """Open the store that a command's own options name, else the options before the command's name.
+    Report errors as `running` does.
 
-    Unless the command `creates` threads, a missing store is not created: a typing error in its name
-    leaves no file behind.
+    Unless the command `creates` threads, a missing store is not created, so that a typing error in
+    its name leaves no file behind.
     """
     before = ctx.obj or {}
     own = {name: value for name, value in before.items() if not was_typed(ctx, name)}

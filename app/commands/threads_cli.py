@@ -418,8 +418,9 @@ def _list(opened: OpenStore, *, thread: str | None = None, **page: Any) -> None:
 
 
 def _form_of(output: Path | None, form: Form | None) -> Form:
-    """Return the form that was asked for, else that of the file's ending. Raises `ConfigError` if
-    they differ, or if the ending of no form is all there is to go by.
+    """Return the format that was asked for, else the format of the file's ending. Raises
+    `ConfigError` if the two differ, or if no format was asked for and the ending is not one of a
+    format.
     """
     ending = output.suffix.lower() if output else ""
     of_ending = ENDINGS.get(ending)

@@ -37,7 +37,7 @@ class Approval:
 
     @property
     def number(self) -> int:
-        """Return which action is asked about, from 1."""
+        """Return the number of the action that is asked about, from 1."""
         return len(self.decisions) + 1
 
     @property
@@ -46,9 +46,7 @@ class Approval:
         return len(self.decisions) == len(self.actions)
 
     def take(self, line: str) -> bool:
-        """Take a line as a decision, and return whether it is one: anything else is another
-        message.
-        """
+        """Take a line as a decision. Return False if it is not a decision but a new message."""
         if self.editing:
             self._edit(line)
         elif _YES.fullmatch(line):
@@ -96,8 +94,8 @@ class BadLine:
 
 @dataclass
 class Course:
-    """How a turn went: whether it began, called tools, got a query result, and ended in an answer
-    rather than a notice.
+    """The course of a turn: whether it began, called tools, got a query result, and ended in an
+    answer rather than a notice.
     """
 
     began: bool = False
@@ -166,7 +164,9 @@ class Chat:
             self._play(self.session.conversation.astream())
 
     def begin(self, failed: Callable[[Exception], None]) -> None:
-        """Resume at the start of a chat: neither an error nor Ctrl-C there ends the chat."""
+        """Resume an interrupted turn at the start of a chat. Neither an error nor Ctrl-C ends the
+        chat then.
+        """
         try:
             self.resume()
         except KeyboardInterrupt:
@@ -191,7 +191,7 @@ class Chat:
         return self._ended(course)
 
     def retry(self) -> None:
-        """Run the newest turn again where it failed. Raises its typed error."""
+        """Run the newest turn again if it failed. Raises its typed error."""
         course = self._play(self.session.conversation.astream())
         if course.began:
             self._ended(course)
@@ -302,8 +302,8 @@ class Chat:
 
 
 def piped_lines(stream: BinaryIO) -> Iterator[str | BadLine]:
-    """Yield each line that is not blank: its text, or what is wrong with it. Memory is bounded by
-    the longest legal line.
+    """Yield the text of each line that is not blank, or a `BadLine`. Memory is bounded by the
+    longest legal line.
     """
     number = 0
     while raw := stream.readline(MOST_LINE + 1):

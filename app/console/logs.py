@@ -1,4 +1,4 @@
-"""Where the log of the command line goes."""
+"""Set up the log of the command line."""
 
 import logging
 import os
@@ -15,7 +15,7 @@ LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
 def start_log() -> None:
-    """Log as LONGTABLE_LOG says: "json" (one object a line), "text", or nothing where it is not
+    """Log as LONGTABLE_LOG says: "json" (one object a line), "text", or not at all if it is not
     set. Raises `ConfigError`.
     """
     form = os.environ.get(VARIABLE)

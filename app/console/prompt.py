@@ -21,7 +21,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 MOST_TYPED = 1_000_000
 """Most bytes read of input typed before the prompt."""
 QUIET_SECONDS = 0.1
-"""After so long without a byte a paste has ended."""
+"""A paste counts as ended after so many seconds without a byte."""
 _PASTE_MARKS = re.compile("\x1b\\[20[01]~")
 
 
@@ -64,9 +64,9 @@ class Prompt:
     """Read messages at a terminal: edited over several lines, with a history, commands completed.
 
     Enter sends; Alt-Enter, or Esc and then Enter, begins a new line. A paste is one message,
-    however many lines it has: one that came before the first prompt, which no terminal marks as
-    a paste, stands there and is not sent. prompt_toolkit takes 0.3 s to import, so only a prompt
-    does.
+    however many lines it has. No terminal marks a paste that came before the first prompt, so such
+    a paste is shown at the prompt and not sent. prompt_toolkit takes 0.3 s to import, so it is
+    imported only when a prompt is made.
     """
 
     def __init__(self, completions: Mapping[str, str], history: Path | None) -> None:
@@ -105,7 +105,7 @@ class Prompt:
 
     def read(self) -> str:
         """Return one message. Raises `EOFError` for Ctrl-D, `KeyboardInterrupt` for Ctrl-C, and
-        `UnicodeDecodeError` for bytes that are no text.
+        `UnicodeDecodeError` for bytes that are not text.
         """
         typed = typed_before() if self._is_first else ""
         self._is_first = False
@@ -123,7 +123,7 @@ class Prompt:
 
 
 def _prompt_keys() -> "KeyBindings":
-    """Return the keys of the prompt that are not those of Emacs."""
+    """Return the key bindings of the prompt that differ from those of Emacs."""
     from prompt_toolkit.key_binding import KeyBindings
 
     keys = KeyBindings()
@@ -169,7 +169,7 @@ def remembered(file: Path) -> list[str]:
 
 
 def _text_in(line: str) -> str:
-    """Return the message in a line of a history file, "" for a line that holds none."""
+    """Return the message in a line of a history file, "" if the line holds no message."""
     try:
         text = json.loads(line)
     except ValueError:

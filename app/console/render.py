@@ -58,13 +58,13 @@ def style_of(color: str) -> str:
 
 def answer(text: str) -> RenderableType:
     """Return a finished or growing answer as Markdown; links stay visible text, and columns of
-    numbers stand to the right.
+    numbers are aligned to the right.
     """
     return Markdown(numbers_to_the_right(clean(text)), hyperlinks=False)
 
 
 _RULE = re.compile(r"^ {0,3}\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?)?\s*$", re.MULTILINE)
-"""The line below the heads of a table in Markdown."""
+"""The line below the headings of a table in Markdown."""
 _NUMBER = re.compile(r"[*_`]*[-+−]?[$€£¥]?\d[\d,.\s]*%?[*_`]*")
 _CELL_END = re.compile(r"(?<!\\)\|")
 
@@ -75,8 +75,8 @@ def has_table(text: str) -> bool:
 
 
 def numbers_to_the_right(text: str) -> str:
-    """Return Markdown in which each column of a table that holds numbers alone is aligned to the
-    right; an alignment that is given stays.
+    """Return Markdown in which table columns that hold only numbers are aligned to the right. An
+    explicit alignment is kept.
     """
     lines = text.split("\n")
     for place, line in enumerate(lines):
@@ -106,8 +106,8 @@ def _aligned_rule(rule: str, rows: Sequence[Sequence[str]]) -> str:
 
 
 def lookups(calls: Sequence[tuple[str, Mapping[str, Any]]], ms: int) -> RenderableType:
-    """Return one quiet line for the look-ups before a query or an answer: each tool with what it
-    was asked.
+    """Return one dim line for the look-ups before a query or an answer: each tool with its
+    arguments.
     """
     lines = dict.fromkeys(_lookup(name, args) for name, args in calls)
     return Text(f"  {' · '.join(lines)}: {ms} ms", "dim", overflow="ellipsis", no_wrap=True)
@@ -122,7 +122,7 @@ def _lookup(name: str, args: Mapping[str, Any]) -> str:
 
 
 def query_started(name: str, sql: str, *, plain: bool = False) -> RenderableType:
-    """Return the line of a query that begins, with its SQL highlighted unless `plain`."""
+    """Return the line that announces a query, with its SQL highlighted unless `plain`."""
     text = clean(sql).strip()
     code = (
         Text(text)
@@ -136,7 +136,7 @@ def query_started(name: str, sql: str, *, plain: bool = False) -> RenderableType
 
 
 def approval(event: ApprovalRequested, *, plain: bool = False) -> RenderableType:
-    """Return the queries that wait for a decision, each with why it is asked."""
+    """Return the queries that wait for a decision, each with the reason for asking."""
     parts: list[RenderableType] = []
     for action in event["action_requests"]:
         parts += [query_started(action["name"], str(action["args"].get("sql", "")), plain=plain)]
@@ -145,7 +145,7 @@ def approval(event: ApprovalRequested, *, plain: bool = False) -> RenderableType
 
 
 def tool_failed(event: ToolFinished) -> RenderableType:
-    """Return how a tool failed."""
+    """Return the line that tells how a tool failed."""
     return Text(f"  {clean_line(event['name'])}: {clean_line(event.get('error', ''))}", "red")
 
 
@@ -185,7 +185,7 @@ def first_rows(event: QueryFinished, width: int, language: Language) -> Renderab
 
 
 def whole_result(event: QueryFinished, width: int) -> RenderableType:
-    """Return every row: as one table where all columns fit, else record by record."""
+    """Return every row, as one table if all columns fit, else record by record."""
     columns = event.get("columns", [])
     rows = event.get("rows", [])
     cells = list(map(_whole_cells, rows))
@@ -204,8 +204,8 @@ def _whole_cells(row: Sequence[object]) -> list[str]:
 
 
 def cell(value: object, *, most: int | None = MOST_CELL) -> str:
-    """Return one value as safe text on one line; whole numbers are ungrouped, for a year is one
-    too.
+    """Return one value as safe text on one line. Whole numbers have no separators, because a year
+    is one too.
     """
     if value is None:
         return "NULL"
@@ -223,7 +223,7 @@ def cell(value: object, *, most: int | None = MOST_CELL) -> str:
 
 
 def _numeric(rows: Sequence[Sequence[object]], columns: int) -> list[bool]:
-    """Return of each column whether it holds numbers and empty cells alone."""
+    """Return for each column whether it holds only numbers and empty cells."""
     if not rows:
         return [False] * columns
     return [all(map(_is_numeric, column)) for column in zip(*rows, strict=True)]
@@ -259,7 +259,7 @@ def _table(
 
 def gauge(usage: ContextUsage, language: Language, whose: str = "") -> Text:
     """Return the context gauge: used / limit, a bar with the threshold marked, and the parts.
-    `whose`: the name of the voice that it is of if there is a team.
+    `whose`: the name of the gauge's voice if there is a team.
     """
     if usage.get("of_team"):
         whose = say("team", language)
@@ -303,7 +303,9 @@ def _parts(usage: ContextUsage) -> list[tuple[str, int]]:
 
 
 def compressed(event: ContextCompressed, language: Language) -> Text:
-    """Return the line of a compaction; the usual (one summary, all text read) is not mentioned."""
+    """Return the line that tells of a compaction. The usual case (one summary, all text read) is
+    not mentioned.
+    """
     before = f"{event['original_tokens']:,}"
     after = f"{event['compressed_tokens']:,}"
     if event.get("kind") == "results":
@@ -338,8 +340,8 @@ def compressed(event: ContextCompressed, language: Language) -> Text:
 
 
 def _written_by(event: ContextCompressed, language: Language) -> str:
-    """Return the line that says who wrote a memory and what that cost, or why code did; "" where no
-    model was asked.
+    """Return the line that says which model wrote a memory and at what cost, or why code wrote it.
+    "" if no model was asked.
     """
     if not event["input"] and all(
         reason["code"] == "archive_failed" for reason in event["reasons"]
@@ -362,7 +364,7 @@ def retired(event: MessagesRetired, language: Language) -> Text:
 
 
 def recalled(event: Recall, language: Language) -> Text:
-    """Return the line of originals that came back for a call."""
+    """Return the line that tells of originals brought back for a call."""
     query = clean_line(event["query"], 80)
     if not event["found"]:
         return Text(say("recalled_none", language, query=query), "dim")
@@ -375,12 +377,12 @@ def recalled(event: Recall, language: Language) -> Text:
 
 
 def unsupported(figures: Sequence[str], language: Language) -> Text:
-    """Return the line of figures that no result vouches for."""
+    """Return the line that lists figures that no result supports."""
     return Text(say("unsupported", language, figures=clean_line(", ".join(figures), 200)), "yellow")
 
 
 def skipped(event: ContextCompactionSkipped, language: Language) -> Text:
-    """Return the line of a compaction that was due and did not happen."""
+    """Return the line that tells of a compaction that was due and did not happen."""
     reasons = clean_line(
         "; ".join(dict.fromkeys(reason["message"] for reason in event["reasons"])), 200
     )
@@ -396,7 +398,7 @@ def skipped(event: ContextCompactionSkipped, language: Language) -> Text:
 
 
 def error_texts(error: Exception, language: Language) -> tuple[str, str]:
-    """Return the sentence for the person and a hint, "" where the sentence says it all."""
+    """Return the sentence for the person and a hint, which is "" if the sentence says enough."""
     if not isinstance(error, LongtableError):
         return say("bug", language), say("bug_hint", language, kind=type(error).__name__)
     is_sentence = isinstance(error, InputError) and type(error) is not InputError
@@ -412,11 +414,11 @@ def error_texts(error: Exception, language: Language) -> tuple[str, str]:
 
 
 def error(error: Exception, language: Language) -> RenderableType:
-    """Return an error in two lines: what is wrong and what to do, then its kind in one sentence; of
-    a bug the sentence first.
+    """Return an error in two lines: what is wrong and what to do, then its kind in one sentence.
+    For a bug the sentence comes first.
 
-    The kind of a `ConfigError`, and in English of what is unknown, says nothing that its own text
-    does not.
+    The kind is left out if it adds nothing to the error's own text: for a `ConfigError`, and in
+    English for errors about something unknown.
     """
     sentence, hint = error_texts(error, language)
     first, second = (
@@ -461,7 +463,7 @@ def messages(
     """Return messages in order, each with its role; texts clipped to `most` characters; with the
     model's `reasoning` before its answers.
 
-    `marks`: what stands before each role.
+    `marks`: the text before each role.
     """
     from longtable.memory.messages.reasoning import reasoning_of
 
@@ -514,9 +516,7 @@ def tables(catalog: "Catalog") -> RenderableType:
 
 
 def pins(listed: Sequence["Pin"], language: Language) -> RenderableType:
-    """Return the statements that stay word for word, whole; with an ended one the words that ended
-    it.
-    """
+    """Return the pinned statements in full; an ended pin is shown with the words that ended it."""
     rows = [
         [
             pin.id,

@@ -28,13 +28,15 @@ SHEET_ROWS = 1_048_576
 SHEET_COLUMNS = 16_384
 CELL_CHARS = 32_767
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet takes for the beginning of a formula."""
+"""Characters that a spreadsheet takes for the beginning of a formula."""
 
 
 MOST_LINKS = 5
-"""Newest results of a turn that its answer links."""
+"""How many of a turn's newest results its answer links."""
 _HANDLE = re.compile(r'"handle":\s*"(r\d+)"')
-"""In a tool's JSON; within a cell's text the quotes would be escaped."""
+"""Matches a handle in a tool's JSON. Within a cell's text the quotes would be escaped, so they do
+not match.
+"""
 
 
 def answer_links(address: str, thread_id: str, messages: Sequence[BaseMessage]) -> str:
@@ -118,7 +120,7 @@ def write_csv(
 
 
 def csv_cells(row: Sequence[object], *, quote_formulas: bool = False) -> list[Json]:
-    """Return a row as CSV takes it: nested values as JSON."""
+    """Return a row's cells for CSV, with nested values as JSON."""
     return [
         f"'{_text(cell)}" if quote_formulas and _is_formula(cell) else _text(cell) for cell in row
     ]
@@ -153,8 +155,8 @@ def _write_sheet(
 
 
 def _sheet_cell(sheet: Any, cell: object) -> object:
-    """Return a cell as openpyxl takes it: numbers and dates as they are, all else as text that is
-    never a formula.
+    """Return a cell for openpyxl: numbers and dates unchanged, all else as text that is never a
+    formula.
     """
     if isinstance(cell, datetime | time) and cell.tzinfo is not None:
         cell = cell.isoformat()  # Excel knows no time zone

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from longtable.app.session import Session
 
 PIPE_WIDTH = 140
-"""Columns assumed where the output is no terminal; COLUMNS overrides it."""
+"""Columns assumed if the output is not a terminal; COLUMNS overrides it."""
 LONG_WAIT = 2.0
-"""Seconds from which a person is told that the program waits."""
+"""A person is told of waits that take at least so many seconds."""
 
 
 class Results:
@@ -111,28 +111,28 @@ class Screen(Protocol):
         *,
         empty: str = "",
     ) -> None:
-        """Show a list as `draw` draws it, or the note `empty` where it has no records; in JSON show
-        the records.
+        """Show a list as `draw` draws it, or the note `empty` if there are no records. In JSON,
+        show the records.
         """
 
 
 class ConsoleScreen:
-    """Draws for a person; plain text where the output is no terminal."""
+    """Draws for a person; plain text if the output is not a terminal."""
 
     def __init__(self, console: Console | None = None, errors: Console | None = None) -> None:
         self.console = console or make_console()
         self.errors = errors or make_console(stderr=True)
         self.language = system_language()
         self._counts: list[Event] = []
-        """Tokens of the turn's calls, and of compactions meanwhile."""
+        """Token counts of the turn's calls and of compactions during the turn."""
         self._names: dict[str, str] = {}
-        """Of the team's voices."""
+        """Names of the team's voices."""
         self.results = Results()
         self.reasoning = self._thinking = False
         self._text = self._said = ""
         self._doubts: list[str] = []
         self._heading: VoiceStarted | None = None
-        """Of a voice that has said nothing yet."""
+        """The heading of a voice that has said nothing yet."""
         self._colors: dict[str, str] = {}
         self._waiting: list[QueryFinished] = []
         """Results whose rows are drawn if the answer does not show them."""

@@ -1,4 +1,4 @@
-"""The tokens that a person is shown: of the next call, and the limit that a turn would need."""
+"""Token counts for people: the size of the next call, and the limit that a turn would need."""
 
 import math
 from collections.abc import Sequence
@@ -29,7 +29,8 @@ def limit_needed(values: State, context: Context) -> int | None:
     """Return the least model limit that shows the last turn's tool results whole, None when they
     were shown so.
 
-    Older rounds and memory are left aside: they give way first. A call made twice counts once.
+    Older rounds and memory are not counted, because they are shortened first. A call made twice
+    counts once.
     """
     if not values.get("brief"):
         return None
@@ -51,8 +52,8 @@ def limit_needed(values: State, context: Context) -> int | None:
 
 
 def limit_for(tokens: int, *, share: float = CompactionPolicy().threshold) -> int:
-    """Return the least model limit of which so many tokens are less than this share, rounded up to
-    hundreds: a number to type.
+    """Return the least model limit for which so many tokens are below this share of it. It is
+    rounded up to hundreds, so that it is easy to type.
     """
     return math.ceil((tokens + 1) / share / 100) * 100
 

@@ -36,8 +36,8 @@ def _command() -> str:
 
 
 def counted(key: str, language: str, count: int, **values: object) -> str:
-    """Return a sentence about a number of things: English says one of them otherwise (the key with
-    `_1`).
+    """Return a sentence about a number of things. English has another sentence for exactly one (the
+    key with `_1`).
     """
     return say(f"{key}_1" if count == 1 else key, language, count=f"{count:,}", **values)
 
@@ -51,7 +51,7 @@ def system_language() -> str:
 
 
 ADVICE: dict[str, str] = _FILE["advice"]
-"""One for each code; a class without one of its own takes its base's."""
+"""Advice by error code; a class without its own takes its base's."""
 
 
 def advice_for(error: LongtableError) -> str:

@@ -45,7 +45,7 @@ PAGE = 100
 
 
 MOST_PAGE = 1_000
-"""Items of one answer, where the request does not say how many, and at most."""
+"""Most items of one answer, and the number if the request names none."""
 
 
 LANGUAGES = ("", "en", "zh")
@@ -151,13 +151,13 @@ Handler = Callable[[RouteRequest], Response | Mapping[str, Any]]
 
 
 def status_of(error: LongtableError) -> int:
-    """Return the HTTP status that tells a typed error."""
+    """Return the HTTP status of a typed error."""
     return next((status for kind, status in STATUS if isinstance(error, kind)), 500)
 
 
 def owner_of(request: Request) -> str | None:
-    """Return the owner: as the server's authentication found; if the server has none, as the header
-    says.
+    """Return the owner that the server's authentication found. If the server has no authentication,
+    return the owner in the header.
     """
     owner = requester(request.scope.get("user"), request.headers.get(OWNER_HEADER))
     if owner is not None and not is_owner(owner):

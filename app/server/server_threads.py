@@ -56,7 +56,7 @@ class ServerThreads(StoredThreads):
     """A server's threads through its API; called in a thread, while the event loop it was made in
     runs.
 
-    `deletes`: a thread that is gone is an empty one: what is kept of it here may be left.
+    `deletes`: treat a thread that is gone as an empty one, since data of it may be left here.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class ServerThreads(StoredThreads):
             return StateSnapshot({}, (), {}, None, None, None, (), ())
 
     def is_deleted(self, thread_id: str) -> bool:  # noqa: ARG002  # the server says what is there
-        """Return True: of a thread without checkpoints the server knows nothing."""
+        """Return True, because the server knows nothing about a thread without checkpoints."""
         return True
 
     def forget(self, thread_id: str) -> None:
@@ -107,8 +107,8 @@ class ServerThreads(StoredThreads):
 
 
 def threads_there(threads: ServerThreads) -> set[str]:
-    """Return the ids of the server's threads, each with its place in the index: one that the server
-    copied gets it here.
+    """Return the ids of the server's threads, each with its place in the index. A thread that the
+    server copied gets its place here.
     """
     found = _server_threads(threads)
     (items,) = threads.batch([SearchOp(THREADS, limit=MOST_THREADS)])
@@ -197,7 +197,7 @@ class MetadataWriter(AsyncCallbackHandler):
                 await write_metadata(get_client(), thread_id)
 
     async def on_chain_error(self, *_: Any, run_id: UUID, **__: Any) -> None:
-        """Write what the index says, after a run that failed, too."""
+        """Write the same after a run that failed."""
         await self.on_chain_end(run_id=run_id)
 
 
@@ -264,7 +264,7 @@ async def _state(client: LangGraphClient, thread_id: str) -> StateSnapshot:
 
 
 class _Task:
-    """What `is_pending` asks of a task."""
+    """The fields of a task that `is_pending` reads."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -1,1 +1,1 @@
-"""Settings: the command line's, the environment's and the file's."""
+"""Settings from the command line, the environment and the settings file."""

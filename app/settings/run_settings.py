@@ -1,4 +1,6 @@
-"""What a command line or a server's environment says, checked, and where a user's files live."""
+"""The checked settings of a command line or a server's environment, and the places of a user's
+files.
+"""
 
 import hashlib
 import json
@@ -36,7 +38,7 @@ from longtable.tools.engines.base import QueryLimits
 MOST_THREAD_ID = 128
 CONFIG = "LONGTABLE_CONFIG"
 TEAM_CALLS = 24
-"""Most model calls of a team's turn, unless that is set."""
+"""Most model calls of a team's turn, unless a setting says otherwise."""
 NO_TRUST = (
     "the file in the current folder may be a stranger's: name it with --config if you trust it"
 )
@@ -51,14 +53,14 @@ class Settings(SettingsTables):
     as_json: bool = Field(default=False, alias="json")
     debug: bool = False
     sources: dict[str, str] = Field(default_factory=dict)
-    """Where each value that is no default comes from, by `table.key`: an option, a variable, or a
+    """The source of each value that is not a default, by `table.key`: an option, a variable, or a
     file and its line.
     """
     notes: tuple[str, ...] = ()
-    """What a file says and does not count, with the reason."""
+    """Settings of a file that are ignored, with the reason."""
 
     def context(self) -> Context:
-        """Return these settings as those of a run. Raises `ConfigError`."""
+        """Return these settings as the context of a run. Raises `ConfigError`."""
         policy = self.policy
         tables = self.model.model_dump() | self.limits.model_dump()
         values: dict[str, Any] = {
@@ -87,8 +89,8 @@ class Settings(SettingsTables):
         }
 
     def name_of(self, key: str, option: str) -> str:
-        """Return what a message calls the value of `table.key`: its source, with the key where that
-        is a file; else its option.
+        """Return the name that messages give the value of `table.key`: its source (with the key if
+        that is a file), else its option.
         """
         source = self.sources.get(key, option)
         return (
@@ -98,8 +100,8 @@ class Settings(SettingsTables):
         )
 
     def continued(self, thread: str) -> str:
-        """Return a thread and the options that were typed, as the shell takes them; none that holds
-        a secret.
+        """Return a thread and the typed options as text for the shell, without options that hold a
+        secret.
         """
         typed: list[tuple[str, Any]] = [("--config", self.config)] if self.config else []
         for place in VARIABLES.values():
@@ -131,12 +133,12 @@ def load_settings(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Settings:
-    """Return what holds: options over environment over file over default. Raises `ConfigError` that
-    names the source.
+    """Return the settings in effect: options over environment over file over default. Raises
+    `ConfigError` that names the source.
 
-    `options`: by their names in Python (`base_url`, `config`, `thread` ...), None where not given.
-    The file is the one that `config` or LONGTABLE_CONFIG names; else the user's own, and over it
-    what the file of the current `folder` may set.
+    `options`: by their names in Python (`base_url`, `config`, `thread` ...), None if not given. The
+    file is the one that `config` or LONGTABLE_CONFIG names. Else it is the user's own, overridden
+    by those settings that the file of the current `folder` may set.
     """
     environment = os.environ if environment is None else environment
     flags_set = {
@@ -185,7 +187,7 @@ def load_settings(
 
 
 def _nested(layer: Mapping[str, tuple[Any, str]]) -> tuple[Values, dict[Place, str]]:
-    """Return values by option as tables, and the name of each place for messages."""
+    """Return the values of options as tables, and the name of each place for messages."""
     nested: Values = {}
     names: dict[Place, str] = {}
     for variable, place in VARIABLES.items():
@@ -203,8 +205,8 @@ def _namer(names: Mapping[Place, str]) -> Callable[[Place], str]:
 def _lay(
     values: Values, sources: dict[str, str], layer: Values, where: Callable[[Place], str]
 ) -> None:
-    """Lay the values of one source over those below; a preset of compaction takes the place of all
-    fields below it.
+    """Put the values of one source over those of weaker sources. A preset of compaction replaces
+    all compaction fields of weaker sources.
     """
     for table, value in layer.items():
         if table == "compaction" and "preset" in value:
@@ -224,10 +226,10 @@ def _all_sources(sources: Mapping[str, str], name: str) -> str:
 
 
 def _trusted(file_values: Values, own: Values) -> tuple[Values, list[Place]]:
-    """Return what a file that nobody named may set, and the places of the rest: it may be a
-    stranger's, come with other files.
+    """Return the values that a file which nobody named may set, and the places of the others. Such
+    a file may be a stranger's that came with other files.
 
-    `own`: what holds without it.
+    `own`: the settings without that file.
     """
     untrusted = []
     trusted: Values = {}
@@ -243,8 +245,8 @@ def _trusted(file_values: Values, own: Values) -> tuple[Values, list[Place]]:
 
 
 def _is_free(place: Place, value: Any, own: Values) -> bool:
-    """Return whether a file that nobody named may set this: it says neither where data go nor what
-    protects them less.
+    """Return whether a file that nobody named may set this. It must not decide where data go, nor
+    weaken their protection.
 
     A key that is not named here is refused.
     """
@@ -298,7 +300,7 @@ def _check_run(settings: Settings) -> None:
 
 
 def _source_within(settings: Settings, name: str) -> str:
-    """Return the first source of a key within a table, "default" without any."""
+    """Return the first source of a key within a table, "default" if there is none."""
     within = (source for key, source in settings.sources.items() if key.startswith(f"{name}."))
     return next(within, "default")
 
@@ -308,8 +310,8 @@ SECRETS = ("OPENAI_API_KEY", "LONGTABLE_API_KEY", "LONGTABLE_STORE_KEY")
 
 
 def setting_rows(settings: Settings, environment: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Return name, value and source of each setting, of secrets `***`, and "-" where nothing
-    holds.
+    """Return name, value and source of each setting. A secret's value is `***`, a setting without a
+    value is "-".
     """
     context = settings.context()
     compaction = settings.compaction.policy() or CompactionPolicy()
@@ -364,8 +366,8 @@ def _json(value: object) -> str:
 
 
 def server_settings(environment: Mapping[str, str] | None = None) -> Settings:
-    """Return what holds on a server. Raises `ConfigError` for what its environment says without
-    effect there.
+    """Return the settings in effect on a server. Raises `ConfigError` for variables of its
+    environment that have no effect there.
     """
     environment = os.environ if environment is None else environment
     settings = load_settings(environment=environment)
@@ -456,8 +458,8 @@ def store_url(url: str | None) -> str:
 
 
 def history_file(settings: Settings) -> Path | None:
-    """Return where the prompt keeps what was typed: a file in the user's data folder, None if
-    threads are kept in memory only or encrypted.
+    """Return the file in the user's data folder that keeps the prompt's history. None if threads
+    are encrypted or kept only in memory.
     """
     from platformdirs import user_data_path
 
@@ -467,8 +469,8 @@ def history_file(settings: Settings) -> Path | None:
 
 
 def results_folder(store: str) -> Path | None:
-    """Return where a store's whole results are kept: beside its file, for a server in the data
-    folder; None for memory://.
+    """Return the folder of a store's whole results: beside its file, or in the data folder if the
+    store is a server; None for memory://.
     """
     from longtable.store.persistence import open_persistence
 
@@ -491,8 +493,8 @@ def results_folder(store: str) -> Path | None:
 
 
 def archive_folder(store: str) -> Path | None:
-    """Return where the files of a store's compactions lie: beside its results; None for
-    memory://.
+    """Return the folder of the archive files of a store's compactions, which is beside its results;
+    None for memory://.
     """
     results = results_folder(store)
     return results.with_suffix(".archive") if results else None

@@ -30,7 +30,7 @@ from longtable.memory.policy import CompactionPolicy
 FILE = "longtable.toml"
 MOST_BYTES = 65_536
 MOST_PARTS = 20
-"""Parts of a dotted key. The parser's time grows with their square: 130,000 took minutes."""
+"""Most parts of a dotted key. The parser's time grows with their square: 130,000 took minutes."""
 SECRET = re.compile(
     r"^(?:key|token|secret|credentials?|.*(?:api_?key|password|passphrase|store_?key))$",
     re.IGNORECASE,
@@ -40,7 +40,7 @@ INSTEAD = {
     "store": "LONGTABLE_STORE, and LONGTABLE_STORE_KEY for its key",
     "base_url": "LONGTABLE_BASE_URL, and LONGTABLE_API_KEY for its key",
 }
-"""Variables for secrets, by table or key; a provider's key has one of its own."""
+"""Variables to use for secrets instead, by table or key; a provider's key has its own variable."""
 WANTED = {
     "string_type": "text",
     "int_type": "a whole number",
@@ -51,15 +51,18 @@ WANTED = {
     "list_type": "a list",
     "dict_type": "a table",
 }
-"""What is wanted, by the kind of pydantic's error; other kinds say it themselves."""
+"""The kind of value that is wanted, by the type of pydantic's error. Other types of errors say it
+themselves.
+"""
 
 
 _TOKEN = re.compile(
     r"\"{3}(?:\\.|[^\\]|\\\Z)*?(?:\"{3,5}|\Z)|'{3}.*?(?:'{3,5}|\Z)|\"(?:\\.|[^\"\\\n])*\"?|'[^'\n]*'?|#[^\n]*|[\[\]{}\n]",
     re.DOTALL,
 )
-"""Texts and comments, within which no bracket and no end of a line counts, and these. A text
-without its end goes to the end of the line or the file, so that reading is linear.
+"""Matches texts and comments, within which brackets and line ends do not count, and brackets and
+line ends outside of them. A text without an end goes to the end of the line or the file, so that
+reading is linear.
 """
 
 
@@ -130,7 +133,7 @@ def read_settings(path: Path) -> SettingsFile:
 
 
 def _without_idle(values: dict[str, Any], where: Callable[[Place], str]) -> tuple[str, ...]:
-    """Take out settings of earlier versions that have no effect any more; return a note on each."""
+    """Remove settings of earlier versions that no longer have an effect; return a note on each."""
     table = values.get("compaction")
     if not isinstance(table, dict):
         return ()
@@ -151,11 +154,11 @@ def check(
     strict: bool,
     folder: Path | None = None,
 ) -> Values:
-    """Return the values that were set, as their tables take them. Raises `ConfigError` for the
-    first that is wrong.
+    """Return the values that were set, checked and converted by their tables. Raises `ConfigError`
+    for the first wrong value.
 
-    `where` names a place for the message. Not `strict`: texts of an environment or a command line,
-    "1" being true. Paths are seen from `folder` if there is one.
+    `where` names a place for the message. Not `strict`: values are texts of an environment or a
+    command line, and "1" is true. Paths are relative to `folder` if it is given.
     """
     try:
         tables = SettingsTables.model_validate(values, strict=strict, context=folder)
@@ -219,13 +222,15 @@ def _table_at(place: Place) -> type[BaseModel]:
 
 
 def did_you_mean(name: str, known: Sequence[str] | Mapping[str, object]) -> str:
-    """Return "; did you mean ...?" for the name that is most like it, "" where none is."""
+    """Return "; did you mean ...?" with the most similar name, "" if no name is similar."""
     best = nearest(name, known)
     return f"; did you mean {best}?" if best else ""
 
 
 def _refuse_secret(place: Place, value: object, where: Callable[[Place], str]) -> None:
-    """Raise `ConfigError` for a key or a password: the file may be shared. It is not repeated."""
+    """Raise `ConfigError` for a key or a password, because the file may be shared. The message does
+    not repeat the secret.
+    """
     text = f'{place[-1]} = "{value}"'
     if SECRET.match(place[-1]) or redacted(text) != text:
         instead = INSTEAD.get(place[-1]) or INSTEAD.get(
@@ -238,7 +243,7 @@ def _refuse_secret(place: Place, value: object, where: Callable[[Place], str]) -
 
 
 def leaves(values: Mapping[str, Any], above: Place = ()) -> Iterator[tuple[Place, Any]]:
-    """Yield each value that is no table, with its place."""
+    """Yield each value that is not a table, with its place."""
     for name, value in values.items():
         if isinstance(value, dict):
             yield from leaves(value, (*above, name))
@@ -247,8 +252,8 @@ def leaves(values: Mapping[str, Any], above: Place = ()) -> Iterator[tuple[Place
 
 
 def _text_of(path: Path) -> str:
-    """Return the text of a file. Raises `ConfigError` for one that is none; nothing is read of a
-    device or a pipe.
+    """Return the text of a file. Raises `ConfigError` if it is not a text file; devices and pipes
+    are not read.
     """
     reason = ""
     data = b""
@@ -330,8 +335,8 @@ def _shown_path(path: Path) -> str:
 
 
 def write_first_file(path: Path, *, force: bool) -> None:
-    """Write `FIRST_FILE`. Raises `ConfigError` where it exists and is not to be replaced, or cannot
-    be written.
+    """Write `FIRST_FILE`. Raises `ConfigError` if the file exists and is not to be replaced, or
+    cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 SAME = "same"
 CODE = "code"
 SUMMARIZERS = (SAME, CODE)
-"""Who writes summaries, besides a model by its name: the model that answers, or code."""
+"""Values for the writer of summaries besides a model's name: the model that answers, or code."""
 BACKSLASH = (
     r": in double quotes a backslash begins a code; put a Windows path in single quotes, as in"
     r" 'C:\data\shop.db'"
@@ -126,8 +126,8 @@ def is_file_url(text: str) -> bool:
 
 
 def _anchored(text: str, info: ValidationInfo) -> str:
-    """Return the URL or path of a file with its path seen from the folder of the settings file; a
-    server's URL as it is.
+    """Return the URL or path of a file. A relative path is resolved against the folder of the
+    settings file; a server's URL is returned as it is.
     """
     if info.context is None or not is_file_url(text):
         return text
@@ -194,7 +194,7 @@ class PresetTable(Table):
     preset: Annotated[str, _one_of(PRESETS)] | None = None
 
     def policy(self) -> CompactionPolicy | None:
-        """Return the preset with the fields that were set, None where nothing was. Raises
+        """Return the preset with the fields that were set, None if nothing was set. Raises
         `ConfigError`.
         """
         fields = {name: getattr(self, name) for name in self.model_fields_set - {"preset"}}
@@ -376,8 +376,8 @@ class Key(NamedTuple):
 
 
 def _keys() -> dict[Place, Key]:
-    """Return every key by its place, in the order of the file; tables that stand by the
-    name of a model aside.
+    """Return every key by its place, in the order of the file, without the tables that have one
+    entry for each model.
     """
     places: list[Place] = [("project",)]
     for table_name, kind in TABLES.items():
@@ -397,7 +397,7 @@ KEYS: Mapping[Place, Key] = _keys()
 VARIABLES: Mapping[str, Place] = {
     key.variable: place for place, key in KEYS.items() if key.variable
 }
-"""The key that each environment variable sets; its option is called like it."""
+"""The key that each environment variable sets. Its option has the same name."""
 
 
 def option_of(variable: str) -> str:

@@ -1,8 +1,8 @@
 """Write a transcript as Markdown or HTML for people.
 
-Nothing in it can pass for the document's own structure, run, or fetch: plain text is escaped, an
-answer's Markdown stands within a quote, and where it holds HTML, pictures or link definitions it is
-shown as plain text. Charts stand in it as SVG where they can be drawn (`Draw`), else as their spec.
+No message can imitate the document's own structure, run code or fetch anything. Plain text is
+escaped, and an answer's Markdown is put into a quote. Markdown with HTML, pictures or link
+definitions is shown as plain text. Charts are SVG if they can be drawn (`Draw`), else their spec.
 """
 
 import html
@@ -24,7 +24,7 @@ MOST_CELL = 200
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
-"""Control characters, marks that reorder text, what has no width, hidden tags, halves of
+"""Control characters, marks that reorder text, characters without width, hidden tags, lone
 surrogates.
 """
 
@@ -53,7 +53,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Speech:
-    """A text. `markdown`: it was written as Markdown, by a model; else as plain text."""
+    """A text. `markdown`: whether a model wrote it as Markdown; otherwise it is plain text."""
 
     role: str
     text: str
@@ -83,7 +83,9 @@ class Rows:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A chart of a result: `spec` is Vega-Lite without data; `text` is what the tool told of it."""
+    """A chart of a result: `spec` is Vega-Lite without data; `text` is the tool's description of
+    it.
+    """
 
     handle: str
     spec: dict[str, Any]
@@ -92,7 +94,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Failure:
-    """What a tool said went wrong."""
+    """A tool's error message."""
 
     text: str
 
@@ -261,8 +263,8 @@ def to_html(
 
 
 def _drawn(parts: Iterable[Part], draw: Draw | None) -> Iterator[Part]:
-    """Yield the parts, each chart with its picture in place of its words, or as code if there is
-    none.
+    """Yield the parts. A chart's text is replaced by its picture, or by code if there is no
+    picture.
     """
     for part in parts:
         if not isinstance(part, Drawing):
@@ -276,7 +278,7 @@ def _drawn(parts: Iterable[Part], draw: Draw | None) -> Iterator[Part]:
 
 
 def escaped(text: str) -> str:
-    """Return plain text as Markdown that shows just that: line feeds stay, nothing is markup."""
+    """Return Markdown that shows the plain text unchanged: line feeds stay, nothing is markup."""
     lines = [line.strip() for line in _SPECIAL.sub(r"\\\1", text).split("\n")]
     # What would begin a list or underline a heading; an empty line would end the paragraph.
     safe = [_NUMBERED.sub(r"\1\\\2", _LINE_START.sub(r"\\\1", line)) or "&nbsp;" for line in lines]

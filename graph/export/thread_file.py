@@ -1,5 +1,5 @@
-"""One thread as JSON Lines, and back: what was exported and imported again exports to the same
-bytes.
+"""Write one thread as JSON Lines and read it back. A thread that was exported and imported exports
+to the same bytes again.
 
 A header, one line a message (as `longtable.store.records.retired` writes it), compaction and edit,
 the rest of the state, and an end with the number of lines and their hash, which shows whether the
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 FORMAT = "longtable-thread"
 SCHEMA = 1
 MOST_LINE = 100_000_000
-"""Characters of one line that are read; no message a checkpoint holds comes near."""
+"""Most characters of a line that are read; no message in a checkpoint is nearly as long."""
 ENTRY = {
     "title": str,
     "created": str,
@@ -45,7 +45,7 @@ ENTRY = {
     "project": str,
     "origin": dict,
 }
-"""What an export holds of a thread's item of the index, besides its owner."""
+"""Fields of a thread's item of the index that an export holds, besides the owner."""
 OWNER: Final = "owner"
 
 Json = dict[str, Any]
@@ -55,8 +55,8 @@ Form = Literal["jsonl", "markdown", "html"]
 def export_as(
     whole: ThreadRecord, form: Form, *, language: str | None = None, draw: Draw | None = None
 ) -> str:
-    """Return a thread in one of the forms; labels in `language`, else in that of the conversation;
-    charts as `draw` draws them.
+    """Return a thread in one of the forms. Labels are in `language`, else in the conversation's;
+    `draw` draws the charts.
     """
     if form == "jsonl":
         return "".join(export_lines(whole))
@@ -85,7 +85,7 @@ def export_lines(whole: ThreadRecord) -> Iterator[str]:
 def import_lines(
     lines: Iterable[str], *, thread_id: str | None = None, owner: str | None = None
 ) -> ThreadRecord:
-    """Return the thread of an export. `thread_id`, `owner`: other ones than the file's. Raises
+    """Return the thread of an export. `thread_id`, `owner`: replace those of the file. Raises
     `ThreadFormatError`.
     """
     whole = _read(lines)
@@ -189,7 +189,9 @@ def _read(lines: Iterable[str]) -> ThreadRecord:
 
 
 def _check_end(end: Json | None, count: int, digest: str) -> None:
-    """Raise `ThreadFormatError` unless the last line fits so many lines with this digest."""
+    """Raise `ThreadFormatError` unless the last line states this number of lines and this
+    digest.
+    """
     if end is None:
         raise ThreadFormatError(
             f"the file ends after line {count} without the end of the thread: it was cut off,"
@@ -277,7 +279,7 @@ def _dict(value: object, name: str) -> Json:
 
 
 def _check(whole: ThreadRecord) -> None:
-    """Raise `ThreadFormatError` for a thread that could be stored, but not be read again."""
+    """Raise `ThreadFormatError` for a thread that could be stored but not read again."""
     if whole.archived > len(whole.messages):
         raise ThreadFormatError(
             f"{whole.archived:,} of {len(whole.messages):,} messages are said to be archived:"
@@ -322,8 +324,8 @@ def _check(whole: ThreadRecord) -> None:
 
 
 def chart_drawer(results: "ResultStore | None", thread_id: str) -> Draw | None:
-    """Return what draws a thread's charts as SVG, each with names of its own; None where no results
-    are at hand.
+    """Return a function that draws a thread's charts as SVG, each with unique names within the
+    document; None if no results are available.
     """
     if results is None:
         return None

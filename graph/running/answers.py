@@ -34,8 +34,8 @@ class Answer:
 
     `status`: "answered", the code of the notice that stands for an answer, or what the turn waits
     for, "approval_requested" or "input_requested", for `Conversation.resume`. Or "steered": the
-    message joined `turn`, which another caller runs and whose answer goes to them. Empty where
-    `resume` had nothing to go on with.
+    message joined `turn`, which another caller runs and whose answer goes to them. Empty if
+    `resume` found no turn to continue.
     """
 
     text: str
@@ -43,24 +43,24 @@ class Answer:
     turn: int
     queries: list[QueryFinished] = field(default_factory=list)
     usage: ContextUsage | None = None
-    """The newest count of a call; of a team that of the voice with the largest share of its
-    limit.
+    """The newest count of a call; for a team, the count of the voice that uses the largest share of
+    its limit.
     """
     recalls: int = 0
     """How often originals were brought back for this turn."""
     unsupported_numbers: list[str] = field(default_factory=list)
-    """Figures of the turn's answers that no result of the turn gives, as written; of a team's those
-    of each voice are in `voices`.
+    """Figures of the turn's answers, as written, that no result of the turn gives. A team's figures
+    by voice are in `voices`.
     """
     charts: list[ChartShown] = field(default_factory=list)
     """Charts of the turn: `Conversation.chart(handle, spec)` draws each."""
     voices: list[SpokenAnswer] = field(default_factory=list)
-    """What each voice of a team answered, in order; `text` is the last one's, of a workflow whose
-    last step judges with the first one's above it.
+    """The answer of each voice of a team, in order. `text` is the last one; in a workflow whose
+    last step judges, the first step's answer is put above it.
     """
     compactions: list[CompactionEvent] = field(default_factory=list)
-    """What was compacted for this turn, or after it, or why not. What went on after an answer is
-    told with the next one.
+    """The compactions for this turn, or the reasons why there was none. A compaction that runs
+    after an answer is reported with the next answer.
     """
 
     def __repr__(self) -> str:
@@ -74,8 +74,8 @@ class Answer:
         return self.text
 
     def drawn_by(self, draw: DrawChart) -> Self:
-        """Remember how a notebook draws its charts: no field, for a copy or a pickle has no use for
-        it.
+        """Remember how a notebook draws the answer's charts. This is not a field, because a copy or
+        a pickle has no use for it.
         """
         vars(self)["_draw"] = draw
         return self
@@ -88,8 +88,8 @@ class Answer:
         return text + self._rows_html(shown="<table" in text) + "".join(self._pictures())
 
     def _rows_html(self, *, shown: bool) -> str:
-        """Return the newest result as a table and its SQL; of rows that the text has `shown` in a
-        table of its own, the SQL alone.
+        """Return the newest result as a table with its SQL; only the SQL if the text has already
+        `shown` the rows in a table.
         """
         last = self.queries[-1] if self.queries else None
         if last is None or not last["columns"]:
@@ -99,7 +99,9 @@ class Answer:
         return html_table(last["columns"], last["rows"], below=last["sql"])
 
     def _pictures(self) -> Iterator[str]:
-        """Yield each chart whose rows are there: as SVG, without the extra `charts` as text."""
+        """Yield each chart whose rows are available, as SVG, or as text if the extra `charts` is
+        not installed.
+        """
         draw: DrawChart | None = vars(self).get("_draw")
         if draw is None:
             return
@@ -118,7 +120,7 @@ def _picture(chart: Chart) -> str:
 
 
 def answer_of(events: Sequence[Event]) -> Answer:
-    """Return the result of the first turn of a stream; later ones are of messages that others
+    """Return the answer of the first turn of a stream; later turns are of messages that others
     left.
     """
     answer = next((event for event in events if event["type"] == "answer"), None)
@@ -141,7 +143,7 @@ def answer_of(events: Sequence[Event]) -> Answer:
 
 
 def compactions_in(events: Sequence[Event]) -> list[CompactionEvent]:
-    """Return the compactions that a stream tells of, those that came to nothing as well."""
+    """Return the compaction events of a stream, also those of compactions that were skipped."""
     return [
         event
         for event in events
@@ -150,11 +152,11 @@ def compactions_in(events: Sequence[Event]) -> list[CompactionEvent]:
 
 
 def compaction_of(events: Sequence[Event]) -> CompactionEvent | None:
-    """Return what became of a compaction that a person asked for, None if the thread is empty."""
+    """Return the outcome of a compaction that a person asked for, None if the thread is empty."""
     return next(iter(compactions_in(events)), None)
 
 
 def _is_restart(event: Event) -> bool:
-    """Return whether another run overtook the turn, so that what it had done before is void."""
+    """Return whether another run overtook the turn, so that its earlier events are void."""
     overtaken = event["type"] == "model_retry" and event["code"] == ThreadBusyError.code
     return overtaken and not event.get("in_place")

@@ -20,16 +20,16 @@ class Rest:
     """What is left of a turn that another run overtook."""
 
     input: GraphInput = None
-    """None: the turn goes on where it stands."""
+    """Input of the next run. None: the turn goes on from its newest checkpoint."""
     answer: AnswerEvent | None = None
-    """The answer that the turn has by now; nothing is left to run."""
+    """The turn's answer if it already has one; then nothing is left to run."""
 
 
 def rest_of(messages: Sequence[BaseMessage], state: StateSnapshot, error: ThreadBusyError) -> Rest:
-    """Return what is left of a turn that another run overtook. Pure.
+    """Return how a turn that another run overtook is to go on. Pure.
 
-    If other turns came after its messages, these move to the end of the transcript, and what it had
-    written leaves it. Raises `error` if they are part of a compaction by now.
+    If other turns came after its messages, its messages move to the end of the transcript, and the
+    answers it had written are removed. Raises `error` if they are part of a compaction by now.
     """
     thread = thread_of(values_of(state))
     newest = turn_of(values_of(state))
@@ -67,14 +67,14 @@ def status_of(answer: BaseMessage) -> Notice | Literal["answered"]:
 
 
 def restart_event(attempt: int, *, in_place: bool) -> ModelRetry:
-    """Return the event after which text that streamed before it is no part of the answer."""
+    """Return the event that says that text streamed before it is not part of the answer."""
     code = ThreadBusyError.code
     event = ModelRetry(type="model_retry", model="", attempt=attempt, wait_s=0.0, code=code)
     return {**event, "in_place": True} if in_place else event
 
 
 def messages_of_turn(state: StateSnapshot) -> list[BaseMessage]:
-    """Return the user messages of a thread's newest turn, none while they are on their way in."""
+    """Return the user messages of a thread's newest turn, empty until they have been taken in."""
     if any(task.name in {"__start__", "ingest"} for task in state.tasks):
         return []
     number = turn_of(values_of(state)).get("number")

@@ -36,7 +36,7 @@ async def steering_events(
 ) -> Events:
     """Hand a message to the running turn, or run it as a turn if there is none.
 
-    `wait`: until it was taken in.
+    `wait`: whether to wait until a turn has taken the message in.
     """
     inbox = Inbox(_inbox_store(runner), runner.thread_id)
     thread_id = runner.thread_id
@@ -80,7 +80,7 @@ async def is_alone(runner: ThreadRunner, stack: AsyncExitStack) -> bool:
 
 
 def _turn_with(message: HumanMessage, values: Values) -> int:
-    """Return the number of the turn that the message has joined, 0 where it has not."""
+    """Return the number of the turn that the message has joined, 0 if it has joined none."""
     messages = reversed(values.get("messages") or [])
     return next((turn_number(each) for each in messages if each.id == message.id), 0)
 
@@ -88,8 +88,8 @@ def _turn_with(message: HumanMessage, values: Values) -> int:
 def _number_to_join(runner: ThreadRunner, message: HumanMessage, values: Values) -> int:
     """Refuse a message that could not be sent word for word; return the turn it will join.
 
-    It would be sent under the settings of the running turn: under its limit where that is the
-    smaller. A sender who withholds every cell does not join a turn that does not.
+    The message would be sent with the settings of the running turn, so the smaller of the two
+    limits applies. A sender who withholds every cell cannot join a turn that shows cells.
     """
     running = turn_of(values)
     context = runner.context

@@ -26,15 +26,15 @@ from longtable.nodes.state import FOOTER, UNDER_WAY, VOICE_TASK, State, Turn, tu
 from longtable.nodes.team.mode_hook import answer_text
 
 INTERRUPT = "__interrupt__"
-"""Key of what a run stopped with, among a stream's updates."""
+"""Key, among a stream's updates, of the interrupts with which a run stopped."""
 
 
 class RunReader:
     """LangGraph's stream of one run as events. `settled`: the run has closed its turn.
 
-    `values`: those of the thread, where the run goes on with a turn: what its voices have answered
-    stands in its `answer`, too, and is not told twice. `made`: by voices whose step is not done,
-    for their run was killed.
+    `values`: the thread's values if the run continues a turn. Answers that voices gave before are
+    part of the turn's `answer` and are not sent twice. `made`: updates of voices whose step is not
+    done because their run was killed.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class RunReader:
         self.turn: Turn = {}
         self.voices: list[SpokenAnswer] = []
         self.answers: list[AIMessage] = []
-        """Of the voices, as the transcript has them."""
+        """The voices' answers, as the transcript has them."""
         self.ahead: dict[str, Any] = {}
         self.speaking = ""
         """The voice whose heading came last."""
@@ -54,14 +54,14 @@ class RunReader:
         self.headings: dict[str, VoiceStarted] = {}
         self.first = ""
         self.later = dict[str, list[Event]]()
-        """Of voices that are asked at once: the first that is not done, and the events of those
-        after it.
+        """Waiting events of voices that are asked at the same time and come after the first
+        unfinished one, by voice.
         """
         self.writes_text = False
-        """Whether the first one is in the middle of a text."""
+        """Whether the first unfinished voice is in the middle of a text."""
         self.done: set[str] = set()
         self.heard: set[str] = set()
-        """Voices whose answer was told, in this run or before."""
+        """Voices whose answer was sent as events, in this run or before."""
         if values is not None and turn_of(values).get("status") in UNDER_WAY:
             self._go_on(values)
 
@@ -77,12 +77,12 @@ class RunReader:
             self.headings[id_] = _heading(id_, voice["name"])
 
     def begin(self) -> Iterator[Event]:
-        """Yield what voices had answered when the run before was killed."""
+        """Yield the answers that voices had given when the run before was killed."""
         for said in self._answered(self.made):
             yield from self._told(said)
 
     def _told(self, said: SpokenAnswer) -> Iterator[Event]:
-        """Yield an answer whose text did not stream in this run, unless it was told."""
+        """Yield an answer whose text did not stream in this run, unless it was already sent."""
         if said["voice"] in self.heard:
             return
         self.heard.add(said["voice"])
@@ -91,7 +91,9 @@ class RunReader:
         yield cast("Event", {**token, "voice": said["voice"]})
 
     def _answered(self, made: Mapping[str, Update]) -> list[SpokenAnswer]:
-        """Return the answers of voices that were asked at once and whose turn it is not yet."""
+        """Return the answers of voices that were asked at the same time and whose turn has not come
+        yet.
+        """
         results = [
             result
             for result in made.values()
@@ -103,9 +105,9 @@ class RunReader:
     def read(self, mode: str, payload: Any) -> Iterator[Event]:
         """Yield the events of a part of the stream.
 
-        Of voices that are asked at once, those of the first that is not done come as they are;
-        those of another one stand together, once it is done and the first is not in the middle of a
-        text.
+        If voices are asked at the same time, events of the first unfinished voice are passed on at
+        once. Events of another voice are passed on together, once it is done and the first is not
+        in the middle of a text.
         """
         for event in self._events(mode, payload):
             queue = self.later.get(str(event.get("voice")))
@@ -127,7 +129,9 @@ class RunReader:
             yield from self._headed(event)
 
     def _headed(self, event: Event) -> Iterator[Event]:
-        """Yield an event, before it the heading of its voice where another one spoke last."""
+        """Yield an event. If another voice spoke last, the heading of the event's voice comes
+        first.
+        """
         voice = str(event.get("voice") or "")
         if voice == self.first:
             self.writes_text = event["type"] == "token"
@@ -203,7 +207,9 @@ class RunReader:
                 yield cast("Event", {**waiting.event, **whose})
 
     def _notice(self, message: BaseMessage) -> Iterator[Event]:
-        """Yield what `settle` says for a voice or the mode; without a team the answer has it."""
+        """Yield the notice of `settle` for a voice or the mode. Without a team the notice is part
+        of the answer.
+        """
         voice = mark_of(message, VOICE)
         if voice is None:
             return

@@ -70,10 +70,12 @@ if TYPE_CHECKING:
 PREPARE = "prepare"
 """The node that makes room for the next turn."""
 MOST_AT_ONCE = 32
-"""Tasks of one run that LangGraph has under way at the same time."""
+"""Most tasks of one run that LangGraph runs at the same time."""
 MODES = ["messages", "custom", "updates"]
 WhenBusy = Literal["queue", "reject", "steer"]
-"""What a turn does where another one has the thread: wait, raise `ThreadBusyError`, or join it."""
+"""What a turn does if another turn holds the thread: wait, raise `ThreadBusyError`, or join that
+turn.
+"""
 Result = TypeVar("Result")
 GraphInput = Input | Command[Any] | None
 """None resumes the turn where it stopped."""
@@ -101,7 +103,7 @@ class ThreadRunner:
 
     @property
     def waits(self) -> bool:
-        """Return whether a caller waits for a thread that another one has."""
+        """Return whether a caller waits for a thread that another caller holds."""
         return self.when_busy != "reject"
 
     def alone(self) -> AbstractContextManager[None]:
@@ -124,8 +126,8 @@ class ThreadRunner:
         return state
 
     def _entry(self) -> Mapping[str, Any]:
-        """Return the thread's item of the index, empty if there is none, or the store fails, or
-        the thread is looked at as it was at a checkpoint.
+        """Return the thread's item of the index. It is empty if there is none, if the store fails,
+        or if an older checkpoint of the thread is read.
         """
         if self.graph.store is not None and "checkpoint_id" not in self.config["configurable"]:
             with suppress(Exception):
@@ -164,10 +166,10 @@ class ThreadRunner:
             return result
 
     def keep_interrupted(self) -> None:
-        """Store what a killed run had not stored yet, without calling model or tool.
+        """Store the work that a killed run had not stored yet, without calling model or tool.
 
-        New input replaces what is still on its way in: a user message that `ingest` has not taken
-        in, or the result of a finished step that has no checkpoint yet, would be dropped.
+        Otherwise new input would drop it: a user message that `ingest` has not taken in, or the
+        result of a finished step that has no checkpoint yet.
         """
         for _ in range(4):
             state = self.state()
@@ -177,16 +179,16 @@ class ThreadRunner:
             self._go_on(interrupt_before="*")
 
     def _keep_voices(self, state: StateSnapshot) -> None:
-        """Store what voices have made that were asked at once by a run that was killed: their step
-        is not done, so new input would drop it.
+        """Store the updates of voices that a killed run had asked at the same time. Their step is
+        not done, so new input would drop the updates.
         """
         if made := self.made_by_voices(state):
             ahead = {**(values_of(state).get("ahead") or {}), **made}
             self.write({"ahead": ahead}, "estimate")
 
     def made_by_voices(self, state: StateSnapshot) -> dict[str, Update]:
-        """Return what voices have made that were asked at once, by voice, in a step that is not
-        done; empty where no such step is next.
+        """Return the updates of voices that were asked at the same time, by voice, if their step is
+        not done; empty if no such step is next.
         """
         saver = self.graph.checkpointer
         if "respond" not in state.next or not isinstance(saver, BaseCheckpointSaver):
@@ -236,10 +238,11 @@ class ThreadRunner:
 
     @property
     def step_after_answer(self) -> "Step | None":
-        """Return the step that makes room for the next turn, where it may wait for a model and can
-        go on after the answer.
+        """Return the step that makes room for the next turn, if it may wait for a model and can run
+        after the answer.
 
-        A saver or store that is bound to an event loop serves no work that outlives the loop.
+        It cannot run after the answer if the saver or store is bound to an event loop, since the
+        loop may end first.
         """
         from longtable.graph.wiring.step import Step
 
@@ -252,7 +255,7 @@ class ThreadRunner:
         return None if bound else node.bound
 
     def make_room(self, job: Background) -> None:
-        """Take the step that a run has left, unless another turn came first or the work was
+        """Run the step that a run has left over, unless another turn came first or the work was
         dropped.
         """
         state = self.state()
@@ -317,14 +320,14 @@ class ThreadRunner:
             yield event
 
     def _check_end(self) -> None:
-        """Raise `DamagedThreadError` where nothing of a turn is left to run that has no end."""
+        """Raise `DamagedThreadError` if a turn has no end but nothing of it is left to run."""
         if not self.state().next:
             raise DamagedThreadError(
                 self.thread_id, what="its newest checkpoint", why="a turn came to no end"
             )
 
     def _check_view(self) -> None:
-        """Raise `DamagedThreadError` where no view can be made of the thread."""
+        """Raise `DamagedThreadError` if no view can be made of the thread."""
         with readable(self.thread_id):
             next_view(self.state().values, self.context)
 
@@ -335,12 +338,12 @@ async def _as_async(parts: Iterable[Any]) -> AsyncGenerator[Any, None]:
 
 
 async def _cancel_once(parts: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
-    """Yield a run's parts, each step in a task of its own: cancelled, it is cancelled once and then
-    closes what it has open.
+    """Yield a run's parts, each step in a task of its own. If the reader is cancelled, the task is
+    cancelled only once and can then close what it has open.
 
     A reader in a cancel scope of anyio, as Starlette's streams are, is cancelled again at each
-    `await`. LangGraph's loop could not cancel its tasks so, and the run wrote on without the
-    thread's lock.
+    `await`. That kept LangGraph's loop from cancelling its tasks, and the run went on writing
+    without the thread's lock.
     """
     context = copy_context()
     while True:

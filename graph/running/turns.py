@@ -1,7 +1,7 @@
-"""Turns: run one, run what is left of one that was overtaken, hand a message to the running one.
+"""Turns: run one, finish one that was overtaken, or hand a message to the running one.
 
-Each function waits by the execution of its runner only: it serves callers that block and callers
-that await.
+Each function waits only through the execution of its runner, so it serves callers that block and
+callers that await.
 
 Whoever sent a message to a running turn waits until it has joined the turn. If the turn ended
 without it, the sender takes the thread and the message is a turn like any other. A sender that does
@@ -57,7 +57,7 @@ from longtable.store.leases import GRACE_SECONDS
 from longtable.store.storage_errors import storage_errors
 
 TRIES = 30
-"""How often a turn is run that others overtake each time."""
+"""How often a turn is run again if other runs overtake it each time."""
 _detached: set[asyncio.Task[None]] = set()
 """Turns that go on without their readers."""
 
@@ -76,7 +76,7 @@ def iterate(events: Events) -> Iterator[Event]:
 def ask(
     runner: ThreadRunner, question: Question | None, answer: Any, waiting_id: str | None
 ) -> Events:
-    """Run a turn that begins with a question, or go on with what waits; see
+    """Run a turn that begins with a question, or continue the waiting turn; see
     `Conversation.stream`.
     """
     return ending_with_failed(
@@ -137,7 +137,7 @@ def steer(runner: ThreadRunner, text: str, *, wait: bool) -> Events:
 
 
 def _message(runner: ThreadRunner, question: Question) -> HumanMessage:
-    """Return a new message. What needs no count is refused here, so that nothing at all is
+    """Return a new message. Faults that need no token count are refused here, before anything is
     written.
     """
     message = question.message()
@@ -165,10 +165,9 @@ def _continuation(
     *,
     resent: bool,
 ) -> tuple[GraphInput, list[BaseMessage]] | AnswerEvent | None:
-    """Return the graph's input and the user messages of the turn that waits, None where none does.
+    """Return the graph's input and the user messages of the waiting turn, None if no turn waits.
 
-    With a `message` that may have been sent before: its answer; else the turn that it opened, or a
-    new one.
+    If a `message` was sent before, return its answer, or the turn that it opened; else a new turn.
     """
     if message is not None and not resent:
         return Input(messages=[message]), [message]
@@ -204,7 +203,9 @@ def _continuation(
 
 
 async def finishing(events: Events) -> Events:
-    """Yield a turn's events; the turn goes on when its reader is gone, in a task of its own."""
+    """Yield a turn's events. The turn runs in a task of its own and goes on if its reader
+    leaves.
+    """
     unread: asyncio.Queue[Event | None] = asyncio.Queue()
 
     async def run() -> None:
@@ -232,10 +233,9 @@ def _ended(task: asyncio.Task[None]) -> None:
 async def resumed(
     runner: ThreadRunner, graph_input: GraphInput, messages: Sequence[BaseMessage]
 ) -> Events:
-    """Run a turn, or go on with one, on a locked thread, then the messages that others left for it
-    meanwhile.
+    """Run or continue a turn on a locked thread, then run the messages that others left meanwhile.
 
-    `messages`: the user messages of the turn, none where they are not yet stored. First come the
+    `messages`: the user messages of the turn, empty if they are not yet stored. First come the
     events of the compaction after the last turn. The one after this turn starts when the caller
     releases the thread.
     """
@@ -297,9 +297,8 @@ async def _until_done(
 ) -> Events:
     """Run the graph; if another run overtakes it, wait for the thread and run what is left.
 
-    That happens where this process stood still for longer than its lease, where its lease
-    connection was cut, or where a bare run of the graph did not wait. Each run appends its reader
-    to `readers`.
+    That happens if this process stood still for longer than its lease, if its lease connection was
+    cut, or if a bare run of the graph did not wait. Each run appends its reader to `readers`.
     """
     overtaken: ThreadBusyError | None = None
     for attempt in range(TRIES):
@@ -326,7 +325,7 @@ async def _until_done(
 
 
 def _reader_within_turn(runner: ThreadRunner) -> RunReader:
-    """Return the reader of a run that goes on with a turn."""
+    """Return the reader of a run that continues a turn."""
     state = runner.state()
     return RunReader(values_of(state), runner.made_by_voices(state))
 
@@ -337,7 +336,7 @@ def _next_run(
     messages: Sequence[BaseMessage],
     overtaken: ThreadBusyError | None,
 ) -> Rest:
-    """Bring the thread to rest and return what is to be run next."""
+    """Bring the thread to rest and return the input and messages of the next run."""
     rest = Rest(graph_input)
     if overtaken is not None:
         runner.keep_interrupted()

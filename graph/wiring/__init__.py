@@ -1,1 +1,1 @@
-"""Build the graph: its nodes and edges, the call config, who answers."""
+"""Build the graph: its nodes and edges, the call config, and the models that answer."""

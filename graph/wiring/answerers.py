@@ -1,4 +1,4 @@
-"""What answers in a conversation: its models, and the tools that each voice is offered."""
+"""The models that answer in a conversation, and the tools that each voice is offered."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,8 +39,8 @@ def prepared(model: BaseChatModel) -> BaseChatModel:
 def summary_writer(
     model: BaseChatModel, summarizer: BaseChatModel | Literal[False] | None
 ) -> BaseChatModel | None:
-    """Return the model that writes summaries, None where code does. Raises `ConfigError` for what
-    is no model.
+    """Return the model that writes summaries, None if code writes them. Raises `ConfigError` for
+    anything that is not a model.
     """
     if summarizer is None:
         return model if getattr(model, "writes_summaries", True) else None
@@ -54,17 +54,17 @@ def summary_writer(
 
 @dataclass(frozen=True)
 class ToolOffer:
-    """The tools of a graph, and what of them its voices are offered."""
+    """The tools of a graph, and those that each of its voices is offered."""
 
     all: Sequence[BaseTool]
     tools: Sequence[BaseTool]
-    """Offered without a team; none to a model that calls no tools."""
+    """Tools offered without a team; empty for a model that calls no tools."""
     pinning: Sequence[BaseTool]
     """`remember` and `forget` if they are offered."""
     marker: bool
     """The model calls no tools: it asks for earlier messages by a marker."""
     by_persona: Mapping[str, Sequence[BaseTool]] = field(default_factory=dict)
-    """Without those for pins."""
+    """Tools by persona, without the tools for pins."""
 
     def of(self, persona: str) -> Sequence[BaseTool]:
         """Return the tools of a persona, "" for the one voice of a graph without a team."""
@@ -95,7 +95,7 @@ def tool_offer(
     pins: bool | None,
     team: Team | None,
 ) -> ToolOffer:
-    """Return what of these tools is offered to whom; `check_sql` stands among them where a persona
+    """Return which voice is offered which of these tools. `check_sql` is included if a persona
     names it. Raises `ConfigError` for two tools of one name.
     """
     personas = team.personas.values() if team else ()
@@ -124,8 +124,9 @@ def answerer_lines(
     offer: ToolOffer,
     team: Team | None,
 ) -> dict[tuple[str, str], list[Answerer]]:
-    """Return what answers, by persona ("" without a team) and by the name that a run chooses the
-    model by: the model, then those that answer where the one before fails.
+    """Return the models that answer, by persona ("" without a team) and by the name with which a
+    run chooses the model. Each list holds the model, then those that answer if the one before
+    fails.
     """
 
     def answerer(model: BaseChatModel, persona: str) -> Answerer:

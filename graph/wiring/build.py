@@ -85,7 +85,7 @@ OPTIONAL_KINDS: Mapping[str, type] = {
 
 @dataclass(frozen=True)
 class _Wiring:
-    """A step, and the count of the next call at its end."""
+    """A node, and the count of the next call that follows it in the same step."""
 
     node: Node
     counting: Counting | None = None
@@ -167,10 +167,10 @@ def build_graph(
 
 @dataclass(frozen=True, kw_only=True)
 class _Parts:
-    """What the nodes are made of."""
+    """The parts from which the nodes are made."""
 
     models: Mapping[str, BaseChatModel]
-    """By the name a run may choose, "" for the graph's own."""
+    """Models by the name that a run may choose, "" for the graph's own."""
     fallbacks: Sequence[BaseChatModel]
     database: Database | None
     team: Team | None
@@ -199,7 +199,7 @@ def _offer(
     memory_tools: MemoryTools,
     team: Team | None,
 ) -> ToolOffer:
-    """Return the tools of the graph, and who is offered which."""
+    """Return the tools of the graph, and which voice is offered which."""
     known: list[BaseTool] = []
     if database:
         known += database_tools(database)
@@ -312,7 +312,7 @@ def _check_types(model: object, tools: Sequence[object], **others: object) -> No
 def _known_strategies(
     strategies: Sequence[Strategy], policy: CompactionPolicy, team: Team | None
 ) -> dict[str, Strategy]:
-    """Return the strategies by name. Raises `ConfigError` where a policy asks for another one."""
+    """Return the strategies by name. Raises `ConfigError` if a policy asks for another one."""
     built_in: list[Strategy] = [Rolling(), Topics()]
     known = {strategy.name: strategy for strategy in [*built_in, *strategies]}
     of_mode = team.mode.policy if team else None

@@ -1,4 +1,6 @@
-"""What `build_graph` takes besides models, database and tools: options in groups, and hooks."""
+"""The arguments of `build_graph` besides models, database and tools: groups of options, and
+hooks.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,9 +24,9 @@ MOST_SECONDS = 86_400
 class Summarizer:
     """Who writes the summaries, and how.
 
-    `model`: None for the conversation's, unless that says of itself that it writes none
-    (`writes_summaries = False`); False for code. `seconds`: the longest one call may take.
-    `prompt` replaces the built-in instructions.
+    `model`: None for the conversation's model, unless that model declares that it writes no
+    summaries (`writes_summaries = False`); False for code. `seconds`: the longest one call may
+    take. `prompt` replaces the built-in instructions.
     """
 
     model: BaseChatModel | Literal[False] | None = None
@@ -41,11 +43,12 @@ class Summarizer:
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryTools:
-    """By which tools the model reaches its memory.
+    """The tools by which the model reaches its memory.
 
-    `recall`: it searches what was compacted; a model that calls no tools asks by a marker. `pins`:
-    it pins what the user lays down, by `remember` and `forget`, from a limit of 8,000 tokens; None:
-    unless it writes no summaries, or tools of yours have these names.
+    `recall`: the model can search compacted messages; a model that calls no tools asks by a marker.
+    `pins`: the model can pin the user's standing statements with `remember` and `forget`, if its
+    limit is at least 8,000 tokens. With None it can, unless it writes no summaries or tools of
+    yours have these names.
     """
 
     recall: bool = True
@@ -54,8 +57,8 @@ class MemoryTools:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What bounds turns, requests and queries: the turns of an owner, what one request may hold,
-    and from which size a query waits for approval.
+    """Limits of turns, requests and queries: how many turns an owner may begin, how large a request
+    may be, and from which size a query waits for approval.
     """
 
     rate: RateLimit | None = None
@@ -79,8 +82,8 @@ class Footer:
 
 
 Hook = ContextProvider | Strategy | ArchiveFiles | Footer
-"""What runs with a turn: material for its calls, a way of writing memory, files of what is
-compacted, a text below the answer.
+"""An extension that runs with a turn: material for its calls, a way of writing memory, files of
+compacted messages, or a text below the answer.
 """
 
 
@@ -143,7 +146,7 @@ RENAMED = {
     "cost": "limits=Limits(cost=...)",
     "output_schema": "output_channels of the compiled graph, or output_keys of a run",
 }
-"""Arguments that `build_graph` had, and what they are now."""
+"""Former arguments of `build_graph`, and their replacements."""
 
 
 def check_no_old_arguments(names: Sequence[str]) -> None:

@@ -1,4 +1,5 @@
-"""The call config of a thread: what surrounds each of its calls. Stored as `brief`.
+"""The call config of a thread: what is sent around the messages of each call. It is stored as
+`brief`.
 
 The schema's part is one card for the system prompt, made anew only when the schema has changed,
 with a note of what changed.
@@ -35,20 +36,20 @@ from longtable.tools.pin_tools import LEAST_PIN_LIMIT
 from longtable.tools.schema.schema_card import schema_card
 
 SCHEMA_SHARE = 0.04
-"""Share of the limit that the schema may take in the system prompt; the tools tell what does not
-fit.
+"""Share of the limit that the schema may take in the system prompt; the model gets the rest of the
+schema by tools.
 """
 ASKED = 3
-"""Newest questions that choose the tables of a card on which not all have room."""
+"""Number of newest questions that decide which tables go on a card that has no room for all."""
 MOST_CHANGES = 500
-"""Tables named as changed; beyond, every description counts as stale."""
+"""Most tables named as changed; if more have changed, every description counts as stale."""
 MOST_NAMED = (12, 3, 0)
-"""Of these named to the model: as many as its note has room for."""
+"""How many of these are named to the model: the first number for which its note has room."""
 NAME_CHARS = 64
 NOTE_SHARE = 0.5
 NOTE_TOKENS = 100
-"""Most of the budget that the note may take, and tokens that it may take of however small a one:
-the card stands below it.
+"""Largest share of the budget that the note may take, and the tokens that it may take of even a
+small budget. The card comes below the note.
 """
 SYSTEM = """You are longtable, a careful data analyst. You answer questions about one database by writing read-only SQL.
 
@@ -84,7 +85,7 @@ EARLIER = (
 class ConfigSource:
     """Makes a thread's call config; counts tool definitions once a process.
 
-    The tools for pins go with the calls from `LEAST_PIN_LIMIT` on.
+    The tools for pins go with the calls if the limit is at least `LEAST_PIN_LIMIT`.
     """
 
     models: Mapping[str, BaseChatModel]
@@ -207,8 +208,8 @@ def model_encoding(model: BaseChatModel) -> str:
 
 
 def _limit_of(model: BaseChatModel, context: Context, *, own: bool) -> int:
-    """Return the input limit of a persona's model. For its `own` model the setting holds only if
-    nothing else is known. Raises `ConfigError`.
+    """Return the input limit of a persona's model. For its `own` model the setting is used only if
+    no other limit is known. Raises `ConfigError`.
     """
     name = model_name(model)
     if own:
@@ -218,7 +219,7 @@ def _limit_of(model: BaseChatModel, context: Context, *, own: bool) -> int:
 
 
 def _window(summarizer: BaseChatModel, limit: int) -> int:
-    """Return the summariser's input limit in tokens: its own where it is known, else that of the
+    """Return the summariser's input limit in tokens: its own if it is known, else the limit of the
     conversation's model.
     """
     try:
@@ -232,8 +233,8 @@ def _window(summarizer: BaseChatModel, limit: int) -> int:
 
 @dataclass(frozen=True)
 class Change:
-    """How the schema differs from what the thread was told. Tables it was never told of are in none
-    of the lists.
+    """How the schema differs from what the thread was told. Tables that the thread was never told
+    of are in none of the lists.
     """
 
     changed: list[str]
@@ -243,7 +244,9 @@ class Change:
     now: int
 
     def as_mark(self) -> SchemaChange:
-        """Return the mark: it decides which answers are stale, and what the user is told."""
+        """Return the mark by which it is decided which answers are stale and what the user is
+        told.
+        """
         return SchemaChange(
             changed=self.changed[:MOST_CHANGES],
             new=self.new[:MOST_CHANGES],
@@ -278,11 +281,12 @@ def schema_config(
     messages: Sequence[BaseMessage],
     turn: int,
 ) -> tuple[Schema | None, SchemaChange | None]:
-    """Return the schema's part of a thread's call config, and the mark of what changed since;
-    `before` itself where all is as it was.
+    """Return the schema's part of a thread's call config, and the mark of its changes; `before`
+    itself if nothing changed.
 
-    Row counts and tables asked about are as of the card's making: it stands in the part of a call
-    that providers cache. A database that cannot be reached leaves what was known.
+    Row counts and tables asked about are as of the time when the card was made, because it is in
+    the part of a call that providers cache. If the database cannot be reached, the earlier schema
+    is kept.
     """
 
     def fits(note: str) -> bool:
@@ -331,8 +335,8 @@ def changes(before: Schema, catalog: Catalog, messages: Sequence[BaseMessage]) -
 
 
 def _earlier_note(note: str, fits: Callable[[str], bool]) -> str:
-    """Return the note of an earlier change, in fewer words where a smaller limit leaves it no
-    room.
+    """Return the note of an earlier change, in fewer words if a smaller limit leaves no room for
+    it.
     """
     return note if not note or fits(note) else EARLIER
 

@@ -1,4 +1,4 @@
-"""Edits of a thread in Studio: they hold, or are refused."""
+"""Edits of a thread in Studio, which either take effect or are refused."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
@@ -28,13 +28,14 @@ class Editable(CompiledStateGraph[State, Context, Input, State]):
     """A compiled graph in which an edit of a message by `update_state` holds or is refused, as in
     Studio: see `changes.edited`.
 
-    Not in the reducer: there a run's input looks the same, and one that repeats a message's id
-    overwrites nothing.
+    This cannot be done in the reducer: a run's input looks the same there, and input that repeats a
+    message's id must not overwrite anything.
     """
 
     def get_context_jsonschema(self) -> dict[str, Any] | None:
-        """Return the schema of `Context`. Agent Server drops what is not among its properties
-        before a run; here it drops nothing, so that a misspelt field is refused.
+        """Return the schema of `Context`. Agent Server drops fields that are not among the schema's
+        properties before a run. With this schema it drops nothing, so that a misspelt field is
+        refused.
         """
         schema = super().get_context_jsonschema() or {}
         return {**schema, "properties": AllProperties(schema.get("properties", {}))}
@@ -142,7 +143,7 @@ def _count_edited(values: State, updates: list[StateUpdate]) -> State:
 
 
 class AllProperties(dict[str, Any]):
-    """The properties of a schema; all names count as such but those of LangGraph itself."""
+    """The properties of a schema. Every name counts as a property, except LangGraph's own names."""
 
     def __contains__(self, name: object) -> bool:
         ours = super().__contains__(name)
@@ -150,6 +151,6 @@ class AllProperties(dict[str, Any]):
 
 
 def _with_tally_of_rest(sent: Mapping[str, Any], values: State) -> dict[str, Any]:
-    """Return an input that takes messages out with the tally of those that are left."""
+    """Return an input that removes messages, with the tally of the messages that are left."""
     tally = tally_after_removals(values, sent["messages"])
     return {"messages": sent["messages"], **({"tally": tally} if tally is not None else {})}

@@ -41,7 +41,7 @@ def run_arguments(
     """Return the arguments of a run: its context as `Context`, which servers send as a dict, and in
     its config its newest message.
 
-    What is wrong with the context is told in the language of the newest message.
+    Errors of the context are told in the language of the newest message.
     """
     named = {**dict(zip(("input", "config"), args, strict=False)), **kwargs}
     context = named.get("context")
@@ -75,8 +75,8 @@ def _language_of(sent: object, chosen: object) -> str:
 
 @dataclass(frozen=True)
 class Counting:
-    """The count of the next call at the end of a node, where `is_due` of the states before and
-    after it.
+    """The count of the next call at the end of a node, made if `is_due` holds for the states before
+    and after the node.
     """
 
     count: Callable[[Now], Update]
@@ -95,8 +95,8 @@ class Counting:
 class Step(Runnable[State, Update]):
     """One node, for `invoke` and `ainvoke`, as a span.
 
-    LangGraph starts a traced run for each node. A `RunnableLambda` would start a second one within,
-    0.3 ms a node.
+    LangGraph starts a traced run for each node. A `RunnableLambda` would start a second run inside
+    it, which costs 0.3 ms a node.
     """
 
     def __init__(
@@ -115,12 +115,12 @@ class Step(Runnable[State, Update]):
     def ainvoke(
         self, input: State, config: RunnableConfig | None = None, **_: Any
     ) -> Coroutine[Any, Any, Update]:
-        """Run the node, in a worker thread where it never waits."""
+        """Run the node; in a worker thread if the node never awaits."""
         return self._run(input, ASYNC) if self.waits else super().ainvoke(input, config)
 
     @property
     def may_wait(self) -> bool:
-        """Return whether it makes room for the next turn, and asks a model for that."""
+        """Return whether the node makes room for the next turn and may ask a model for that."""
         return isinstance(self.node, Prepare) and self.node.compactor.asks_a_model
 
     def outside(self, state: State, runtime: Runtime[Context]) -> Update:
@@ -162,7 +162,9 @@ def _authenticates_nobody() -> bool:
 
 
 def as_sent(sent: object) -> Sequence[BaseMessage]:
-    """Return the messages of a run's input, none if they cannot be read: `ingest` says why."""
+    """Return the messages of a run's input. Empty if they cannot be read; `ingest` then says
+    why.
+    """
     messages = sent.get("messages") if isinstance(sent, Mapping) else None
     with suppress(Exception):
         return read_messages(messages or [])

@@ -1,1 +1,1 @@
-"""What arrives: messages of a caller, the inbox, and the limits on both."""
+"""Incoming messages: those of a caller, the inbox, and the limits on both."""

@@ -1,5 +1,5 @@
-"""What came into a thread, before it is accepted: what is new of it, and whether its sender may
-write here.
+"""The input of a thread before it is accepted: which messages are new, and whether the sender may
+write to the thread.
 """
 
 import uuid
@@ -62,7 +62,9 @@ MADE_UP = "do-not-render-"
 
 @dataclass(frozen=True)
 class Arrival:
-    """What came into a thread, before it is accepted. `embedded`: the thread is another graph's."""
+    """The input of a thread before it is accepted. `embedded`: the thread belongs to another
+    graph.
+    """
 
     context: Context
     thread: Thread
@@ -71,7 +73,9 @@ class Arrival:
     run: str
     thread_id: str
     inner_thread_id: str
-    """The thread's own, below that of the graph around it."""
+    """The thread's own id; for an embedded graph it differs from the id of the surrounding graph's
+    thread.
+    """
     embedded: bool
     store: BaseStore | None
     kept: bool
@@ -84,12 +88,14 @@ class Arrival:
 
     @property
     def index(self) -> BaseStore | None:
-        """Return the store that has the thread in its index, None where none has."""
+        """Return the store whose index lists the thread, None if no store lists it."""
         return self.store if self.thread_id and self.kept and not self.embedded else None
 
     @property
     def is_answered(self) -> bool:
-        """Return whether the newest turn is closed, and no answer came that a client made up."""
+        """Return whether the newest turn is closed and the input holds no answer that a client made
+        up.
+        """
         if self.embedded or not self.before.get("number") or any(map(is_made_up, self.sent)):
             return False
         status = self.before.get("status")
@@ -98,8 +104,8 @@ class Arrival:
         return status not in (*UNDER_WAY, FAILED)
 
     def check_access(self) -> None:
-        """Raise `ThreadNotFoundError` for another owner's or project's thread, `NotPrivateError`
-        where cells are to be withheld that the model was shown.
+        """Raise `ThreadNotFoundError` for another owner's or project's thread. Raise
+        `NotPrivateError` if cells are to be withheld that the model was already shown.
         """
         project = self.context.project
         if not may_see(self.owner, self.context.owner):
@@ -113,7 +119,7 @@ class Arrival:
             raise NotPrivateError
 
     def check_whole(self, state: State) -> None:
-        """Raise `LostMessagesError` where rows of the thread have vanished from the store."""
+        """Raise `LostMessagesError` if rows of the thread have vanished from the store."""
         if self.embedded:
             return
         try:
@@ -130,8 +136,8 @@ class Arrival:
             raise LostMessagesError(self.thread_id, wanted=wanted, found=found)
 
     def new(self) -> list[BaseMessage]:
-        """Return what came without marks, without answers that a client made up, and without what
-        has retired. Raises `UsedIdError`.
+        """Return the new messages, with marks taken off. Answers that a client made up and messages
+        that have retired are left out. Raises `UsedIdError`.
         """
         if not self.embedded:
             _refuse_other_text(self)
@@ -173,8 +179,8 @@ class Arrival:
         return {**turn, **cast("Turn", {name: value for name, value in optional.items() if value})}
 
     def note_in_index(self, first: str, model: str, now: str) -> None:
-        """Write the turn into the index of threads. `first`: the text that a new thread is named
-        after.
+        """Write the turn into the index of threads. `first`: the text from which a new thread gets
+        its title.
         """
         if self.index is None:
             return
@@ -212,13 +218,16 @@ def arrival_of(now: Now) -> Arrival:
 
 
 def _is_kept(runtime: Runtime[Context]) -> bool:
-    """Return whether the thread of a run is there after it; only a server runs without one."""
+    """Return whether the thread still exists after the run. Only a server has runs without a kept
+    thread.
+    """
     return runtime.server_info is None or not run_settings().get(STATELESS)
 
 
 def _refuse_other_text(arrival: Arrival) -> None:
     """Raise `UsedIdError` if the run's newest message has the id of an accepted one and another
-    text. With the stamp of that message it is an edit, which the reducer has taken in.
+    text. If it bears the stamp of that message it is an edit, which the reducer has already
+    applied.
     """
     sent = run_settings().get(SENT)
     if sent is None:
@@ -230,7 +239,7 @@ def _refuse_other_text(arrival: Arrival) -> None:
 
 
 def run_settings() -> Mapping[str, Any]:
-    """Return what the run's config holds, nothing outside a run."""
+    """Return the settings in the run's config, empty outside a run."""
     try:
         return get_config().get("configurable", {})
     except RuntimeError:
@@ -265,8 +274,8 @@ def _not_retired(
 def answer_to(
     message_id: str, thread: Thread, store: BaseStore | None, thread_id: str
 ) -> tuple[BaseMessage | None, AIMessage | None]:
-    """Return the message of an id, live or retired, and the answer of its turn; None for what there
-    is not. Reads the store.
+    """Return the message with an id, live or retired, and the answer of its turn; None for either
+    if it does not exist. Reads the store.
     """
     place = next(
         (place for place, message in enumerate(thread.messages) if message.id == message_id), None
@@ -295,10 +304,10 @@ def new_messages(
     messages: Sequence[BaseMessage], turn: Turn, *, embedded: bool = False
 ) -> list[BaseMessage]:
     """Return the newest messages that no turn has accepted yet, oldest first: before the first turn
-    all, then those after `last`.
+    all, then the messages after `last`.
 
-    Where that one is gone (a person took it out), or was never noted (a thread of an earlier
-    version; `embedded` in a graph that keeps the messages and nothing else), stamps decide.
+    Stamps decide if that message is gone (a person removed it), or was never noted (a thread of an
+    earlier version; `embedded` in a graph that keeps only the messages).
     """
     if not turn.get("number") and not embedded:
         return list(messages)
@@ -321,7 +330,7 @@ def new_messages(
 
 
 def taken_in(message: Accepted, *, embedded: bool) -> Accepted:
-    """Return a message without marks; of a graph around this one it may be another agent's."""
+    """Return a message without marks. In a surrounding graph it may be another agent's message."""
     clean = unmarked(message)
     return (
         marked(clean, kind=COLLEAGUE)
@@ -331,7 +340,7 @@ def taken_in(message: Accepted, *, embedded: bool) -> Accepted:
 
 
 def is_made_up(message: BaseMessage) -> bool:
-    """Return whether a chat client made up a tool's answer (agent-chat-ui does for each open call):
-    what did not run has no result.
+    """Return whether a chat client made up a tool's answer, as agent-chat-ui does for each open
+    call. The tool did not run, so there is no result.
     """
     return isinstance(message, ToolMessage) and str(message.id).startswith(MADE_UP)

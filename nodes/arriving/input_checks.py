@@ -1,5 +1,5 @@
-"""What a caller asks, and whether it can be accepted: its roles, texts and sizes, and whether it
-fits the next call.
+"""Check whether a caller's input can be accepted: its roles, texts and sizes, and whether it fits
+the next call.
 """
 
 import base64
@@ -41,13 +41,13 @@ NOTE_TOKENS = 32
 """Room for the line that says messages were left out."""
 
 HISTORY_FACTOR = 32
-"""How many times `RequestLimits.bytes` a request may hold with the earlier talk that it hands in: 8
-MiB. Checkpoint and store keep several copies of it: 20 MB made 85.
+"""A request that also hands in earlier conversation may be this many times `RequestLimits.bytes`: 8
+MiB. Checkpoint and store keep several copies of it: 20 MB became 85 MB.
 """
 
 TOKEN_CHARS = 16
-"""Characters for each token of the limit that one message may have at most. Prose has 2 to 5 a
-token, a letter repeated for ever has 8.
+"""Most characters of one message for each token of the limit. Prose has 2 to 5 characters a token,
+one letter repeated has 8.
 """
 
 IMAGES = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp"}
@@ -192,7 +192,9 @@ def _check_fit(message: BaseMessage, call_plan: CallPlan) -> None:
 
 
 def request_of(new: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
-    """Return the messages after the last answer; all before is earlier conversation."""
+    """Return the messages after the last answer; the messages before it are earlier
+    conversation.
+    """
     return new[
         next((i + 1 for i in range(len(new) - 1, -1, -1) if isinstance(new[i], AIMessage)), 0) :
     ]
@@ -227,8 +229,8 @@ def _check_sizes(new: Sequence[BaseMessage], context: Context, limits: RequestLi
 
 
 def _bytes(messages: Sequence[BaseMessage]) -> int:
-    """Return the size of messages as JSON: content that is no text (images) and calls with all else
-    that would be kept.
+    """Return the size of messages as JSON, with all that would be kept: content that is not text
+    (images), calls and other fields.
     """
     total = 0
     for message in messages:
@@ -239,7 +241,9 @@ def _bytes(messages: Sequence[BaseMessage]) -> int:
 
 
 def _most_bytes(context: Context, limits: RequestLimits) -> int:
-    """Return the most bytes of what is asked now: one message passes in any script."""
+    """Return the most bytes that a request may have, so large that one message of the longest
+    length passes in any script.
+    """
     return max(limits.bytes, 4 * context.max_message_chars + 1_000)
 
 

@@ -1,4 +1,6 @@
-"""How many turns an owner may begin in a time, counted in the store of the threads."""
+"""Limit how many turns an owner may begin in a period; the turns are counted in the store of the
+threads.
+"""
 
 import logging
 import threading
@@ -21,11 +23,11 @@ _log = logging.getLogger("longtable.rate_limit")
 class RateLimit:
     """So many turns of one owner in so many seconds, over a window that moves.
 
-    The times of an owner's last turns stand in the graph's store; without a store they are counted
-    in this process. Two processes at the same moment may let one or two turns more through. Turns
-    without an owner are counted by their thread. A turn whose model could not be asked is not
-    counted. A store that fails lets turns pass, and the log says so. Raises `ConfigError` for
-    numbers outside of 1 to 10,000 turns and 1 to 31,536,000 seconds.
+    The times of an owner's last turns are kept in the graph's store, or in this process if there is
+    no store. Two processes at the same moment may allow one or two turns too many. Turns without an
+    owner are counted by their thread. A turn whose model could not be asked is not counted. If the
+    store fails, turns are allowed and the log says so. Raises `ConfigError` for numbers outside of
+    1 to 10,000 turns and 1 to 31,536,000 seconds.
     """
 
     turns: int = 20
@@ -47,7 +49,7 @@ class RateLimit:
                 )
 
     def check(self, owner: str | None, thread_id: str, run: str, store: BaseStore | None) -> None:
-        """Count a turn that begins. Raises `RateLimitedError` where the owner has none left."""
+        """Count a turn that begins. Raises `RateLimitedError` if the owner has no turns left."""
         with self._failing_softly():
             key = turns_key(owner, thread_id)
             store = store or self._memory
@@ -65,7 +67,7 @@ class RateLimit:
     def give_back(
         self, owner: str | None, thread_id: str, run: str, store: BaseStore | None
     ) -> None:
-        """Stop counting a turn that failed before anything came of it."""
+        """Take back the count of a turn that failed before it gave any result."""
         with self._failing_softly():
             key = turns_key(owner, thread_id)
             store = store or self._memory
@@ -75,7 +77,9 @@ class RateLimit:
 
     @contextmanager
     def _failing_softly(self) -> Iterator[None]:
-        """Log the error of a store: turns that cannot be counted cost nobody the answer."""
+        """Log the error of a store instead of raising it: a turn that cannot be counted is still
+        answered.
+        """
         try:
             yield
         except RateLimitedError:
@@ -90,6 +94,6 @@ def turns_key(owner: str | None, thread_id: str) -> str:
 
 
 def _times(store: BaseStore, key: str) -> list[tuple[float, str]]:
-    """Return when an owner's last turns began, the oldest first, and which they were."""
+    """Return the start times of an owner's last turns, the oldest first, each with its turn."""
     item = store.get(TURNS, key)
     return item.value["times"] if item else []

@@ -17,7 +17,7 @@ WRITTEN_BY_OTHERS = (
     "response_metadata",
     "name",
 )
-"""Fields of a message whose texts may not be fit to be stored."""
+"""Fields of a message whose texts come from others, so that they may not be storable."""
 
 
 Accepted = TypeVar("Accepted", bound=BaseMessage)
@@ -26,8 +26,8 @@ Accepted = TypeVar("Accepted", bound=BaseMessage)
 def stamp(
     message: Accepted, *, turn: Turn, time: str, marks: Mapping[str, Any] | None = None
 ) -> Accepted:
-    """Return the message marked as accepted in this turn (its record), with whose it is, its texts
-    fit to be stored.
+    """Return the message marked as accepted in this turn (given as its record), with the turn's
+    run, owner and channel. Its texts are made storable.
     """
     names = ("run", "owner", "channel", *(() if message.type == "human" else (VOICE,)))
     whose = {name: value for name, value in turn.items() if name in names and value}

@@ -1,5 +1,5 @@
-"""One call of a model: with the run's settings, tried again where that may help, then by the next
-model in line.
+"""One call of a model with the run's settings. It is tried again if that may help, then sent to the
+next model in line.
 """
 
 import asyncio
@@ -55,14 +55,14 @@ class Answerer:
     base: BaseChatModel
     with_pins: Runnable[Any, BaseMessage] | None = None
     retries: int = 0
-    """Further tries that its client would have made by itself, in silence."""
+    """Number of retries that its client would have made by itself, without telling anybody."""
 
 
 def asked_once(model: BaseChatModel) -> tuple[BaseChatModel, int]:
-    """Return the model with a client that asks once, and how often that client would have asked
-    again: its waits are ours, so that they are told.
+    """Return the model with a client that asks once, and how often that client would have retried.
 
-    Of the clients of OpenAI and Anthropic; another model comes back as it is.
+    Retries are made here instead, so that users are told of the waits. Only for the clients of
+    OpenAI and Anthropic; any other model is returned unchanged.
     """
     modules = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
     client: Any = model
@@ -87,8 +87,8 @@ def asked_once(model: BaseChatModel) -> tuple[BaseChatModel, int]:
 
 
 def without_tools(model: Runnable[Any, BaseMessage], names: Set[str]) -> Runnable[Any, BaseMessage]:
-    """Return a model without some of its bound tools: they are named as OpenAI's or Anthropic's
-    clients bind them, others stay.
+    """Return a model without some of its bound tools, which are found as OpenAI's or Anthropic's
+    clients name them. Tools of other formats stay.
     """
     if not names or not isinstance(model, RunnableBinding):
         return model
@@ -122,8 +122,8 @@ class _TokenWatcher(BaseCallbackHandler):
 
 @dataclass
 class Caller:
-    """The calls of one answer. `answered`: the place in line of the model that gave the newest one,
-    0 the first.
+    """The calls of one answer. `answered`: the place in line of the model that gave the newest
+    answer, from 0.
     """
 
     line: Sequence[Answerer]
@@ -185,8 +185,8 @@ class Caller:
         """Return the seconds until the next try, by the same model or the next in line; raise if
         there is none.
 
-        Only where no part of an answer has come: the person has seen it, and a second one would
-        follow it.
+        Only if no part of an answer has come: the person has seen that part, and a second answer
+        would follow it.
         """
         known = provider_error(error, answering=self.answering)
         if known is None or isinstance(known, ModelContextOverflowError) or self.answering:
@@ -221,15 +221,15 @@ class Caller:
 
 
 def _messages_for(answerer: Answerer, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return the messages without reasoning that was put in for the first model, where this one
-    does not want it.
+    """Return the messages for this model. Reasoning that was added for the first model is left out
+    if this one does not want it.
     """
     wants = reasoning_sent(answerer.name) != "never"
     return list(messages) if wants else [without_reasoning(message) for message in messages]
 
 
 def _pause(error: ProviderError, tries: int, longest: float) -> float | None:
-    """Return the seconds to wait before asking again, None where that cannot help, or takes too
+    """Return the seconds to wait before asking again, None if that cannot help or takes too
     long.
     """
     if not isinstance(error, ProviderRateLimitedError | ProviderUnavailableError):
@@ -241,9 +241,7 @@ def _pause(error: ProviderError, tries: int, longest: float) -> float | None:
 
 Settings = dict[str, Any]
 DEFAULT_BUDGET = 4_096
-"""Tokens of thinking where Anthropic's models are to think and no budget is named; they insist on
-one.
-"""
+"""Tokens of thinking for Anthropic's models if no budget is set; these models require one."""
 
 _THINKING_TYPE = re.compile(r"deepseek|glm-|kimi-k2\.[5-9]|kimi-k[3-9]", re.IGNORECASE)
 """Models whose own servers take `thinking: {"type": ...}`."""
@@ -253,8 +251,8 @@ _OPENAI_NAMES = re.compile(r"^(?:gpt-|o\d)", re.IGNORECASE)
 
 
 def call_settings(context: Context, model: BaseChatModel) -> Settings:
-    """Return what goes with each call of a model. Raises `ConfigError` for a setting the model has
-    no way to take.
+    """Return the settings that go with each call of a model. Raises `ConfigError` for a setting
+    that the model cannot take.
     """
     settings: Settings = {} if context.temperature is None else {"temperature": context.temperature}
     names = [
@@ -281,8 +279,8 @@ def call_settings(context: Context, model: BaseChatModel) -> Settings:
 
 
 def _for_openai(context: Context, model: BaseChatModel) -> Settings:
-    """Return the settings of OpenAI's protocol; what is not part of it goes as the servers of each
-    model take it.
+    """Return the settings of OpenAI's protocol. Settings outside of it are sent in the form that
+    the servers of each model take.
     """
     effort = context.reasoning_effort
     body = {} if context.thinking is None else _thinking_body(context.thinking, model)
@@ -347,14 +345,17 @@ ROOM_TO_THINK = 4_096
 
 
 ANSWER_TOKENS = ("max_tokens", "max_output_tokens", "num_predict")
-"""What clients call the most tokens of an answer: most of them, Google's, Ollama's."""
+"""The names that clients have for the most tokens of an answer: most clients', Google's,
+Ollama's.
+"""
 
 
 def bounded(model: BaseChatModel, tokens: int) -> BaseChatModel:
-    """Return a copy of a model whose answers have at most `tokens` of text; the model itself where
-    its class has no such field.
+    """Return a copy of a model whose answers have at most `tokens` of text; the model itself if its
+    class has no such field.
 
-    A field and no argument of the call: Ollama's client takes none.
+    It is set as a field, not as an argument of the call, because Ollama's client takes no such
+    argument.
     """
     field_name = next((name for name in ANSWER_TOKENS if name in type(model).model_fields), None)
     most = tokens + (ROOM_TO_THINK if THINKS.search(_model_name(model)) else 0)
@@ -362,7 +363,7 @@ def bounded(model: BaseChatModel, tokens: int) -> BaseChatModel:
 
 
 def summary_settings(context: Context, model: BaseChatModel) -> Settings:
-    """Return what goes with a call that writes a summary: little or no thinking.
+    """Return the settings of a call that writes a summary: little or no thinking.
 
     They are sent only to clients whose settings are known. A server that may not know a switch for
     thinking gets none: if it refused the call, the summary would be lost.
@@ -382,4 +383,4 @@ def _model_name(model: BaseChatModel) -> str:
 
 
 LOCKED_OUT = (ProviderAuthError, ProviderQuotaError)
-"""What a provider says of a key or an account: the next call would be refused as well."""
+"""Errors about a key or an account: the next call would be refused as well."""

@@ -28,8 +28,8 @@ CACHED_TURNS = 64
 
 @dataclass(frozen=True, kw_only=True)
 class ContextRequest:
-    """What a provider is asked. `messages`: the thread's live transcript without what was excluded,
-    not to be changed.
+    """A request to a provider. `messages`: the thread's live transcript without excluded messages;
+    do not change it.
     """
 
     question: str
@@ -46,7 +46,8 @@ Provide = Callable[[ContextRequest], str | Awaitable[str]]
 class ContextProvider:
     """A function that returns material for the calls of one turn, "" for none; sync or async.
 
-    `name` stands in events and metadata; a call waits `seconds` for it and gives it `max_tokens`.
+    `name` appears in events and metadata. A call waits at most `seconds` for it, and its material
+    may have `max_tokens`.
     """
 
     name: str
@@ -69,7 +70,7 @@ class ContextProvider:
 
 @dataclass(frozen=True)
 class ProvidedContext:
-    """The material of one turn, and why some is missing."""
+    """The material of one turn, and the reasons for any that is missing."""
 
     materials: Sequence[Material] = ()
     failures: Sequence[Reason] = ()
@@ -149,7 +150,7 @@ def context_passed_event(
 
 @dataclass(frozen=True)
 class ProviderAnswer:
-    """The answer of one provider; `failure` is a code, "" where it gave its text."""
+    """The answer of one provider; `failure` is a code, "" if it gave its text."""
 
     text: str = ""
     ms: int = 0

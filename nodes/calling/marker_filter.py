@@ -1,7 +1,7 @@
 """A chat model whose markers `[NEED_CONTEXT: keyword]`, and the draft around them, reach nobody.
 
-Whether a marker follows is sure only at the end of an answer: so it comes whole, and does not
-stream.
+Only at the end of an answer is it certain that no marker follows, so the answer is passed on whole
+and does not stream.
 """
 
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -46,7 +46,9 @@ class MarkerFilter(BaseChatModel):
 
     inner: Runnable[LanguageModelInput, BaseMessage]
     cache: BaseCache | bool | None = False
-    """The inner model has its own; one here would not know whose answers it keeps."""
+    """The inner model has a cache of its own; a cache here would not know which model's answers it
+    keeps.
+    """
 
     @property
     def _llm_type(self) -> str:
@@ -104,7 +106,7 @@ def _as_chunk(result: ChatResult) -> ChatGenerationChunk:
 
 
 def _result(message: BaseMessage) -> ChatResult:
-    """Return an answer as it is where it holds no marker, else without any of its text."""
+    """Return an answer unchanged if it holds no marker, else without any of its text."""
     answer = message if isinstance(message, AIMessage) else AIMessage(message.content)
     if keywords := keywords_in(str(answer.text)):
         parts = answer.content if isinstance(answer.content, list) else []

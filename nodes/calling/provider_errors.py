@@ -1,10 +1,10 @@
 """What a provider's exception means, and which limit it names.
 
-Read off status, code, type, parameter and words of whatever a client raises: openai's, anthropic's,
-ollama's, botocore's and Google's exceptions, and the bare error body that LangChain raises for an
-error sent with status 200. No provider's package is imported. The words are those of OpenAI, Azure,
-vLLM, SGLang, llama.cpp, LM Studio, Ollama, DeepSeek, DashScope, Anthropic, Bedrock, Gemini,
-Mistral, xAI, Groq, OpenRouter, Moonshot, Zhipu, MiniMax, Cohere and TGI.
+This is read from status, code, type, parameter and words of the exceptions that clients raise:
+openai's, anthropic's, ollama's, botocore's and Google's exceptions, and the bare error body that
+LangChain raises for an error sent with status 200. No provider's package is imported. The words are
+those of OpenAI, Azure, vLLM, SGLang, llama.cpp, LM Studio, Ollama, DeepSeek, DashScope, Anthropic,
+Bedrock, Gemini, Mistral, xAI, Groq, OpenRouter, Moonshot, Zhipu, MiniMax, Cohere and TGI.
 """
 
 import math
@@ -95,9 +95,11 @@ _OUTPUT_ASKED = re.compile(
 )
 LEAST_LIMIT = 256
 MOST_LIMIT = 100_000_000
-"""Tokens outside of which a number is no model's limit."""
+"""A number of tokens below or above these is not taken for a model's limit."""
 WORDS_READ = 4_000
-"""Characters of an error that are read: some servers repeat the prompt after their own words."""
+"""Most characters of an error that are read: some servers repeat the prompt after their own
+words.
+"""
 
 
 @dataclass(frozen=True)
@@ -116,9 +118,9 @@ class ErrorDetails:
 def is_overflow(error: Exception) -> bool:
     """Return whether a provider says that the request is over its context.
 
-    413 always is: whoever refuses a request for its size, a proxy too, may take a smaller one. Not
-    an overflow: asking for more output than the context holds, which no shorter conversation helps;
-    rate limits; a tool's long description.
+    Status 413 always is: a server or proxy that refuses a request for its size may take a smaller
+    one. These are not overflows: asking for more output than the context holds, which a shorter
+    conversation does not help; rate limits; a tool's long description.
     """
     if isinstance(error, ContextOverflowError | ModelContextOverflowError):
         return True
@@ -143,8 +145,8 @@ def is_overflow(error: Exception) -> bool:
 
 
 def learned_limit(error: Exception) -> int | None:
-    """Return the limit in tokens that an overflow error names, None when it names none; never the
-    size that was asked for.
+    """Return the limit in tokens that an overflow error names, None if it names no limit. The size
+    of the request is never returned.
     """
     if not is_overflow(error):
         return None
@@ -157,7 +159,7 @@ def learned_limit(error: Exception) -> int | None:
 
 
 def by_a_provider(error: Exception) -> bool:
-    """Return whether an exception is of a provider's client, whatever it says."""
+    """Return whether an exception was raised by a provider's client, whatever it says."""
     return _BY_A_PROVIDER.match(type(error).__module__) is not None
 
 
@@ -252,7 +254,9 @@ _NETWORK = re.compile(
 QUOTA = "insufficient_quota"
 """The code of OpenAI and others with a 429 that no waiting ends."""
 LONGEST_WAIT = 31_536_000.0
-"""Seconds; a provider that asks for more means something else."""
+"""Longest wait in seconds that is believed; a provider that gives a larger number means something
+else.
+"""
 _ABOUT_CONTENT = re.compile(
     r"""content[ _-]?(?:filter|policy|management|moderation)|\b(?:moderation|flagged|inappropriate)\b|high\ risk|exists\ risk
     |data_?inspection|responsible_?ai|safety\ (?:system|polic|filter)|sensitive\ content|new_sensitive|敏感|违规|不合规|不安全
@@ -275,10 +279,11 @@ _NOT_THE_MESSAGE = re.compile(
     |\byour\ (?:account|organi[sz]ation)\b|\buser\ location\b""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Words about tools, roles, the account or its place: they decide before those about content, as in
-"llama3.2-vision does not support tools" and "your account was flagged"."""
+"""Words about tools, roles, the account or its region. They are checked before words about content:
+"llama3.2-vision does not support tools" and "your account was flagged" are not about content.
+"""
 _IN_A_MESSAGE = re.compile(r"\b(?:messages|input|contents)['\"]?(?:[.\[]|,\s*\d)")
-"""A path into the messages."""
+"""Matches a path to a field of the messages."""
 _ABOUT_SETTINGS = re.compile(
     r"""api[ _-]?key|credit|balance|billing|quota|arrear|overdue|欠费|余额
     |model[^.]{0,60}(?:not\ (?:found|exist)|does\ not\ exist|unknown|no\ access)|(?:no\ such|unknown|invalid)\ model|模型(?:不存在|名)
@@ -290,7 +295,7 @@ _ABOUT_SETTINGS = re.compile(
 OWN_WORDS = 500
 """Characters of an error that are the provider's: some servers repeat the prompt after them."""
 _UNREADABLE = (ValueError, TypeError, LookupError, AttributeError)
-"""What reading an answer raises that is not as expected: JSON, UTF-8 and pydantic's errors are
+"""Exceptions from reading an unexpected answer. The errors of JSON, UTF-8 and pydantic are
 ValueErrors.
 """
 _READING = {
@@ -423,8 +428,8 @@ def _refuses_content(error: Exception) -> bool:
 
 
 def _unreadable(error: Exception) -> bool:
-    """Return whether reading the answer failed. Where an exception came up tells it from a bug, and
-    from a request never sent.
+    """Return whether reading the answer failed. The place that raised the exception tells this from
+    a bug, and from a request that was never sent.
     """
     if not isinstance(error, _UNREADABLE):
         return False
@@ -436,8 +441,8 @@ def _unreadable(error: Exception) -> bool:
 
 
 def _connecting(error: Exception) -> bool:
-    """Return whether a port or host that cannot be met the socket: asyncio raises what it finds
-    there as it is.
+    """Return whether the error comes from connecting to an impossible host or port. asyncio passes
+    on such an error of the socket unchanged.
     """
     wrong = isinstance(error, OverflowError | UnicodeError)
     return wrong and any(
@@ -464,11 +469,10 @@ def _places(trace: TracebackType | None) -> Iterator[tuple[str, str]]:
 
 
 def broke_off(answer: BaseMessage) -> bool:
-    """Return whether a stream ended before its end: an answer of OpenAI's protocol without a reason
-    to finish.
+    """Return whether a stream broke off: an answer in OpenAI's protocol without a finish reason.
 
-    Without this half a statement looks whole: LangChain closes the brackets of arguments that were
-    cut.
+    Without this check half an SQL statement looks whole, because LangChain closes the brackets of
+    arguments that were cut.
     """
     data = answer.response_metadata
     return data.get("model_provider") == "openai" and not (
@@ -477,12 +481,12 @@ def broke_off(answer: BaseMessage) -> bool:
 
 
 def with_usage(model: BaseChatModel) -> BaseChatModel:
-    """Return a copy of the model that asks for the usage of a stream too, where its owner left that
-    open.
+    """Return a copy of the model that also asks for the usage of streams, unless its owner decided
+    that.
 
-    `stream_usage` is langchain-openai's: None asks only OpenAI itself, and a server of one's own
-    then streams without a count. A model without that field, or one whose owner said True or False,
-    is returned as it is.
+    `stream_usage` is a field of langchain-openai's models. None asks only OpenAI itself, so other
+    servers stream without a count. A model without that field, or with True or False in it, is
+    returned as it is.
     """
     if (
         "stream_usage" not in type(model).model_fields
@@ -513,8 +517,8 @@ def _retry_after(error: Exception) -> float | None:
 
 
 def _words(error: Exception) -> str:
-    """Return the provider's words, clipped, without anything that looks like a key; of a page for
-    browsers, only that it is one.
+    """Return the provider's words, clipped, without anything that looks like a key. Of an HTML page
+    return only that it is one.
     """
     words = error_details(error).words
     if re.search(r"<(?:!doctype|html)\b", words, re.IGNORECASE):

@@ -1,5 +1,5 @@
-"""Let langchain-openai's models keep reasoning: beside the content, where they drop it, or within;
-sent where a view has it.
+"""Let langchain-openai's models keep reasoning that they would drop or leave in the content. It is
+stored beside the content, and sent again if a view holds it.
 """
 
 import asyncio
@@ -17,18 +17,19 @@ from longtable.base.concurrency import BoundedCache
 from longtable.memory.messages.reasoning import REASONING, ThinkTagParser, split_reasoning
 
 _SIEVES: BoundedCache[tuple[int, int], ThinkTagParser] = BoundedCache(1_024)
-"""Of the streams under way; what one that broke off left behind goes when the next request is
-made.
+"""Parsers of the streams under way. The parser of a stream that broke off is dropped when the next
+request is made.
 """
 
 KEYS = (REASONING, "reasoning")
-"""What servers call it in a message or a delta: DeepSeek, Qwen, vLLM before 0.12 and llama.cpp;
-vLLM since, OpenRouter.
+"""Keys of reasoning in a message or a delta. The first is used by DeepSeek, Qwen, vLLM before 0.12
+and llama.cpp, the second by later vLLM and OpenRouter.
 """
 
 
 def with_reasoning_kept(model: BaseChatModel) -> BaseChatModel:
-    """Return the model as one that keeps reasoning; unchanged where it is not langchain-openai's.
+    """Return the model as one that keeps reasoning; unchanged if it is not a model of
+    langchain-openai.
 
     The new model is of a subclass of the model's own class, with the same name and the same fields;
     the given one stays as it is.
@@ -49,8 +50,8 @@ def with_reasoning_kept(model: BaseChatModel) -> BaseChatModel:
 
 
 class _Keeping:
-    """Mixed in before a class of langchain-openai's; the methods are its own hooks for other
-    protocols (ChatDeepSeek uses them too).
+    """Mixin for classes of langchain-openai. Its methods override the hooks that langchain-openai
+    has for other protocols, as ChatDeepSeek does.
     """
 
     def _create_chat_result(
@@ -95,7 +96,7 @@ class _Keeping:
 
 
 def _keep(message: BaseMessage, thought: object) -> None:
-    """Put the reasoning of a message or a delta beside the content, where no subclass did."""
+    """Put the reasoning of a message or a delta beside the content, unless a subclass did."""
     if (
         not isinstance(message, AIMessage | AIMessageChunk)
         or not isinstance(thought, Mapping)
@@ -109,7 +110,9 @@ def _keep(message: BaseMessage, thought: object) -> None:
 
 
 def _sieved(chunk: ChatGenerationChunk, *, ended: bool) -> ChatGenerationChunk:
-    """Return a piece of a stream with what a server left of reasoning in its text beside it."""
+    """Return a chunk of a stream in which reasoning is moved out of the text, if the server left it
+    there, to beside the text.
+    """
     content = chunk.message.content
     if not isinstance(content, str) or not (content or ended):
         return chunk
@@ -132,8 +135,8 @@ def _sieved(chunk: ChatGenerationChunk, *, ended: bool) -> ChatGenerationChunk:
 
 
 def _here() -> tuple[int, int]:
-    """Return what tells streams under way apart: each is read by one thread or task. Some servers
-    give all the same id.
+    """Return a key for the stream under way: its thread and task, since each stream is read by one.
+    The stream's own id does not do, because some servers give all the same id.
     """
     try:
         return threading.get_ident(), id(asyncio.current_task())

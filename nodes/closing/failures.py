@@ -69,8 +69,8 @@ def failed_event(error: Exception, language: str) -> Failed:
 async def ending_with_failed(
     events: AsyncGenerator[Event, None], context: Context, text: str | None
 ) -> AsyncGenerator[Event, None]:
-    """Yield a turn's events; a failure outside the nodes, such as in the store, is the last event,
-    too.
+    """Yield a turn's events. A failure outside the nodes, such as in the store, also ends them with
+    the event `failed`.
 
     `text`: what the user wrote; a failure is told in its language.
     """
@@ -106,8 +106,8 @@ def _is_retried(error: Exception) -> bool:
 ASK_AGAIN: Literal["again"] = "again"
 """Status of a turn that asks once more without messages before it."""
 FAILED: Literal["failed"] = "failed"
-"""Status of a turn that the provider's refusal closed; `failure` in its record says how, until it
-is tried again.
+"""Status of a turn that was closed after the provider refused it. `failure` in its record holds the
+reason until the turn is tried again.
 """
 _NEXT = {
     True: (
@@ -154,8 +154,8 @@ def failure_of(turn: Turn) -> ProviderRefusedError:
 
 
 def retry_update(thread: Thread, turn: Turn) -> Update:
-    """Return the update that runs a failed turn again: its messages come back, and the model is
-    asked where it was refused.
+    """Return the update that runs a failed turn again: its messages come back, and the turn
+    continues at the model call that was refused.
     """
     back = inclusions(
         message.id
@@ -169,8 +169,8 @@ def retry_update(thread: Thread, turn: Turn) -> Update:
 
 
 def request_in(thread: Thread, number: int) -> list[BaseMessage]:
-    """Return what a turn was asked and all after it; not an earlier talk that a caller handed in
-    with it.
+    """Return a turn's request and the messages after it, without earlier conversation that the
+    caller handed in with it.
     """
     own = [message for message in thread.messages if turn_number(message) == number]
     handed_in = [place for place, message in enumerate(own) if marks_of(message).get(GIVEN) is True]
@@ -199,7 +199,7 @@ def exclusions(thread: Thread, messages: Sequence[BaseMessage], *, why: str = ""
 
 
 def inclusions(ids: Iterable[str | None]) -> list[Edit]:
-    """Return the edits that take excluded messages in again."""
+    """Return the edits that include excluded messages again."""
     return [{"id": uuid.uuid4().hex, "op": "include", "message": id_} for id_ in ids]
 
 

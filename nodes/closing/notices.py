@@ -49,4 +49,4 @@ CUT_SHORT = {
     ),
     "zh": "团队本轮的 {calls} 次模型调用已用完，没有再询问 {name}。您可以让团队继续。",
 }
-"""What a person reads where a team has no model call left for the voice that is next."""
+"""What a person reads if a team has no model call left for the next voice."""

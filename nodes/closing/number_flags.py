@@ -1,5 +1,5 @@
-"""Hold the figures of an answer against the results of its turn, and against what the thread said
-before.
+"""Compare the figures of an answer with the results of its turn and with earlier messages of the
+thread.
 """
 
 import json
@@ -22,24 +22,26 @@ from longtable.tools.cells import json_rows
 from longtable.tools.database import QueryResult
 
 MOST_CELLS = 300_000
-"""Cells of a turn's results past which nothing is checked, and nothing flagged: so many take 3
+"""If a turn's results have more cells than this, nothing is checked or flagged: so many take 3
 s.
 """
 MOST_FLAGGED = 20
 EARLIER_MESSAGES = 100
-"""Messages before the turn whose numbers may be repeated: with more, a turn's check grows with its
-thread.
+"""How many messages before the turn are read for numbers that the answer may repeat. Without this
+bound the check would take longer as the thread grows.
 """
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-"""What moves a terminal's cursor or colours its text claims no figure."""
+"""Matches a terminal's codes for cursor and colours: their numbers are not figures of the
+answer.
+"""
 
 NUMBER_CHECK = "longtable.checks.number_check"
-"""The guest that judges the figures, found by its name so that no room depends on it."""
+"""The module that judges the figures. It is imported by name, so that no package depends on it."""
 
 
 class Unsupported(Protocol):
-    """The function of that guest."""
+    """The function of that module."""
 
     def __call__(
         self,
@@ -68,8 +70,8 @@ def unsupported_in(thread: Thread, turn: int, whole: Whole, cache: NumberCache) 
     """Return the figures of the turn's answer, as written, that no result of the turn gives,
     directly or by one step.
 
-    What an earlier answer or the memory says may be repeated. A turn without a query is not
-    checked, nor one whose rows are not all here: nothing is flagged by guess.
+    Figures of an earlier answer or of the memory may be repeated. A turn without a query is not
+    checked, nor a turn some of whose rows are missing here: nothing is flagged by guess.
     """
     messages = [
         *takewhile(lambda message: turn_number(message) == turn, reversed(thread.messages))
@@ -128,7 +130,7 @@ def _json(message: BaseMessage) -> dict[str, Any]:
 
 
 def _source(content: dict[str, Any], whole: Whole) -> Source | None:
-    """Return all rows of a result, None where some are neither shown nor stored."""
+    """Return all rows of a result, None if some are neither shown nor stored."""
     rows = [row for row in content["rows"] if isinstance(row, list)]
     count = content.get("row_count", content.get("total"))
     count = count if isinstance(count, int) else len(rows)

@@ -1,6 +1,8 @@
-"""What turns took on a server, kept outside their threads: a server deletes threads without us.
+"""Tokens that turns took on a server, stored outside their threads because the server can delete a
+thread without telling us.
 
-One item a turn, in the thread's namespace "spent". It counts once the thread is gone.
+There is one item a turn, in the thread's namespace "spent". It is counted only after the thread is
+gone.
 """
 
 from contextlib import suppress
@@ -18,7 +20,9 @@ ENDINGS = ("settle", "prepare")
 
 
 def keep_spending(before: Now, update: Update) -> None:
-    """Write what the newest turn took into the store, on a server; `update` is the node's."""
+    """On a server, write the tokens that the newest turn took into the store; `update` is the
+    node's.
+    """
     thread_id = before.thread_id
     runtime = before.runtime
     if runtime.server_info is None or runtime.store is None or thread_id is None:
@@ -47,5 +51,5 @@ def _spent_in_turn(now: Now, number: int, thread_id: str) -> list[Spent]:
 
 
 def rows_of(value: dict[str, Any]) -> list[Spent]:
-    """Return the rows of an item, of a thread that is gone."""
+    """Return the usage rows of an item whose thread is gone."""
     return [Spent(**{**row, "thread": "deleted"}) for row in value["rows"]]

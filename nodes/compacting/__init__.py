@@ -1,1 +1,1 @@
-"""What the step `compact` needs besides the summariser."""
+"""Helpers of the step `compact`: archive files and events."""

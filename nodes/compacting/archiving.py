@@ -1,4 +1,4 @@
-"""Write what is compacted to archive files, before the compaction."""
+"""Write messages to archive files before they are compacted."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ from longtable.memory.search import Original
 
 
 class Files(Protocol):
-    """Where the files go: `longtable.store.records.archive_files.ArchiveFiles`."""
+    """The archive files, as `longtable.store.records.archive_files.ArchiveFiles` offers them."""
 
     @property
     def encrypts(self) -> bool:
@@ -30,8 +30,8 @@ class Files(Protocol):
 def archived(
     files: Files | None, outcome: Outcome, job: Job, thread_id: str | None, store: BaseStore | None
 ) -> Outcome:
-    """Return the outcome with the key of the file that holds what was compacted, or with the reason
-    why there is none.
+    """Return the outcome with the key of the file that holds the compacted messages, or with the
+    reason why there is no file.
     """
     start = job.plan.start
     end = job.plan.end

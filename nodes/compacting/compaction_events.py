@@ -1,4 +1,4 @@
-"""What a compaction tells, and what it writes."""
+"""The events and the state update of a compaction."""
 
 import time
 
@@ -18,8 +18,8 @@ def compaction_update(
     ahead: bool = False,
     whole: int = 0,
 ) -> Update:
-    """Tell what became of a compaction and return the update it makes. `whole`: tokens of the call
-    before which it was due, of a voice of a team.
+    """Send the event of a compaction's outcome and return its update. `whole`: tokens of the call
+    before which it was due, for a voice of a team.
     """
     turn = now.turn
     emit = now.runtime.stream_writer
@@ -84,7 +84,7 @@ def _skipped(outcome: Outcome) -> ContextCompactionSkipped:
 
 
 def _waits(turn: Turn, outcome: Outcome, whole: int) -> Turn:
-    """Return the fields of a turn that say from which size on a compaction is tried again."""
+    """Return the fields of a turn that say at which size a compaction is tried again."""
     # A voice may be shown more than the view that serves all: counted from there, the same would be
     # tried for ever.
     tokens = max(outcome.tokens, whole)

@@ -1,1 +1,1 @@
-"""Who answers, and by which rule: personas, their modes, and what each is told."""
+"""Teams: personas, the modes that say who answers when, and the text that each persona is told."""

@@ -1,12 +1,12 @@
-"""Ask the voices of a team that do not hear each other at once.
+"""Ask the voices of a team at the same time if they do not hear each other.
 
-Each voice runs its calls in a LangGraph task of its own, whose result is stored when it ends: a run
-that goes on asks only those that are missing. Then their messages go into the transcript one voice
-after the other, as if each had been asked in its turn.
+Each voice runs its calls in a LangGraph task of its own, whose result is stored when it ends. A
+resumed run asks only the voices whose results are missing. Then their messages go into the
+transcript one voice after the other, as if each had been asked in its turn.
 
-`Send` was tried first. Its argument is stored whole: a turn on 1,000 messages took 1.9 MB, as a
-subgraph 5.5 MB and six namespaces. A subgraph's tokens are in no stream of its parent's, and `turn`
-takes one write a superstep.
+`Send` was tried first, but its argument is stored whole: a turn on 1,000 messages took 1.9 MB. As a
+subgraph it took 5.5 MB and six namespaces. A subgraph's tokens do not appear in its parent's
+stream, and `turn` takes only one write a superstep.
 """
 
 import asyncio
@@ -104,7 +104,7 @@ class AtOnce:
         return self._taken(now.after({"turn": turn, "ahead": ahead}))
 
     def _together(self, now: Now) -> list[str]:
-        """Return who is asked at once, the voice whose turn it is first."""
+        """Return the voices to ask at the same time, first the voice whose turn it is."""
         turn = now.turn
         there = now.config.get("voices", {})
         scene = scene_of(self.team, now.thread.messages, turn)
@@ -117,10 +117,10 @@ class AtOnce:
         )
 
     async def _voice(self, begun: Now, step: str, how: Execution, permits: Semaphore) -> Update:
-        """Return what one voice makes of the turn, up to its answer or to what is done for one
-        voice at a time.
+        """Return the update of one voice, up to its answer or to a step that only one voice at a
+        time can take.
 
-        That is a compaction, an approval, and a request that the provider refused.
+        Such steps are a compaction, an approval, and closing a request that the provider refused.
         """
         voice = begun.turn["voice"]
         write = begun.runtime.stream_writer
@@ -151,7 +151,7 @@ class AtOnce:
         return _made(begun.state, now.state)
 
     def _taken(self, now: Now) -> Update:
-        """Return what the voice whose turn it is has made."""
+        """Return the stored update of the voice whose turn it is."""
         turn = now.turn
         ahead = now.state.get("ahead") or {}
         messages = now.thread.messages
@@ -187,8 +187,8 @@ def _next_step(step: str, before: Now, after: Now) -> str:
 
 
 def _made(before: State, now: State) -> Update:
-    """Return the update that makes one state of another: of messages and edits those that are
-    new.
+    """Return the update that leads from one state to another: all changed values, and of messages
+    and edits only the new ones.
     """
     old = cast("dict[str, Any]", before)
     new = cast("dict[str, Any]", now)

@@ -1,4 +1,4 @@
-"""The mode in which everybody answers, or whom the message mentions."""
+"""The mode in which everybody answers, or only the personas that the message mentions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from longtable.nodes.team.mode_hook import Mode, Scene
 
 @dataclass(frozen=True, kw_only=True)
 class FreeChat(Mode):
-    """Those whom the user mentions answer, else all, in the team's order."""
+    """The personas that the user mentions answer, else all of them, in the team's order."""
 
     name: ClassVar[str] = "free_chat"
     together: bool = True
     policy: CompactionPolicy | None = None
 
     def speakers(self, scene: Scene) -> Sequence[str]:
-        """Return those whom the user mentions, else all."""
+        """Return the personas that the user mentions, else all."""
         return [id_ for id_ in scene.names if id_ in (scene.mentioned or scene.names)]

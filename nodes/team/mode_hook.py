@@ -1,4 +1,4 @@
-"""The hook `Mode`: who speaks next, and what a mode decides by."""
+"""The hook `Mode`, which says who speaks next, and the `Scene` by which it decides."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ MODE = "mode"
 
 
 JUDGED = "judged"
-"""Key of a mode's state: the persona whose answer the last one judges."""
+"""Key of a mode's state: the persona whose answer the last answer judges."""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """What a mode decides by: the transcript as it is now."""
+    """The input of a mode's decisions: the transcript as it is now."""
 
     names: Mapping[str, str]
     """Display names by persona, in the team's order."""
@@ -46,13 +46,15 @@ class Scene:
 
     @cached_property
     def answers(self) -> list[tuple[str, str]]:
-        """Return who has answered in this turn, in order, and what; a notice that stands for an
-        answer is one.
+        """Return who has answered in this turn, in order, each with the answer. A notice in place
+        of an answer counts.
         """
         return [(str(mark_of(m, VOICE)), str(m.text)) for m in self.of_turn if is_answer(m)]
 
     def calls(self, tool: str) -> list[tuple[str, dict[str, Any]]]:
-        """Return who called a tool in this turn with success, in order, and its arguments."""
+        """Return the successful calls of a tool in this turn, in order: who made each call, and its
+        arguments.
+        """
         done = {
             m.tool_call_id
             for m in self.of_turn
@@ -78,9 +80,7 @@ class Scene:
         return persona_named(word, self.names)
 
     def before(self, mode: str) -> dict[str, Any]:
-        """Return the state that a mode had at the end of the turn before, empty where it had
-        none.
-        """
+        """Return the state that a mode had at the end of the turn before, empty if it had none."""
         states = (mark_of(m, MODE) for m in reversed(self.messages) if turn_number(m) < self.turn)
         return next(
             (state for state in states if isinstance(state, dict) and state.get("name") == mode), {}
@@ -97,8 +97,8 @@ def is_answer(message: BaseMessage) -> bool:
 
 
 def answer_text(answers: Sequence[BaseMessage]) -> str:
-    """Return the text of a turn that voices answered: the last one's, below the answer that it
-    judges.
+    """Return the text of a turn that voices answered: the last answer. If that judges another
+    answer, the judged one is put above it.
     """
     last = answers[-1]
     state = mark_of(last, MODE)
@@ -110,28 +110,28 @@ def answer_text(answers: Sequence[BaseMessage]) -> str:
 
 
 class Mode:
-    """Who speaks, in which order. Write your own by giving `speakers` or `next`; what you return
-    must follow from the scene alone.
+    """The rule of who speaks in which order. Write your own by overriding `speakers` or `next`;
+    their result must depend on the scene alone.
     """
 
     name: ClassVar[str] = "own"
     together: bool = False
-    """Whether voices do not hear what colleagues said since the turn began; then one that fails
-    leaves the others' answers.
+    """Whether voices do not hear what colleagues said since the turn began. If one voice then
+    fails, the answers of the others are kept.
     """
     private: bool = False
-    """Whether what a persona does with tools, and writes beside a call, is its own: colleagues are
-    not shown it, and no memory is made of it.
+    """Whether a persona's tool calls, and the text beside them, are private: colleagues are not
+    shown them, and no memory is made of them.
     """
     policy: CompactionPolicy | None = None
     """The policy while this mode holds, in place of the graph's."""
 
     def check(self, personas: Mapping[str, Persona]) -> None:
-        """Raise `ConfigError` where the mode names somebody who is not in the team."""
+        """Raise `ConfigError` if the mode names somebody who is not in the team."""
 
     def next(self, scene: Scene) -> str | None:
-        """Return the id of the persona that speaks next, None at the end of the turn: unless given,
-        each of `speakers` once.
+        """Return the id of the persona that speaks next, None at the end of the turn. By default
+        each of `speakers` speaks once.
         """
         done = {voice for voice, _ in scene.answers}
         return next((id_ for id_ in self.speakers(scene) if id_ not in done), None)
@@ -141,11 +141,13 @@ class Mode:
         return self.together
 
     def speakers(self, scene: Scene) -> Sequence[str]:
-        """Return who may speak in this turn, in order, and for what it may cost."""
+        """Return who may speak in this turn, in order. The turn's possible cost is estimated from
+        them.
+        """
         return list(scene.names)
 
     def whisper(self, scene: Scene, persona: str) -> str:  # noqa: ARG002  # for those that need it
-        """Return what one persona alone is told with its next call, "" for nothing. It is never
+        """Return a text that only this persona is told with its next call, "" for none. It is never
         stored.
         """
         return ""
@@ -169,5 +171,5 @@ class Mode:
         return {}
 
     def close(self, scene: Scene) -> str:  # noqa: ARG002  # for those that need it
-        """Return what everybody is told at the end of the turn, "" for nothing."""
+        """Return a text that everybody is told at the end of the turn, "" for none."""
         return ""

@@ -1,4 +1,4 @@
-"""A persona: who the next call is made as."""
+"""Personas: the voices of a team as which calls are made."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -17,10 +17,10 @@ class Persona:
     """One voice of a team.
 
     `id`: lower-case letters, digits, `_` and `-`. `prompt`: who it is and what it does. `name` is
-    shown to people and to colleagues; `nicknames` and `aliases` mention it as well as id and name
-    do. `model`: its own, else the conversation's. `tools`: names of those it may call, None for
-    all. `rounds`: how many of the newest rounds it is shown, None for all. `color`: for terminals,
-    a CSS name.
+    shown to people and to colleagues. Its id, its name, `nicknames` and `aliases` all mention it.
+    `model`: its own, else the conversation's. `tools`: names of those it may call, None for all.
+    `rounds`: how many of the newest rounds it is shown, None for all. `color`: for terminals, a CSS
+    name.
     """
 
     id: str

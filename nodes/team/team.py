@@ -1,5 +1,5 @@
-"""A team: its personas, and what a mode decides by. A persona is who the next call is made as; a
-mode says who speaks next.
+"""A team of personas and its mode. Each call is made as one persona; the mode says who speaks
+next.
 """
 
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ class Team:
     """Personas that share one thread. `mode`: who speaks when, `FreeChat()` unless given;
     `max_calls`: model calls of a whole turn.
 
-    Raises `ConfigError` for an empty team, two personas with one word, or a mode that names
-    somebody who is not there.
+    Raises `ConfigError` for an empty team, for two personas that the same word mentions, or for a
+    mode that names somebody who is not in the team.
     """
 
     def __init__(self, *personas: Persona, mode: Mode | None = None, max_calls: int = 24) -> None:
@@ -77,7 +77,7 @@ class Team:
         return {persona.id: persona.display for persona in self.personas.values()}
 
     def prompt_of(self, persona: Persona) -> str:
-        """Return what a persona is told of itself and its colleagues."""
+        """Return the prompt that tells a persona about itself and its colleagues."""
         others = [
             f"{each.display} ({', '.join(each.nicknames)})" if each.nicknames else each.display
             for each in self.personas.values()
@@ -96,8 +96,8 @@ class Team:
 
 
 def persona_tools(persona: Persona, team: Team, tools: Sequence[BaseTool]) -> list[BaseTool]:
-    """Return the tools of a persona: those that it names, or all, and those that the mode gives it.
-    Raises `ConfigError`.
+    """Return the tools of a persona: the tools that it names, or all, and the tools that the mode
+    gives it. Raises `ConfigError`.
     """
     known = {tool.name: tool for tool in tools}
     if missing := [name for name in persona.tools or () if name not in known]:

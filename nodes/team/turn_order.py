@@ -1,4 +1,4 @@
-"""Whose turn it is to speak, and what a voice's answer bears of the mode."""
+"""Decide whose turn it is to speak, and mark answers with the mode's state."""
 
 import json
 from collections.abc import Sequence
@@ -18,21 +18,21 @@ from longtable.nodes.team.mode_hook import MODE, Scene, is_answer
 from longtable.nodes.team.team import Team
 
 NOT_JSON = (TypeError, ValueError, RecursionError)
-"""What `json.dumps` raises for values that are no JSON, that hold themselves, or that are too
-deep.
+"""Exceptions of `json.dumps` for values that are not JSON, that contain themselves, or that are
+nested too deeply.
 """
 
 
 def scene_of(team: Team, messages: Sequence[BaseMessage], turn: Turn) -> Scene:
-    """Return what the mode decides by."""
+    """Return the scene by which the mode decides."""
     return Scene(team.names, messages, turn.get("number", 0), turn.get("mentioned", ()))
 
 
 def first_voice(
     team: Team, messages: Sequence[BaseMessage], turn: Turn, emit: StreamWriter
 ) -> Turn:
-    """Return the record of a turn that begins, with who is asked first; tell of mentions that name
-    nobody.
+    """Return the record of a turn that begins, with the voice that is asked first. Send an event
+    for mentions that name nobody.
     """
     questions = [
         message
@@ -60,8 +60,8 @@ def first_voice(
 
 
 def next_voice(team: Team, scene: Scene) -> str | None:
-    """Return who speaks next, None at the end of the turn. Raises `ConfigError` where the mode
-    names somebody who is not there.
+    """Return who speaks next, None at the end of the turn. Raises `ConfigError` if the mode names
+    somebody who is not in the team.
     """
     voice = team.mode.next(scene)
     if voice is not None and voice not in team.personas:
@@ -97,8 +97,8 @@ def asked_next(turn: Turn, voice: str) -> Turn:
 
 
 def at_once(team: Team, scene: Scene) -> list[str]:
-    """Return who speaks next without hearing each other, in order: whom the mode names as if each
-    had answered.
+    """Return the next voices that do not hear each other, in order. The mode names each as if the
+    one before had answered.
     """
     voices: list[str] = []
     while (
@@ -124,8 +124,8 @@ def with_mode(
 
 
 def answers_ahead(now: Now, team: Team | None) -> Update:
-    """Return what voices of the newest turn have answered whose turn to speak did not come: the
-    messages and edits that it would have brought.
+    """Return the update, with messages and edits, of the voices of the newest turn that have
+    answered but whose turn to speak did not come.
     """
     turn = now.turn
     ahead = now.state.get("ahead") or {}
@@ -149,7 +149,9 @@ def answers_ahead(now: Now, team: Team | None) -> Update:
 def taken_over(
     made: Sequence[BaseMessage], team: Team | None, messages: Sequence[BaseMessage], turn: Turn
 ) -> list[BaseMessage]:
-    """Return what a voice made beside others as it stands after these messages."""
+    """Return the messages that a voice made at the same time as others, adapted to follow these
+    messages.
+    """
     transcript: list[BaseMessage] = []
     for message in made:
         fresh = with_fresh_id(message, messages) if message.type == "ai" else message
@@ -179,7 +181,7 @@ def _plain(state: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _as_plain(state: dict[str, Any]) -> dict[str, Any]:
-    """Return a mode's state with text in place of values that are no JSON, or that hold
+    """Return a mode's state with text in place of values that are not JSON or that contain
     themselves.
     """
     plain: dict[str, Any] = {}
@@ -192,7 +194,7 @@ def _as_plain(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def speaking(now: Now) -> Now:
-    """Return the same with events that name the voice that is asked, if there is a team."""
+    """Return the same, but with events that name the speaking voice if there is a team."""
     turn = now.turn
     voice = turn.get("voice") if turn.get("status") in UNDER_WAY else None
     if voice is None:

@@ -26,8 +26,8 @@ has the whole.
 
 @dataclass(frozen=True)
 class _Progress:
-    """How far a turn is. `place`: of the step that is next; `reason`: why the work was sent back
-    last.
+    """The progress of a turn. `place`: of the next step; `reason`: why the work was last sent
+    back.
     """
 
     place: int = 0
@@ -37,14 +37,14 @@ class _Progress:
 
 
 class Workflow(Mode):
-    """Steps in order, each by the persona of its name or the one that `roles` gives. Mentions are
-    ignored.
+    """Steps in order, each done by the persona of the same name or the one that `roles` gives.
+    Mentions are ignored.
 
     The first user message is the task, later ones are numbered follow-ups. The last step has the
     tool `send_back`, which begins again at an earlier step, at most `send_back` times a turn. Its
     state: `task`, `follow_ups`, `current_node` (the step that is next, "" at the end), `sent_back`
-    and `artefacts` (the newest answer of each step). Where the last step may send work back, its
-    answer is a verdict: the turn's text is the first step's answer with the verdict below it.
+    and `artefacts` (the newest answer of each step). If the last step may send work back, its
+    answer is a verdict: the turn's text is then the first step's answer with the verdict below it.
     """
 
     name: ClassVar[str] = "workflow"
@@ -143,7 +143,7 @@ class Workflow(Mode):
         )
 
     def state(self, scene: Scene) -> dict[str, Any]:
-        """Return task, follow-ups, the step that is next and what each step has made."""
+        """Return the task, the follow-ups, the next step and the newest answer of each step."""
         before = scene.before(self.name)
         now = self._progress(scene)
         return {

@@ -1,1 +1,1 @@
-"""What running tools needs: jobs, the audit, recall."""
+"""Helpers for running tools: jobs, the audit, recall."""

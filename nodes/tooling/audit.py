@@ -1,9 +1,9 @@
-"""Write down every query of a model beside its thread: what was asked, what ran, what it read, how
-it ended.
+"""Record every query of a model beside its thread: its text, the SQL that ran, the columns it read,
+and how it ended.
 
-One entry a call, under a key made of its message and place: a turn that is resumed or replayed
-writes the entry of its call anew and counts the runs. It is opened before the query runs, so that
-one whose process is killed is not without a trace.
+There is one entry for each call, under a key made of its message and place. A resumed or replayed
+turn writes the entry of its call anew and counts the runs. The entry is opened before the query
+runs, so that a query whose process is killed also leaves a trace.
 """
 
 import logging
@@ -52,26 +52,28 @@ if TYPE_CHECKING:
     from longtable.tools.sql.verdict import Verdict as Checked
 
 MOST_SQL = 50_000
-"""Characters of SQL that are kept; the wall refuses longer texts."""
+"""Most characters of SQL that are kept; the wall refuses longer texts."""
 MOST_COLUMNS = 500
 
 Verdict = Literal["running", "run", "refused", "failed", "cancelled", "waiting", "rejected"]
 Checking = Callable[[str], "Checked"]
-"""Returns what the wall says of a query, with what it reads: `Database.check`."""
+"""Returns the wall's verdict on a query, with the columns that the query reads:
+`Database.check`.
+"""
 
 _log = logging.getLogger("longtable.audit")
 
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """One query of a model. `asked` is its text, `ran` what the engine was sent, "" where that was
-    nothing; `edited` is the text that a person put in its place.
+    """One query of a model. `asked` is its text. `ran` is the SQL that the engine was sent, "" if
+    it was sent none. `edited` is the text that a person put in its place.
 
     `verdict`: "run", "refused" (`rule` names the wall's rule), "failed" (`rule` is the error's
-    code), "cancelled", "waiting" for a person's decision, "rejected" by it or for want of repairs
-    (`rule`), or "running": it has not ended, or its process died. `columns` are "table.column".
-    `runs` is above 1 where a resumed or replayed turn ran it again; `time` is that of the first.
-    `voice`: the id of the team's persona that asked.
+    code), "cancelled", "waiting" for a person's decision, "rejected" by the person or because no
+    repair was left (`rule`), or "running": it has not ended, or its process died. `columns` are
+    "table.column". `runs` is above 1 if a resumed or replayed turn ran it again; `time` is the time
+    of the first run. `voice`: the id of the team's persona that asked.
     """
 
     key: str
@@ -103,7 +105,7 @@ class AuditEntry:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "AuditEntry":
-        """Read what `as_json` wrote; what another version wrote besides is left out."""
+        """Read an entry that `as_json` wrote; fields of another version are left out."""
         known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
         return cls(
             **{
@@ -161,24 +163,24 @@ class Audit:
 
 @dataclass
 class Log:
-    """The entries of one step's calls. A store that fails costs the entry and no answer: an event
-    and the log say so.
+    """The entries of one step's calls. If the store fails, the entry is lost but not the answer; an
+    event and the log report it.
     """
 
     entries: dict[int, AuditEntry]
-    """By the `id()` of their calls."""
+    """Entries by the `id()` of their calls."""
     namespace: tuple[str, ...]
     check: Checking | None
     runtime: Runtime[Context]
     answers: dict[int, tuple[ToolMessage, int]] = field(default_factory=dict)
-    """With the ms each took."""
+    """Answers by the `id()` of their calls, each with the ms it took."""
     started: float = field(default_factory=time.perf_counter)
     failed: bool = False
 
     @asynccontextmanager
     async def around(self, how: Execution) -> AsyncIterator[None]:
-        """Open the entries and close them, however the block ends; one that is cancelled waits for
-        the store, too.
+        """Open the entries, and close them however the block ends. A cancelled block also waits for
+        the store.
         """
         await how.call(self._begin, partial(in_thread, self._begin))
         end = self._end
@@ -257,7 +259,7 @@ class Log:
 
 
 def _sql(call: ToolCall, tools: Mapping[str, BaseTool]) -> str | None:
-    """Return the SQL that a call asks for, None for a call that asks for none."""
+    """Return the SQL that a call asks to run, None if it asks for none."""
     tool = tools.get(call["name"])
     sql = call["args"].get("sql")
     kind = (tool.metadata or {}).get("kind") if tool else None
@@ -300,7 +302,7 @@ def _closed(entry: AuditEntry, answer: ToolMessage, ms: int, check: Checking | N
 
 
 def _checking(entry: AuditEntry, ran: QueryResult, place: int) -> AuditEntry:
-    """Return the entry of a query that a check asked, beside that of its call."""
+    """Return the entry of a query that a check ran, in addition to the entry of the call."""
     fields: dict[str, Any] = {
         "key": f"{entry.key}.{place}",
         "asked": ran.sql,
@@ -313,7 +315,7 @@ def _checking(entry: AuditEntry, ran: QueryResult, place: int) -> AuditEntry:
 
 
 def _with_reads(entry: AuditEntry, sql: str, check: Checking | None) -> AuditEntry:
-    """Return the entry with what a query that failed would have read."""
+    """Return the entry with the columns that a failed query would have read."""
     if check is None or entry.tool != "run_sql":
         return entry
     try:
@@ -338,7 +340,7 @@ def _reading(entry: AuditEntry, tables: tuple[str, ...], columns: tuple[str, ...
 
 
 def _without_nul(value: Any) -> Any:
-    """Return a value as each store takes it: PostgreSQL's JSON has no NUL."""
+    """Return a value that every store accepts: PostgreSQL's JSON has no NUL."""
     if isinstance(value, str):
         return value.replace("\x00", "\ufffd")
     return [_without_nul(item) for item in value] if isinstance(value, list) else value

@@ -1,8 +1,8 @@
 """Cells of the database that are kept from every model: `Context.privacy = "types"`.
 
-What a model is not shown cannot reach a later call either: ledger, summaries and recall are made
-of these same messages. Lists of what may stay, not of what must go: a field that a tool adds
-later is withheld until it is listed.
+A cell that is not shown cannot reach a later call either: ledger, summaries and recall are made
+from these same messages. The lists name the fields that may stay, not those that must go, so a
+field that a tool adds later is withheld until it is listed.
 """
 
 from collections import Counter
@@ -88,14 +88,14 @@ _ERROR = (
 
 
 _NAMED = ("syntax", "unknown_name", "ambiguous", "refused", "too_slow", "too_big", "unavailable")
-"""Problems whose messages are made of the SQL, the schema and the limits; others come from the
-engine and may quote a cell.
+"""Problems whose messages are made only from the SQL, the schema and the limits. Messages of other
+problems come from the engine and may quote a cell.
 """
 
 
 def is_private(turn: Turn, context: Context) -> bool:
-    """Return whether cells are withheld in this turn: as its settings say, also where it is resumed
-    under others.
+    """Return whether cells are withheld in this turn. The turn's own settings decide, even if it is
+    resumed with others.
     """
     return context.privacy == "types" or bool(turn.get("private"))
 
@@ -158,8 +158,8 @@ def _columns(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _matches(data: Mapping[str, Any], args: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return where values stand, and how many; the value itself only where it is, word for word,
-    what was asked for.
+    """Return in which columns values were found, and how many. A value itself is returned only if
+    it equals the requested text word for word.
     """
     counts: Counter[tuple[Any, ...]] = Counter()
     for match in _dicts(data.get("matches")):
@@ -204,7 +204,7 @@ def _dicts(value: object) -> list[dict[str, Any]]:
 
 
 def _only(data: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """Return these items; types without the values that an enum lists."""
+    """Return only these items; in types, the values that an enum lists are removed."""
     safe_fields = {name: data[name] for name in names if name in data}
     if isinstance(safe_fields.get("type"), str):
         safe_fields["type"] = without_labels(safe_fields["type"])

@@ -1,5 +1,5 @@
-"""Bring back what the next call does not show of a thread, searched by words and, where the store
-can, by meaning.
+"""Bring back messages of a thread that the next call does not show. They are searched by words and,
+if the store can, by meaning.
 """
 
 import math
@@ -25,17 +25,19 @@ from longtable.store.records.word_index import SEGMENT, WordCache, WordIndex
 from longtable.tools.memory_tools import LEAST_BUDGET, NOTE, Hit
 
 KEPT_INDEXES = 8
-"""Threads of which a process keeps the newest messages indexed; extended as a thread grows."""
+"""Number of threads whose newest messages a process keeps indexed; an index is extended as its
+thread grows.
+"""
 RANK = 60
 """Constant of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009)."""
 BUDGET_SHARE = 0.1
-"""Most a recalled block may take, as a share of the threshold."""
+"""Largest share of the threshold that a recalled block may take."""
 LEAST_PAGE = 10
-"""Originals that are read at once, at least."""
+"""Least number of originals that are read at once."""
 SAMPLE = 8
 SAMPLE_CHARS = 400
-"""First messages of a thread, and characters of each, by which the characters of a token are
-measured.
+"""Number of a thread's first messages, and of characters of each, from which the characters per
+token are measured.
 """
 
 
@@ -51,7 +53,7 @@ class ThreadIndex:
     index: Index = field(repr=False)
 
     def continues_in(self, thread: Thread, base: int) -> bool:
-        """Return whether a thread goes on from what is indexed here: another branch of it does
+        """Return whether a thread continues the indexed messages; another branch of the thread does
         not.
         """
         place = self.end - thread.archived - 1
@@ -62,7 +64,7 @@ class ThreadIndex:
 
 @dataclass(frozen=True)
 class Indexes:
-    """What a process keeps of the indexes of threads, shared by its runs."""
+    """The indexes of threads that a process keeps, shared by its runs."""
 
     newest: BoundedCache[str, ThreadIndex] = field(
         default_factory=lambda: BoundedCache(KEPT_INDEXES), repr=False
@@ -86,8 +88,8 @@ class Originals:
 
     @cached_property
     def budget_chars(self) -> int:
-        """Return the most characters a recalled block may have: of this thread's own words, with
-        the ids and times beside them.
+        """Return the most characters that a recalled block may have, measured on this thread's own
+        words and including the ids and times beside them.
         """
         sample = NOTE + "".join(
             str(hit)[:SAMPLE_CHARS] for hit in self.numbered(range(1, SAMPLE + 1))
@@ -100,8 +102,8 @@ class Originals:
     def search(
         self, query: str, from_turn: int | None, to_turn: int | None, limit: int
     ) -> list[Hit]:
-        """Return what answers the query best, the best first, of the messages that the next call
-        does not show whole.
+        """Return the messages that answer the query best, the best first, among those that the next
+        call does not show whole.
 
         Never a message of another thread, nor an excluded one.
         """
@@ -123,15 +125,15 @@ class Originals:
         return [_hit(original) for original in by_number.values()][:limit]
 
     def numbered(self, numbers: Sequence[int]) -> list[Hit]:
-        """Return the messages with these numbers, in the order asked, shown or not; excluded ones
-        are left out.
+        """Return the messages with these numbers in the given order, whether the next call shows
+        them or not. Excluded messages are left out.
         """
         return [_hit(each) for each in self._originals(numbers) if self._may_show(each)]
 
     @cached_property
     def index(self) -> Index:
-        """Return the index over the messages that no full segment of the store holds, of which only
-        the new ones are indexed anew.
+        """Return the index over the messages that are in no full segment of the store. Only
+        messages new to it are indexed.
         """
         thread = self.thread
         key = self.thread_id or "-"
@@ -216,7 +218,7 @@ class Originals:
         return sorted(section.section.sources) if section else []
 
     def _by_meaning(self, query: str, limit: int) -> list[Original]:
-        """Return the hidden messages nearest in meaning, the nearest first; none if the store has
+        """Return the hidden messages nearest in meaning, the nearest first; empty if the store has
         no embedding index.
         """
         if self.store is None or self.thread_id is None or not embeds(self.store):
@@ -242,13 +244,15 @@ class Originals:
 def recall_event(
     query: str, answer: Mapping[str, Any], *, via: Literal["marker", "tool"]
 ) -> Recall:
-    """Return the event of what was brought back. `answer`: of recall_history."""
+    """Return the event that lists the recalled messages. `answer`: the answer of recall_history."""
     turns = sorted({int(message["turn"]) for message in answer["messages"]})
     return Recall(type="recall", query=query, found=answer["found"], turns=turns, via=via)
 
 
 def _fused(rankings: Sequence[Sequence[Original]]) -> list[Original]:
-    """Merge rankings by reciprocal rank fusion; of equals the newer first."""
+    """Merge rankings by reciprocal rank fusion; of equally ranked messages the newer comes
+    first.
+    """
     by_number: dict[int, Original] = {}
     scores: defaultdict[int, float] = defaultdict(float)
     for ranking in rankings:

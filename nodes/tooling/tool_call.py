@@ -37,8 +37,8 @@ MOST_ERROR_CHARS = 4_000
 
 @dataclass(frozen=True)
 class ToolInputs:
-    """The tools, and what calls get besides their arguments: originals, results where a store keeps
-    them, the audit log, pins.
+    """The tools, and the inputs that calls get besides their arguments: originals, results if a
+    store keeps them, the audit log, pins.
     """
 
     tools: Mapping[str, BaseTool]
@@ -79,8 +79,8 @@ class CallReport:
 
     @property
     def span(self) -> tuple[str, str, dict[str, Any]]:
-        """Return the kind, name and fields of its span; a name that no tool has is the model's own
-        words, and not repeated.
+        """Return the kind, name and fields of the call's span. If no tool has the name, it is the
+        model's own text and is left out.
         """
         return (
             "query" if self.kind == "query" else "tool",
@@ -89,7 +89,7 @@ class CallReport:
         )
 
     def checked(self) -> BaseTool:
-        """Return the tool, or raise what is wrong with the call, or why it may not run."""
+        """Return the tool. Raise a typed error if the call is wrong or may not run."""
         if self.job.stopped is not None:
             raise self.job.stopped
         if self.name not in self.tools:
@@ -106,8 +106,8 @@ class CallReport:
         return self.tools[self.name]
 
     def tool_call(self, inputs: ToolInputs) -> ToolCall:
-        """Return the call with what the model does not see: originals for recall, pins for what
-        changes them, results.
+        """Return the call with the arguments that the model does not see: originals for recall,
+        pins for tools that change them, results.
         """
         unseen: dict[str, Any] = (
             {"results": inputs.results} if self.kind in (KIND, CHECK, chart_tool.KIND) else {}
@@ -213,9 +213,7 @@ def _error_text(error: Exception, name: str) -> tuple[str, str]:
 
 
 def _details(error: Exception) -> dict[str, Any]:
-    """Return what is wrong with a query, where, and what was probably meant, as far as each is
-    known.
-    """
+    """Return the fault of a query, its position and a suggestion, as far as each is known."""
     if not isinstance(error, DatabaseError):
         return {}
     nearest = [clip(clean(name)) for name in error.nearest]

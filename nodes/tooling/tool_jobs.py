@@ -1,5 +1,5 @@
-"""The calls of one answer as jobs: what a person decided on each, how often a failing query is
-tried, and keeping results.
+"""The calls of one answer as jobs: a person's decision on each, the tries of failing queries, and
+keeping results.
 """
 
 import json
@@ -25,7 +25,7 @@ from longtable.tools.previews import with_note
 
 
 def answer_json(answer: ToolMessage) -> dict[str, Any]:
-    """Return the JSON object of a tool's answer, empty where it is something else."""
+    """Return the JSON object of a tool's answer, empty if the answer is anything else."""
     try:
         data = json.loads(answer.text)
     except (ValueError, RecursionError):
@@ -75,16 +75,17 @@ NO_TRY = {
     DatabaseUnavailableError.code,
     QueryCancelledError.code,
 }
-"""Classes of errors that say nothing against the query."""
+"""Codes of errors that do not count as a failed try of the query."""
 
 
 def failed_tries(
     messages: Sequence[BaseMessage], turn: int, queries: Collection[str]
 ) -> tuple[int, str]:
-    """Return how many tries of these tools failed in a turn, which the newest messages are, and the
-    newest error.
+    """Return how many tries of these tools failed in a turn, and the newest error. The turn is
+    given as the newest messages.
 
-    What failed at first counts once, however many calls were made at the same time; then each.
+    The first failures count once, however many calls were made at the same time; later failures
+    count each.
     """
     newest = list(
         takewhile(
@@ -134,8 +135,8 @@ def _error(message: ToolMessage) -> Mapping[str, Any] | None:
 
 @dataclass(frozen=True)
 class StoredAnswer:
-    """A query's answer, the handle of its whole result, and why it has none where keeping
-    failed.
+    """A query's answer, and the handle of its whole result, or the reason if the result could not
+    be kept.
     """
 
     answer: ToolMessage
@@ -192,7 +193,9 @@ class Job:
 
 @dataclass
 class Work:
-    """Hands out jobs and takes their answers, so that no more queries fail in one turn than may."""
+    """Hands out jobs and takes their answers. It keeps the failing queries of a turn within their
+    limit.
+    """
 
     jobs: list[Job]
     queries: AbstractSet[str]
@@ -209,7 +212,7 @@ class Work:
         self._todo = self.jobs[:1] if self.alone else list(self.jobs)
 
     def next(self) -> list[Job]:
-        """Return the jobs to run now, at the same time; none when all have been."""
+        """Return the jobs to run now, at the same time; empty when all have run."""
         left, last = self._tries_left()
         free = [
             job
@@ -238,7 +241,7 @@ class Work:
 
     @property
     def waiting(self) -> int:
-        """Count the calls that have no answer: they wait for one themselves."""
+        """Count the calls without an answer, which wait for a person's answer themselves."""
         return len(self.jobs) - len(self._answers)
 
     def answers(self) -> list[ToolMessage]:
