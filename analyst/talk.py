@@ -360,7 +360,7 @@ def withheld_text(data: dict[str, Any], language: str) -> str:
 
 
 def _one(query: Query | None, heads: list[str], row: list[Any], language: str) -> str:
-    """Word a result of one row."""
+    """Put a result of one row into words."""
     zh = language == "zh"
     filters = _filters(query, language)
     item = query.select[0] if query is not None and query.select else None
@@ -405,7 +405,7 @@ def _many(
     *,
     whole: bool,
 ) -> str:
-    """Word a result of several rows: a description, a table of the first rows, and the row
+    """Put a result of several rows into words: a description, a table of the first rows, and the row
     count.
     """
     zh = language == "zh"

@@ -143,8 +143,8 @@ class Index:
 
     @classmethod
     def build(cls, originals: Iterable[Original]) -> "Index":
-        """Index originals, in one pass. Messages that only bring earlier ones back and excluded
-        ones are left out.
+        """Index originals in one pass. Leave out excluded messages, and messages that only bring
+        earlier ones back.
         """
         return cls((), Segment((), (), (), {})).extended(originals)
 
