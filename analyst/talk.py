@@ -405,7 +405,7 @@ def _many(
     *,
     whole: bool,
 ) -> str:
-    """Put a result of several rows into words: a description, a table of the first rows, and the row
+    """Put a result of several rows into words: a description, a table of the first rows, the row
     count.
     """
     zh = language == "zh"
