@@ -261,9 +261,6 @@ def _edited(known: BaseMessage, sent: BaseMessage) -> BaseMessage:
     return marked(message, **{name: marks_of(known).get(name) for name in ("turn", "time")})
 
 
-# -- preview ---------------------------------------------------------------------------------------
-
-
 # -- the view in a notebook ------------------------------------------------------------------------
 
 

@@ -344,6 +344,3 @@ def _next_run(
     if isinstance(rest.input, Mapping) and rest.input["messages"]:
         runner.make_ready()
     return rest
-
-
-# -- messages to a running turn -------------------------------------------------------------------

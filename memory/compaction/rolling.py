@@ -236,6 +236,3 @@ def _marked_pieces(whole: str, number: int, room: int, count: Callable[[str], in
         cut if i == 0 else f"[m{number}] (part {i + 1} of {len(cuts)}) {cut}"
         for i, cut in enumerate(cuts)
     ]
-
-
-# -- corrected figures -----------------------------------------------------------------------------

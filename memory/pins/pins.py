@@ -200,6 +200,3 @@ def current_pins(pins: Sequence[Pin], *, ended: bool = False) -> list[Pin]:
     return [
         pin for pin in pins if (pin.ended and ended) or newest.get((pin.text, pin.by)) == pin.id
     ]
-
-
-# -- in a view -------------------------------------------------------------------------------------

@@ -174,6 +174,3 @@ def _is_worth(line: str) -> bool:
     claim = claim_of(line)
     says = claim.figures or _QUOTED.search(line) or 0 < len(claim.cited) <= MOST_CITED
     return bool(says) and not left_out_in(line)
-
-
-# -- rules -----------------------------------------------------------------------------------------

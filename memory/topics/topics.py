@@ -305,6 +305,3 @@ def _more(topics: Sequence[Topic], budget: int, count: Count, language: str) -> 
         titles = titles[: len(titles) * 2 // 3]
     names = "; ".join([*titles, *(["…"] if len(titles) < len(topics) else [])])
     return _MORE[language].format(n=len(topics), titles=names)
-
-
-# -- compare texts by their words ------------------------------------------------------------------

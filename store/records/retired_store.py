@@ -162,6 +162,3 @@ def _stored_compactions(
     for start in range(0, len(keys), BATCH):
         stored += archive.get(namespace, keys[start : start + BATCH])
     return stored
-
-
-# -- files -----------------------------------------------------------------------------------------
