@@ -189,14 +189,6 @@ def numbered_rounds(compacted: Sequence[Numbered]) -> list[list[Numbered]]:
     return rounds
 
 
-def lines_of_round(round_: Sequence[Numbered], language: str = "en") -> list[str]:
-    """Return the lines that code writes of a round."""
-    written = _Lines([], [], [])
-    _add_round(written, round_, language, str, lambda _sentence, _ids: False)
-    findings = [finding.line(language) for finding in written.findings]
-    return [*written.stated, *written.found, *findings]
-
-
 def _add_round(
     written: _Lines,
     round_: Sequence[Numbered],
