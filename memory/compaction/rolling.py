@@ -12,6 +12,7 @@ from longtable.base.errors import ModelContextOverflowError
 from longtable.memory.compaction.compaction import ROLLING, Attempts, Draft, Job, Request
 from longtable.memory.counting.tokens import MOST_CHARS
 from longtable.memory.memory_block import pins_that_fit, visible_text
+from longtable.memory.pins.pin_lines import is_remark
 from longtable.memory.pins.pins import (
     Pin,
     PinEnd,
@@ -117,8 +118,7 @@ def _rules_before(job: Job) -> str:
 
 def _standing(job: Job, new_pins: Sequence[Pin] = (), ends: Sequence[PinEnd] = ()) -> Standing:
     """Return which rules have ended and which the view shows, with the draft's pins included."""
-    ended = {end["pin"] for end in ends}
-    live = [pin for pin in current_pins(job.thread.pins) if pin.id not in ended]
+    live = _live_pins(job, ends)
     live_ids = {pin.id for pin in live}
     stored = map(Pin.from_json, stored_pins(job.thread.chain))
     gone = [pin.text for pin in [*stored, *job.thread.pins] if pin.id not in live_ids]
@@ -129,11 +129,21 @@ def _standing(job: Job, new_pins: Sequence[Pin] = (), ends: Sequence[PinEnd] = (
     return Standing(gone, [pin.text for pin in shown], said)
 
 
+def _live_pins(job: Job, ends: Sequence[PinEnd]) -> list[Pin]:
+    """Return the thread's pins that have not ended."""
+    ended = {end["pin"] for end in ends}
+    return [pin for pin in current_pins(job.thread.pins) if pin.id not in ended]
+
+
 def _shown_by_pins(job: Job, new_pins: Sequence[Pin] = (), ends: Sequence[PinEnd] = ()) -> Skip:
-    """Return a function that says whether pins of the next view hold a sentence word for word."""
+    """Return a function that says whether pins of the next view hold a sentence word for word.
+
+    Remarks do not count: they are the first pins to go, and may take back a rule that stays.
+    """
     passing = pins_in_passing([message for _, message in job.reads], job.thread.pins)
-    shown = _standing(job, [*new_pins, *passing], ends).shown
-    texts = [" ".join(pin.split()) for pin in shown]
+    pins = [*_live_pins(job, ends), *new_pins, *passing]
+    shown, _ = pins_that_fit(pins, job.call_config)
+    texts = [" ".join(pin.text.split()) for pin in shown if not is_remark(pin)]
 
     def skip(sentence: str, _ids: str) -> bool:
         words = " ".join(sentence.split())

@@ -289,12 +289,12 @@ def _may_change(sentence: str, rules: Sequence[str]) -> bool:
         return True
     if is_request(sentence):
         return False
-    words = _about(sentence) if len(sentence) <= MOST_CHANGE else frozenset()
-    return any(words & _about(rule) for rule in rules)
+    words = words_about(sentence) if len(sentence) <= MOST_CHANGE else frozenset()
+    return any(words & words_about(rule) for rule in rules)
 
 
 @lru_cache(maxsize=1_024)
-def _about(sentence: str) -> frozenset[str]:
+def words_about(sentence: str) -> frozenset[str]:
     """Return the words that a sentence is about: long ones of English, pairs of characters."""
     folded = _folded(sentence)
     words = {word.rstrip("s") for word in _LONG_WORD.findall(folded) if not _is_common(word)}

@@ -1,16 +1,18 @@
 """Pins as text: the summariser's instructions about them, and their lines in a view."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import chain
 
-from longtable.memory.pins.net import is_rule, takes_back
+from longtable.memory.pins.net import is_rule, takes_back, words_about
 from longtable.memory.pins.pins import IN_PASSING, Pin
 
 LONG_PIN = 600
 """Most characters of a pin that a view shows."""
 
 
-def _is_remark(pin: Pin) -> bool:
+def is_remark(pin: Pin) -> bool:
     """Return whether a pin was found in passing, and only because it may change another pin."""
     return pin.by == IN_PASSING and not is_rule(pin.text)
 
@@ -88,9 +90,11 @@ def fit_pins(
         room -= max(count(each["left out"].format(n=len(rows))) + 1 for each in _WORDS.values())
     dropped: set[int] = set()
 
+    answers = _answers_to_rules(pins)
+
     def stays(place: int) -> tuple[int, bool, int]:
         pin = rows[place]
-        is_rule_or_end = not _is_remark(pin) or takes_back(pin.text)
+        is_rule_or_end = not is_remark(pin) or takes_back(pin.text) or place in answers
         return (IN_PASSING, "model", "user").index(pin.by), is_rule_or_end, place
 
     for place in sorted(range(len(rows)), key=stays):
@@ -99,6 +103,23 @@ def fit_pins(
         dropped.add(place)
         total -= costs[place]
     return [pin for place, pin in enumerate(rows) if place not in dropped], len(dropped)
+
+
+def _answers_to_rules(pins: Sequence[Pin]) -> set[int]:
+    """Return the places of the remarks that share a word with one earlier rule and with no other
+    pin. Such a remark may end that rule, so the rule should not stay without it.
+    """
+    words = [words_about(pin.text) for pin in pins]
+    counts = Counter(chain.from_iterable(words))
+    rules: set[str] = set()
+    places: set[int] = set()
+    for place, pin in enumerate(pins):
+        rare = {word for word in words[place] if counts[word] == 2}
+        if not is_remark(pin):
+            rules |= rare
+        elif rare & rules:
+            places.add(place)
+    return places
 
 
 def render_pins(pins: Sequence[Pin], language: str, left_out: int = 0) -> str:

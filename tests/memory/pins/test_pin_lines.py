@@ -52,3 +52,16 @@ def test_pins_said_in_passing_have_a_heading_of_their_own_and_stand_last() -> No
 def test_the_summariser_is_told_which_pins_it_may_end() -> None:
     assert '"always use euros" [p1, turn 1]' in pin_contract("en", PINS)
     assert "第 1 轮" in pin_contract("zh", PINS)
+
+
+def test_a_rule_goes_before_the_remark_that_may_end_it() -> None:
+    pins = [
+        pin(1, "From now on assume eighty beds at Fernside", IN_PASSING),
+        pin(2, "Fernside got its new wing so that is void", IN_PASSING),
+        *(pin(n, f"From now on show column {'abcdefgh'[n]}{n:06}", IN_PASSING) for n in range(3, 8)),
+    ]
+    for budget in range(200, 0, -1):
+        shown, _ = fit_pins(pins, budget, words)
+        ids = [each.id for each in shown]
+        assert "p2" in ids or "p1" not in ids
+    assert "p2" in [each.id for each in fit_pins(pins, 200, words)[0]]
