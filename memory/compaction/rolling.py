@@ -92,7 +92,8 @@ class Rolling:
 def _draft_by_code(job: Job, mark: Callable[[str], str]) -> Draft:
     """Return the memory that needs no model."""
     rules = _rules_before(job)
-    sections = carried_on(sections_of(job.previous), rules, _standing(job), job.language)
+    standing = _standing(job)
+    sections = carried_on(sections_of(job.previous), rules, standing, job.language)
     summary = fallback_summary(
         join_sections(sections, job.language) if any(sections) else "",
         job.reads,
@@ -102,6 +103,7 @@ def _draft_by_code(job: Job, mark: Callable[[str], str]) -> Draft:
         room_for_stated=job.room_for_stated,
         mark=mark,
         skip=_shown_by_pins(job),
+        is_pinned=standing.holds,
     )
     return Draft(text=summary, method="fallback", note=FALLBACK_NOTE)
 
@@ -191,7 +193,17 @@ def _summarise(
         skip = _shown_by_pins(job, pins, ends)
         new_pins = sum(count(pin.text) + PIN_LINE for pin in pins)
         room = max(0, job.room_for_stated - new_pins)
-        summary = filled(fitting, sources, job.language, job.budget, count, room, mark, skip)
+        summary = filled(
+            fitting,
+            sources,
+            job.language,
+            job.budget,
+            count,
+            room,
+            mark,
+            skip,
+            _standing(job, pins, ends).holds,
+        )
     share, note = coverage(job.reads, count)
     return Draft(text=summary, method="model", pins=pins, ended=ends, coverage=share, note=note)
 

@@ -91,12 +91,14 @@ def fallback_summary(
     room_for_stated: int = 0,
     mark: Callable[[str], str] = str,
     skip: Skip = lambda sentence, ids: False,  # noqa: ARG005  # what a caller may hand in
+    is_pinned: Callable[[str], bool] = lambda line: False,  # noqa: ARG005  # likewise
 ) -> str:
     """Make the next memory without a model, from the memory before and the compacted rounds.
 
     Deterministic. The result has at most `budget` tokens by `count`, and `room_for_stated` more for
     the user's statements. It is empty if not even a heading fits. If there is too little room,
-    questions with their answers are clipped, and dropped first, oldest first. Then figures of
+    lines of the memory before that only repeat a pin of the view (`is_pinned`) go first. Then
+    questions with their answers are clipped, and dropped, oldest first. Then figures of
     answers and the user's statements are dropped, then other lines of the memory before,
     constraints last. A line says how many were dropped. `mark` adds to a line that one of its
     figures was corrected. `skip` says which sentences of a message need no line because pins or
@@ -116,7 +118,9 @@ def fallback_summary(
     budget += min(room_for_stated, sum(count(line) + 1 for line in written.stated))
     empty = join_sections([[_note(10**6, language)], *([[]] * 4)], language)
     left_out = sum(map(left_out_in, sections[FACTS]))
-    left_out += _give_way(written, others, language, budget - count(empty), count)
+    room = budget - count(empty)
+    _drop_pinned(written, others, language, room, count, is_pinned)
+    left_out += _give_way(written, others, language, room, count)
     facts = [_note(left_out, language)] if left_out else []
     facts += model_facts
     facts += written.stated
@@ -305,6 +309,28 @@ def _conclusion(answer: str) -> str:
 
 
 # -- room ------------------------------------------------------------------------------------------
+
+
+def _drop_pinned(
+    written: _Lines,
+    others: Sequence[list[str]],
+    language: str,
+    budget: int,
+    count: Count,
+    is_pinned: Callable[[str], bool],
+) -> None:
+    """Remove lines that only repeat a pin of the view, until all lines fit."""
+    lines = [finding.line(language) for finding in written.findings]
+    lines += chain(written.found, written.stated, *others)
+    if sum(map(len, lines)) > MOST_CHARS * max(1, budget):
+        excess = budget  # too long to be counted: all of them may go
+    else:
+        excess = sum(count(line) + 1 for line in lines) - budget
+    for section in others:
+        for line in list(section):
+            if excess > 0 and is_pinned(line):
+                section.remove(line)
+                excess -= count(line) + 1
 
 
 def _give_way(

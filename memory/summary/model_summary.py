@@ -76,10 +76,11 @@ def filled(
     room_for_stated: int = 0,
     mark: Callable[[str], str] = str,
     skip: Skip = lambda sentence, ids: False,  # noqa: ARG005  # what a caller may hand in
+    is_pinned: Callable[[str], bool] = lambda line: False,  # noqa: ARG005  # likewise
 ) -> str:
     """Return the summary's text, with its unused room filled by code: lines for findings that the
     model's lines do not hold. `skip`: sentences that need no line because pins hold them.
-    `room_for_stated`: see `fallback_summary`.
+    `room_for_stated`, `is_pinned`: see `fallback_summary`.
 
     So a lazy model is never worse than no model: a line that only cites a round does not replace
     the round's findings. Facts of the summary before are carried on in the same way, unless a line
@@ -104,6 +105,7 @@ def filled(
         room_for_stated=room_for_stated,
         mark=mark,
         skip=is_held,
+        is_pinned=is_pinned,
     )
     return whole or join_sections(sections, language)
 
@@ -168,9 +170,11 @@ def _corrects(claim: Claim, other: Claim) -> bool:
 
 
 def _is_worth(line: str) -> bool:
-    """Return whether a fact is carried on: it has a figure, quotes somebody or cites a few
-    messages, and is no note on lines left out.
+    """Return whether a fact is carried on: it has a few content words or a figure, quotes somebody
+    or cites a few messages, and is no note on lines left out.
     """
+    if left_out_in(line):
+        return False
     claim = claim_of(line)
-    says = claim.figures or _QUOTED.search(line) or 0 < len(claim.cited) <= MOST_CITED
-    return bool(says) and not left_out_in(line)
+    cites_few = 0 < len(claim.cited) <= MOST_CITED
+    return len(claim.words) > 1 or bool(claim.figures) or cites_few or bool(_QUOTED.search(line))

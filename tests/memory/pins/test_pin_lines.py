@@ -58,7 +58,10 @@ def test_a_rule_goes_before_the_remark_that_may_end_it() -> None:
     pins = [
         pin(1, "From now on assume eighty beds at Fernside", IN_PASSING),
         pin(2, "Fernside got its new wing so that is void", IN_PASSING),
-        *(pin(n, f"From now on show column {'abcdefgh'[n]}{n:06}", IN_PASSING) for n in range(3, 8)),
+        *(
+            pin(n, f"From now on show column {'abcdefgh'[n]}{n:06}", IN_PASSING)
+            for n in range(3, 8)
+        ),
     ]
     for budget in range(200, 0, -1):
         shown, _ = fit_pins(pins, budget, words)

@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from longtable.memory.compaction.compaction import Request
 from longtable.memory.counting.tokens import counter
 from longtable.memory.summary.code_summary import fallback_summary
+from longtable.memory.summary.summary_text import join_sections
 from longtable.memory.view import CallPlan, build_view
 from tests.support.compacting import Say, Talk, call_config
 
@@ -130,3 +131,19 @@ def test_no_corrected_figure_stands_unmarked_in_what_is_filled_up(kind: str) -> 
     assert "77,123" in summaries[0]
     for line in "\n".join(summaries).splitlines():
         assert "77,123" not in line or "77,123 (corrected" in line or "78,555" in line
+
+
+def test_lines_that_only_repeat_a_pin_go_before_anything_else() -> None:
+    pinned = "- Amounts are always in euros"
+    facts = [f"- Depot {n} has {n},100 pallets" for n in range(1, 9)]
+    before = join_sections([[*facts, pinned], [], [], [], []], "en")
+    budget = count(before) + 8  # the note on lines left out needs more
+    text = fallback_summary(
+        before, [], language="en", budget=budget, count=count, is_pinned=pinned.__eq__
+    )
+    assert pinned not in text
+    assert all(fact in text for fact in facts)
+    whole = fallback_summary(
+        before, [], language="en", budget=10_000, count=count, is_pinned=pinned.__eq__
+    )
+    assert pinned in whole

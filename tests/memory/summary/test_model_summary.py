@@ -214,3 +214,12 @@ def test_prose_about_nothing_that_was_said_is_asked_for_once_more_and_then_code_
     for requests, outcome in zip(talking.asked, talking.outcomes, strict=True):
         assert outcome.record
         assert (len(requests), outcome.record["method"]) == (2, "fallback")
+
+
+def test_a_rule_under_no_heading_is_carried_on_if_the_model_forgets_it() -> None:
+    before = join_sections([["- 优先用中位数", "- 电量都写成兆瓦时"], [], [], [], []], "zh")
+    sources = Sources([], before)
+    sections = [["- 电量都写成兆瓦时"], [], [], [], []]
+    text = filled(sections, sources, "zh", 600, count)
+    assert text.count("优先用中位数") == 1
+    assert text.count("电量都写成兆瓦时") == 1
