@@ -121,6 +121,16 @@ class Context(Settings):
         "Further tries of a model call that failed before its answer began, beside those of its"
         " client.",
     )
+    prompt_cache: Literal["5m", "1h", "off"] = setting(
+        "5m",
+        "How long Claude's prompt cache keeps a call: '5m', '1h' (dearer to write), or 'off' for no"
+        " marks. OpenAI's cache works by itself.",
+    )
+    prompt_cache_key: bool | None = setting(
+        None,
+        "Whether calls of OpenAI's protocol name their thread's cache. Empty: only to OpenAI's own"
+        " servers, because others may refuse what they do not know.",
+    )
     project: Annotated[str, NAME] | None = setting(
         None, "What a thread is for: threads are listed and their usage added up by it."
     )

@@ -35,6 +35,8 @@ from longtable.memory.voices import as_heard
 
 MEMORY_ID = "longtable-memory"
 """Id of the memory's message, if it is a message of its own."""
+SYSTEM_SEPARATOR = "\n\n"
+"""Text between the parts of the system message."""
 PREVIEW_CHARS = 200
 """Number of characters that a tool result keeps while another result can still shrink: its columns
 and a row or two.
@@ -51,6 +53,10 @@ class View:
     parts: Parts
     shrunk: int = 0
     left_out: int = 0
+    system_ends: tuple[int, ...] = ()
+    """Places in the text of the system message at which its lasting parts end: system prompt with
+    schema, then memory if it is inside. The text after the last one changes with each call.
+    """
 
 
 @dataclass(frozen=True)
@@ -178,6 +184,7 @@ def build_view(call_plan: CallPlan) -> View:
         return View(
             [*_head(call_plan.call_config, call_plan.memory, ""), *call_plan.messages],
             call_plan.parts,
+            system_ends=_system_ends(call_plan.call_config, call_plan.memory),
         )
     fitter = _Fitter(call_plan)
     fitter.shrink_results(PREVIEW_CHARS)
@@ -301,7 +308,13 @@ class _Fitter:
     def view(self) -> View:
         head = _head(self.call_config, self.memory, self._note())
         parts = _parts(self.memory, self._note(), self.messages, self.call_config)
-        return View([*head, *self.messages], parts, shrunk=len(self.shrunk), left_out=self.left_out)
+        return View(
+            [*head, *self.messages],
+            parts,
+            shrunk=len(self.shrunk),
+            left_out=self.left_out,
+            system_ends=_system_ends(self.call_config, self.memory),
+        )
 
     def _note(self) -> str:
         return (
@@ -318,13 +331,24 @@ def _head(call_config: CallConfig, memory: Memory, note: str) -> list[BaseMessag
     block = memory.render()
     role = call_config.policy.memory_role
     inside = [call_config.system, block if role == "system" else "", note, call_config.whisper]
-    system = SystemMessage("\n\n".join(filter(None, inside)))
+    system = SystemMessage(SYSTEM_SEPARATOR.join(filter(None, inside)))
     if role == "system" or not block:
         return [system]
     own = (
         AIMessage(block, id=MEMORY_ID) if role == "assistant" else HumanMessage(block, id=MEMORY_ID)
     )
     return [system, marked(own, kind=SUMMARY, sources=[1, memory.count])]
+
+
+def _system_ends(call_config: CallConfig, memory: Memory) -> tuple[int, ...]:
+    """Return the places at which the lasting parts of the system message end, see `View`."""
+    role = call_config.policy.memory_role
+    parts = [call_config.system, memory.render() if role == "system" else ""]
+    ends: list[int] = []
+    for part in filter(None, parts):
+        before = ends[-1] + len(SYSTEM_SEPARATOR) if ends else 0
+        ends.append(before + len(part))
+    return tuple(ends)
 
 
 def _parts(

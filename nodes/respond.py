@@ -192,13 +192,13 @@ class Respond:
         asking = Asking(call_plan, originals, emit)
         line = self._line(now, pinning=call_plan.call_config.pin_tools)
         fields = run_fields(turn, now.thread_id)
-        caller = Caller(line, now.context, emit, fields, voice)
+        caller = Caller(line, now.context, emit, fields, voice, now.thread_id or "")
         provided = await self.providers.collect(now, how)
         view, usage = await how.call(partial(self._first_view, asking, provided, now))
         try:
             answer = None
             while answer is None:
-                reply = await caller.call(view.messages, how)
+                reply = await caller.call(view, how)
                 answer = await how.call(partial(asking.take, reply))
                 if answer is None:
                     view = await how.call(asking.view)

@@ -165,6 +165,8 @@ class ModelTable(Table):
     thinking: Annotated[bool | int | None, _as_in(Context, "thinking")] = None
     request_timeout: Annotated[float | None, _as_in(Context, "request_timeout")] = None
     max_retries: Annotated[int | None, _as_in(Context, "max_retries")] = None
+    prompt_cache: Annotated[str | None, _as_in(Context, "prompt_cache")] = None
+    prompt_cache_key: Annotated[bool | None, _as_in(Context, "prompt_cache_key")] = None
 
 
 class SummarizerTable(Table):

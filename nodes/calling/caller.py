@@ -32,9 +32,14 @@ from longtable.base.errors import (
 )
 from longtable.base.events import ModelFallback, ModelRetry
 from longtable.memory.messages.reasoning import reasoning_sent, split_reasoning, without_reasoning
+from longtable.memory.view import View
+from longtable.nodes.calling.model_clients import client_packages, is_claude
+from longtable.nodes.calling.prompt_cache import cache_key, cache_mark, sends_key, with_marks
 from longtable.nodes.calling.provider_errors import provider_error
 from longtable.nodes.telemetry import span, usage_fields
 
+Settings = dict[str, Any]
+"""Arguments of one call of a model."""
 FIRST_WAIT = 0.5
 MOST_WAIT = 30.0
 """Seconds before the first further try, doubled each time; and the longest that a provider's
@@ -64,7 +69,7 @@ def asked_once(model: BaseChatModel) -> tuple[BaseChatModel, int]:
     Retries are made here instead, so that users are told of the waits. Only for the clients of
     OpenAI and Anthropic; any other model is returned unchanged.
     """
-    modules = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
+    modules = client_packages(model)
     client: Any = model
     if "langchain_anthropic" in modules and client.max_retries:
         once = model.model_copy(update={"max_retries": 0})
@@ -133,6 +138,7 @@ class Caller:
     """Fields of the run for its spans."""
     voice: str = ""
     """The persona that is asked; a stream's metadata has it."""
+    thread_id: str = ""
     answered: int = 0
     _tries: int = field(default=0, init=False)
     _tokens: _TokenWatcher = field(default_factory=_TokenWatcher, init=False)
@@ -147,15 +153,15 @@ class Caller:
         """Return whether a part of the newest answer has come."""
         return self._tokens.any
 
-    async def call(self, messages: Sequence[BaseMessage], how: Execution) -> BaseMessage:
+    async def call(self, view: View, how: Execution) -> BaseMessage:
         """Return an answer. Raises what the last model in line raised."""
         self._tries = 0
         while True:
             # Who answered once in this answer goes on: a first model that is down is not asked
             # again for each part.
             answerer = self.line[self.answered]
-            settings = call_settings(self.context, answerer.base)
-            sent = _messages_for(answerer, messages)
+            settings = self._settings(answerer)
+            model, sent = self._request(answerer, view)
             config = self._config()
             try:
                 with span(
@@ -164,14 +170,33 @@ class Caller:
                     {**self.about, "gen_ai.request.model": answerer.name},
                 ) as fields:
                     answer = await how.call(
-                        partial(answerer.model.invoke, sent, config, **settings),
-                        partial(answerer.model.ainvoke, sent, config, **settings),
+                        partial(model.invoke, sent, config, **settings),
+                        partial(model.ainvoke, sent, config, **settings),
                     )
                     fields |= usage_fields(answer)
                 return split_reasoning(answer, answerer.name)
             except Exception as error:
                 seconds = self._wait(error)
             await how.call(partial(time.sleep, seconds), partial(asyncio.sleep, seconds))
+
+    def _settings(self, answerer: Answerer) -> Settings:
+        """Return the settings of this call, with the key of the thread's prompt cache."""
+        settings = call_settings(self.context, answerer.base)
+        if self.thread_id and sends_key(answerer.base, self.context.prompt_cache_key):
+            settings["prompt_cache_key"] = cache_key(self.thread_id, self.voice)
+        return settings
+
+    def _request(
+        self, answerer: Answerer, view: View
+    ) -> tuple[Runnable[Any, BaseMessage], list[BaseMessage]]:
+        """Return the model and the messages for it, with marks for its prompt cache if it takes
+        them.
+        """
+        messages = _messages_for(answerer, view.messages)
+        lifetime = self.context.prompt_cache
+        if lifetime == "off" or not is_claude(answerer.base):
+            return answerer.model, messages
+        return with_marks(answerer.model, view, messages, cache_mark(lifetime))
 
     def _config(self) -> RunnableConfig:
         """Return the run's own config with the token watcher."""
@@ -239,7 +264,6 @@ def _pause(error: ProviderError, tries: int, longest: float) -> float | None:
     return min(MOST_WAIT, float(FIRST_WAIT * 2**tries))
 
 
-Settings = dict[str, Any]
 DEFAULT_BUDGET = 4_096
 """Tokens of thinking for Anthropic's models if no budget is set; these models require one."""
 
@@ -262,8 +286,7 @@ def call_settings(context: Context, model: BaseChatModel) -> Settings:
     ]
     if not names:
         return settings
-    # Whose client it is, by the modules of its classes: no provider's package is imported.
-    modules = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
+    modules = client_packages(model)
     if context.request_timeout is not None:
         settings["timeout"] = context.request_timeout
     if "langchain_openai" in modules:
@@ -368,7 +391,7 @@ def summary_settings(context: Context, model: BaseChatModel) -> Settings:
     They are sent only to clients whose settings are known. A server that may not know a switch for
     thinking gets none: if it refused the call, the summary would be lost.
     """
-    modules = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
+    modules = client_packages(model)
     name = _model_name(model)
     if "langchain_openai" in modules:
         if _OPENAI_NAMES.match(name):

@@ -56,6 +56,10 @@ class Reply:
     pieces: int = 3
     input_tokens: int = 100
     output_tokens: int = 10
+    cache_read: int = 0
+    """Tokens of the input that the provider read from its cache."""
+    cache_written: int = 0
+    """Tokens of the input that Claude wrote to its cache."""
     finish_reason: str = ""
     breaks: Breaks = ""
     """After half of the parts: `drop` the connection, end without finish (`truncate`), send an
@@ -316,7 +320,7 @@ class ModelServer:
         )
 
 
-class _QuickToStop(HTTPServer):
+class QuickToStop(HTTPServer):
     """The library's server looks every 0.5 s whether to stop: half a second a test."""
 
     def thread_target(self) -> None:
@@ -327,15 +331,17 @@ class _QuickToStop(HTTPServer):
 @contextmanager
 def open_model_server() -> Iterator[ModelServer]:
     """Run a server on a free port of loopback until the block ends."""
-    with _QuickToStop(host="127.0.0.1", port=0, threaded=True) as http:
+    with QuickToStop(host="127.0.0.1", port=0, threaded=True) as http:
         yield ModelServer(http)
 
 
-def _usage(reply: Reply) -> dict[str, int]:
+def _usage(reply: Reply) -> dict[str, Any]:
+    details = {"prompt_tokens_details": {"cached_tokens": reply.cache_read}}
     return {
         "prompt_tokens": reply.input_tokens,
         "completion_tokens": reply.output_tokens,
         "total_tokens": reply.input_tokens + reply.output_tokens,
+        **(details if reply.cache_read else {}),
     }
 
 

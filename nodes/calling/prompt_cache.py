@@ -1,0 +1,152 @@
+"""Let providers read the part of a call that repeats the call before it from their prompt cache, at
+about a tenth of the price.
+
+Claude caches a call only up to the blocks that bear a mark (`cache_control`), at most four.
+`with_marks` sets them on copies, so no stored message has one. OpenAI caches by itself; a key
+(`cache_key`) leads the calls of a thread to the same machine.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage
+from langchain_core.runnables import Runnable, RunnableBinding
+
+from longtable.memory.materials import PASSED_ID
+from longtable.memory.view import MEMORY_ID, View
+from longtable.nodes.calling.model_clients import is_openai_protocol, server_host
+
+Mark = dict[str, str]
+MOST_MARKS = 4
+"""Marks that Anthropic accepts in one request."""
+OPENAI_HOSTS = re.compile(r"(?:^|\.)api\.openai\.com$")
+KEY_CHARS = 32
+
+
+def cache_mark(lifetime: Literal["5m", "1h"]) -> Mark:
+    """Return the mark for a cache that is kept so long after it was last read."""
+    mark = {"type": "ephemeral"}
+    return mark if lifetime == "5m" else {**mark, "ttl": lifetime}
+
+
+def with_marks(
+    model: Runnable[Any, BaseMessage], view: View, messages: Sequence[BaseMessage], mark: Mark
+) -> tuple[Runnable[Any, BaseMessage], list[BaseMessage]]:
+    """Return a model and the messages of a call with at most four marks.
+
+    The marks are, in the order in which the provider reads a call: on the last tool, at the end of
+    the system prompt, at the end of the memory, before the material of context providers, which the
+    next call does not repeat, and on the last message. If that is one too many, the tools have
+    none: they are part of what the mark on the system prompt covers.
+
+    `messages`: the view's messages, as this model is sent them.
+    """
+    result = list(messages)
+    for place, message in enumerate(result):
+        if isinstance(message, SystemMessage):
+            result[place] = _marked_system(message, view.system_ends, mark)
+        elif message.id == MEMORY_ID:
+            result[place] = _marked(message, mark) or message
+    for end in _message_ends(result):
+        _mark_last(result, end, mark)
+    has_room = sum(map(_marks_in, result)) < MOST_MARKS
+    return (_with_marked_tools(model, mark) if has_room else model), result
+
+
+def _with_marked_tools(model: Runnable[Any, BaseMessage], mark: Mark) -> Runnable[Any, BaseMessage]:
+    """Return a model whose last bound tool bears the mark, the model itself if it has no tools."""
+    if not isinstance(model, RunnableBinding):
+        return model
+    tools = model.kwargs.get("tools") or []
+    if not tools or not isinstance(tools[-1], dict):
+        return model
+    marked = [*tools[:-1], {**tools[-1], "cache_control": mark}]
+    return model.model_copy(update={"kwargs": {**model.kwargs, "tools": marked}})
+
+
+def _message_ends(messages: Sequence[BaseMessage]) -> list[int]:
+    """Return the ends of the runs of messages that are marked: all, and those before material."""
+    ids = [str(message.id or "") for message in messages]
+    material = next((i for i, id_ in enumerate(ids) if id_.startswith(PASSED_ID)), None)
+    return [len(messages)] if material is None else [len(messages), material]
+
+
+def _marked_system(message: SystemMessage, ends: Sequence[int], mark: Mark) -> SystemMessage:
+    """Split a system message at the ends of its parts. Each part but the rest bears a mark."""
+    text = message.content
+    if not isinstance(text, str):
+        return message
+    blocks: list[str | dict[str, Any]] = []
+    start = 0
+    for end in ends:
+        if part := text[start:end].strip("\n"):
+            blocks.append({"type": "text", "text": part, "cache_control": mark})
+        start = end
+    if rest := text[start:].strip("\n"):
+        blocks.append({"type": "text", "text": rest})
+    return message.model_copy(update={"content": blocks}) if blocks else message
+
+
+def _marks_in(message: BaseMessage) -> int:
+    blocks = message.content if isinstance(message.content, list) else []
+    return sum(isinstance(block, dict) and "cache_control" in block for block in blocks)
+
+
+def _mark_last(messages: list[BaseMessage], end: int, mark: Mark) -> None:
+    """Mark the last message before `end` that can bear a mark, in place. System message and memory
+    have theirs already.
+    """
+    for place in range(end - 1, -1, -1):
+        message = messages[place]
+        if isinstance(message, SystemMessage) or message.id == MEMORY_ID:
+            return
+        marked = _marked(message, mark)
+        if marked is not None:
+            messages[place] = marked
+            return
+
+
+def _marked(message: BaseMessage, mark: Mark) -> BaseMessage | None:
+    """Return the message with a mark on its last block, None if no block can bear one.
+
+    The calls of an answer come after its content, so an answer that is nothing but calls has no
+    such block.
+    """
+    content = message.content
+    blocks: list[str | dict[Any, Any]] = [content] if isinstance(content, str) else list(content)
+    for place in range(len(blocks) - 1, -1, -1):
+        written = blocks[place]
+        block = {"type": "text", "text": written} if isinstance(written, str) else written
+        if _can_bear_mark(block, message):
+            blocks[place] = {**block, "cache_control": mark}
+            return message.model_copy(update={"content": blocks})
+    return None
+
+
+def _can_bear_mark(block: Mapping[str, Any], message: BaseMessage) -> bool:
+    kind = block.get("type")
+    if kind == "text":
+        return bool(str(block.get("text") or "").strip())
+    if isinstance(message, ToolMessage):
+        return True  # the client hoists it to the result as a whole
+    return kind in ("image", "file")
+
+
+def sends_key(model: BaseChatModel, setting: bool | None) -> bool:
+    """Return whether a model's server is sent a cache key: OpenAI's own if `setting` is None, any
+    server that speaks its protocol if it is True.
+    """
+    if setting is None:
+        return is_openai_protocol(model) and bool(OPENAI_HOSTS.search(server_host(model)))
+    return setting and is_openai_protocol(model)
+
+
+def cache_key(thread_id: str, voice: str) -> str:
+    """Return the key of a thread's calls, 32 hexadecimal digits of a hash. The system prompts of a
+    team's voices differ, so each voice has a key of its own.
+    """
+    digest = hashlib.sha256(f"{thread_id}\0{voice}".encode())
+    return digest.hexdigest()[:KEY_CHARS]
