@@ -104,7 +104,7 @@ its texts are not replaced. On a server `store.url` has no effect, because the s
 
 {table(("key", "variable", "meaning"), _keys())}
 | `[models.NAME]` |  | A model with a name of your own, for `--model`, `choices`, `summarizer` and `fallbacks`: `provider` (openai by default), `model` (its name there; NAME by default), `base_url`, `api_key_env` (the variable that holds its key). |
-| `[prices."gpt-4o*"]` |  | What a model costs for a million tokens: `input`, `output`, `cached`, `reasoning`. |
+| `[prices."gpt-4o*"]` |  | What a model costs for a million tokens: `input`, `output`, `cached`, `cache_write`, `reasoning`. |
 
 Settings of a run are fields of `Context`. They come with each run, from a program, from Studio's form or from a client
 of a server. Settings of compaction are fields of `CompactionPolicy` and belong to the graph. Both are checked when they

@@ -31,7 +31,7 @@ from longtable.store.storage_errors import storage_errors
 MOST_ENTRIES = 1_000_000
 ALL: tuple[By, ...] = ("day", "thread", "model", "purpose", "voice")
 TIMES = {7: "%Y-%m", 10: "%Y-%m-%d", 13: "%Y-%m-%dT%H"}
-PRICE_FIELDS = {"input", "output", "cached", "reasoning"}
+PRICE_FIELDS = {"input", "output", "cached", "reasoning", "cache_write"}
 
 # -- audit -----------------------------------------------------------------------------------------
 

@@ -35,7 +35,7 @@ First = Annotated[
     str, typer.Option("--from", help="First day, month or hour, as 2026-11-23 or 2026-11.")
 ]
 Last = Annotated[str, typer.Option("--to", help="Last day, month or hour.")]
-FIGURES = ("calls", "input", "output", "cached", "reasoning", "estimated")
+FIGURES = ("calls", "input", "output", "cached", "cache_written", "reasoning", "estimated")
 SHOWN_SQL = 100
 
 

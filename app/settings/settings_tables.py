@@ -305,6 +305,7 @@ class PriceTable(Table):
     output: Price
     cached: Price | None = None
     reasoning: Price | None = None
+    cache_write: Price | None = None
 
 
 class NamedModelTable(Table):

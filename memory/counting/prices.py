@@ -15,31 +15,36 @@ MILLION = 1_000_000
 class Price:
     """The price of one model, for a million tokens each.
 
-    If cached tokens have no price of their own, they cost as much as input tokens. If reasoning
-    tokens have none, they cost as much as output tokens.
+    If tokens read from the provider's prompt cache (`cached`), or written to it, have no price of
+    their own, they cost as much as input tokens. If reasoning tokens have none, they cost as much
+    as output tokens.
     """
 
     input: float
     output: float
     cached: float | None = None
     reasoning: float | None = None
+    cache_write: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("input", "output", "cached", "reasoning"):
+        for name in ("input", "output", "cached", "reasoning", "cache_write"):
             value = getattr(self, name)
-            if money(value) is None and not (value is None and name in ("cached", "reasoning")):
+            is_needed = name in ("input", "output")
+            if money(value) is None and (value is not None or is_needed):
                 raise ConfigError(
                     f"the price of {name} must be a number from 0 to {MOST_PRICE:,.0f} for a"
                     f" million tokens, found {value!r}"
                 )
 
     def of(self, spent: Spent) -> float:
-        """Return the cost of some calls. Cached tokens are part of the input, reasoning tokens part
-        of the output.
+        """Return the cost of some calls. Tokens of the prompt cache are part of the input,
+        reasoning tokens part of the output.
         """
         cached = self.input if self.cached is None else self.cached
         reasoning = self.output if self.reasoning is None else self.reasoning
-        sums = (spent.input - spent.cached) * self.input + spent.cached * cached
+        written = self.input if self.cache_write is None else self.cache_write
+        rest = spent.input - spent.cached - spent.cache_written
+        sums = rest * self.input + spent.cached * cached + spent.cache_written * written
         return (
             sums + (spent.output - spent.reasoning) * self.output + spent.reasoning * reasoning
         ) / MILLION

@@ -10,13 +10,14 @@ UNKNOWN = "unknown"
 
 
 class ReportedTokens(TypedDict):
-    """Tokens of a call as its provider reported them; cached ones are part of the input, reasoning
-    ones of the output.
+    """Tokens of a call as its provider reported them. Tokens read from the prompt cache (`cached`)
+    and written to it are part of the input, reasoning tokens part of the output.
     """
 
     input: int
     output: int
     cached: int
+    cache_written: int
     reasoning: int
 
 
@@ -29,12 +30,17 @@ def reported(message: AIMessage) -> ReportedTokens | None:
     received = token_count(usage.get("output_tokens"))
     if sent is None or received is None or not sent + received:
         return None
-    cached = _detail(usage.get("input_token_details"), "cache_read")
+    details = usage.get("input_token_details")
+    cached = min(_detail(details, "cache_read"), sent)
+    # langchain-anthropic reports either the sum or its parts, by the lifetime of the cache.
+    names = ("cache_creation", "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
+    written = sum(_detail(details, name) for name in names)
     reasoning = _detail(usage.get("output_token_details"), "reasoning")
     return {
         "input": sent,
         "output": received,
-        "cached": min(cached, sent),
+        "cached": cached,
+        "cache_written": min(written, sent - cached),
         "reasoning": min(reasoning, received),
     }
 

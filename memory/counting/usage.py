@@ -23,11 +23,16 @@ from longtable.memory.voices import NARRATOR, TEAM, VOICE
 By = Literal["hour", "day", "month", "thread", "model", "project", "purpose", "voice"]
 FINEST: tuple[By, ...] = ("hour", "day", "month", "thread", "model", "purpose", "voice")
 
+CALL_FIGURES = ("calls", "input", "output", "cached", "reasoning", "cache_written", "estimated")
+"""Figures that a compaction keeps of its summariser's calls. Those of earlier versions lack
+`cache_written`.
+"""
+
 
 @dataclass(frozen=True, order=True)
 class Spent:
-    """Tokens of some model calls. Cached ones are part of the input, reasoning ones of the
-    output.
+    """Tokens of some model calls. Tokens read from the provider's prompt cache (`cached`) and
+    written to it are part of the input, reasoning tokens part of the output.
     """
 
     day: str
@@ -41,6 +46,7 @@ class Spent:
     output: int = 0
     cached: int = 0
     reasoning: int = 0
+    cache_written: int = 0
     estimated: int = 0
     """Calls without a readable report of the provider: their tokens were counted here."""
     cost: float | None = None
@@ -117,7 +123,11 @@ def call_usage(
     """Return the usage of one call of a summariser."""
     known = reported(answer) if isinstance(answer, AIMessage) else None
     tokens = known or ReportedTokens(
-        input=count.messages(request), output=count.message(answer), cached=0, reasoning=0
+        input=count.messages(request),
+        output=count.message(answer),
+        cached=0,
+        cache_written=0,
+        reasoning=0,
     )
     by = (reported_model(answer) if isinstance(answer, AIMessage) else "") or model or UNKNOWN
     return SummaryCall(
@@ -133,8 +143,7 @@ def spent_on(records: Iterable[Mapping[str, Any]], *, thread: str) -> list[Spent
     for record in records:
         for call in record.get("spent") or ():
             figures: dict[str, Any] = {
-                name: token_count(call.get(name)) or 0
-                for name in ("calls", "input", "output", "cached", "reasoning", "estimated")
+                name: token_count(call.get(name)) or 0 for name in CALL_FIGURES
             }
             rows.append(
                 Spent(
@@ -157,14 +166,10 @@ def added(rows: Iterable[Spent], by: Sequence[By]) -> list[Spent]:
         total = sums.get(key) or replace(
             Spent("", "", ""), **cast("Any", dict(zip(by, key, strict=True)))
         )
+        figures: Any = {name: getattr(total, name) + getattr(row, name) for name in CALL_FIGURES}
         sums[key] = replace(
             total,
-            calls=total.calls + row.calls,
-            input=total.input + row.input,
-            output=total.output + row.output,
-            cached=total.cached + row.cached,
-            reasoning=total.reasoning + row.reasoning,
-            estimated=total.estimated + row.estimated,
+            **figures,
             cost=total.cost if row.cost is None else (total.cost or 0.0) + row.cost,
             charged=total.charged if row.charged is None else (total.charged or 0.0) + row.charged,
             unpriced=total.unpriced + row.unpriced,

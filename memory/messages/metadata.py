@@ -12,14 +12,15 @@ from longtable.memory.messages.reasoning import reasoning_of, text_or_empty
 
 @dataclass(frozen=True, kw_only=True)
 class Reported:
-    """Reported tokens of the call that gave an answer. Cached tokens are part of the input,
-    reasoning tokens part of the output.
+    """Reported tokens of the call that gave an answer. Tokens read from the prompt cache (`cached`)
+    and written to it are part of the input, reasoning tokens part of the output.
     """
 
     input: int
     output: int
     cached: int
     reasoning: int
+    cache_written: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

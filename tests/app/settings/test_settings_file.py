@@ -619,7 +619,7 @@ def test_a_first_file_sets_nothing_and_each_of_its_lines_holds_when_the_mark_goe
         for place, key in KEYS.items()
         if place[0] in ("model", "limits") and place[-1] in described
     }
-    assert len(same) == 8
+    assert len(same) == 10
     assert same.items() <= described.items()
 
 

@@ -41,3 +41,10 @@ def test_calls_of_a_model_without_a_price_say_so() -> None:
 def test_a_price_that_is_no_amount_is_refused(wrong: float) -> None:
     with pytest.raises(ConfigError, match="the price of input"):
         Price(input=wrong, output=1)
+
+
+def test_tokens_written_to_the_cache_have_a_price_of_their_own() -> None:
+    row = replace(spent(input=1_000_000), cached=600_000, cache_written=200_000)
+    price = Price(input=3, output=15, cached=0.3, cache_write=3.75)
+    assert price.of(row) == pytest.approx(0.2 * 3 + 0.6 * 0.3 + 0.2 * 3.75)
+    assert Price(input=3, output=15).of(row) == pytest.approx(3.0)

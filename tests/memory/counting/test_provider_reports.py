@@ -27,7 +27,13 @@ def test_cached_and_reasoning_tokens_are_never_more_than_the_whole() -> None:
         "input_token_details": {"cache_read": 400},
         "output_token_details": {"reasoning": 5},
     }
-    assert reported(answer(**usage)) == {"input": 100, "output": 20, "cached": 100, "reasoning": 5}
+    assert reported(answer(**usage)) == {
+        "input": 100,
+        "output": 20,
+        "cached": 100,
+        "reasoning": 5,
+        "cache_written": 0,
+    }
 
 
 @pytest.mark.parametrize(
@@ -67,3 +73,19 @@ def test_a_cost_is_read_where_providers_put_it() -> None:
     for metadata in ({"cost": 0.5}, {"token_usage": {"cost": 0.5}}, {"usage": {"cost": 0.5}}):
         assert charged(AIMessage("", response_metadata=metadata)) == 0.5
     assert charged(AIMessage("", response_metadata={"usage": {"cost": "free"}})) is None
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
+        {"cache_read": 60, "cache_creation": 30},
+        # langchain-anthropic, if the API tells the lifetimes apart
+        {"cache_read": 60, "cache_creation": 0, "ephemeral_1h_input_tokens": 30},
+    ],
+)
+def test_tokens_written_to_the_cache_are_told_apart_from_those_read(
+    details: dict[str, int],
+) -> None:
+    known = reported(answer(input_tokens=100, output_tokens=20, input_token_details=details))
+    assert known is not None
+    assert (known["input"], known["cached"], known["cache_written"]) == (100, 60, 30)

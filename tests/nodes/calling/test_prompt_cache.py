@@ -11,6 +11,7 @@ from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import SecretStr
 
 from longtable.graph import (
     Context,
@@ -263,7 +264,7 @@ def test_a_thread_that_was_killed_goes_on_with_marks(
 def test_the_key_is_sent_to_openai_and_elsewhere_only_by_setting(
     base_url: str | None, setting: bool | None, *, sent: bool
 ) -> None:
-    model = ChatOpenAI(model="gpt-4o-mini", base_url=base_url, api_key="sk-test")
+    model = ChatOpenAI(model="gpt-4o-mini", base_url=base_url, api_key=SecretStr("sk-test"))
     assert sends_key(model, setting) is sent
 
 

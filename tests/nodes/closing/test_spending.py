@@ -133,21 +133,27 @@ def test_broken_metadata_is_an_estimate_and_marked(broken: AIMessage) -> None:
 @pytest.mark.parametrize(
     ("answer", "wanted"),
     [
-        (told(100.0, 5), {"input": 100, "output": 5, "cached": 0, "reasoning": 0}),
+        (
+            told(100.0, 5),
+            {"input": 100, "output": 5, "cached": 0, "reasoning": 0, "cache_written": 0},
+        ),
         (
             told(100, 5, cached=900, reasoning=900),
-            {"input": 100, "output": 5, "cached": 100, "reasoning": 5},
+            {"input": 100, "output": 5, "cached": 100, "reasoning": 5, "cache_written": 0},
         ),
         (
             told(100, 5, cached=-1, reasoning="x"),
-            {"input": 100, "output": 5, "cached": 0, "reasoning": 0},
+            {"input": 100, "output": 5, "cached": 0, "reasoning": 0, "cache_written": 0},
         ),
-        (told(100, 0), {"input": 100, "output": 0, "cached": 0, "reasoning": 0}),
+        (
+            told(100, 0),
+            {"input": 100, "output": 0, "cached": 0, "reasoning": 0, "cache_written": 0},
+        ),
         (
             AIMessage(
                 "a", usage_metadata={"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}
             ),
-            {"input": 3, "output": 2, "cached": 0, "reasoning": 0},
+            {"input": 3, "output": 2, "cached": 0, "reasoning": 0, "cache_written": 0},
         ),
     ],
 )
