@@ -281,6 +281,7 @@ def test_a_person_is_shown_what_a_person_types_and_reads(server: str) -> None:
         "check_numbers",
         "privacy",
         "reasoning_effort",
+        "prompt_cache",
     }
 
 
