@@ -51,6 +51,18 @@ class UsageFigures(TypedDict):
     """
 
 
+class ReportedTokens(TypedDict):
+    """Tokens of calls as their provider reported them. Tokens read from the prompt cache (`cached`)
+    and written to it are part of the input, reasoning tokens part of the output.
+    """
+
+    input: int
+    output: int
+    cached: int
+    cache_written: int
+    reasoning: int
+
+
 class ContextUsage(UsageFigures):
     """Counted before each model call."""
 
@@ -425,6 +437,8 @@ class AnswerEvent(TypedDict):
     turn: int
     voices: NotRequired[list["SpokenAnswer"]]
     """What each voice of a team answered, in order; `text` is the last one's."""
+    tokens: NotRequired[ReportedTokens]
+    """Of the model calls of this stream together. Absent if the provider reports none."""
 
 
 class TeamTurn(TypedDict):

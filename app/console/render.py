@@ -30,6 +30,7 @@ from longtable.base.events import (
     MessagesRetired,
     QueryFinished,
     Recall,
+    ReportedTokens,
     ToolFinished,
 )
 
@@ -257,9 +258,16 @@ def _table(
     return table
 
 
-def gauge(usage: ContextUsage, language: Language, whose: str = "") -> Text:
-    """Return the context gauge: used / limit, a bar with the threshold marked, and the parts.
-    `whose`: the name of the gauge's voice if there is a team.
+def gauge(
+    usage: ContextUsage,
+    language: Language,
+    whose: str = "",
+    tokens: ReportedTokens | None = None,
+) -> Text:
+    """Return the context gauge: used / limit, a bar with the threshold marked, the parts, and the
+    share of the turn's input that came from the provider's cache.
+
+    `whose`: the name of the gauge's voice if there is a team. `tokens`: those of the turn's calls.
     """
     if usage.get("of_team"):
         whose = say("team", language)
@@ -275,6 +283,8 @@ def gauge(usage: ContextUsage, language: Language, whose: str = "") -> Text:
         "│" if i == mark and i >= filled else "█" if i < filled else "░" for i in range(GAUGE_CELLS)
     )
     parts = " · ".join(f"{say(name, language)} {count:,}" for name, count in _parts(usage))
+    if tokens and tokens["cached"]:
+        parts += f" · {say('cached', language)} {tokens['cached'] / tokens['input']:.0%}"
     flag = f" ({say('estimated', language)})" if usage["estimated"] else ""
     return Text.assemble(
         (f"{say('context', language)} {of_voice}", "dim"),

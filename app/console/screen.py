@@ -315,7 +315,8 @@ class ConsoleScreen:
             self._doubts = []
         if usage := largest_usage(self._counts):
             whose = self._names.get(usage.get("voice", ""), "")
-            self._print(render.gauge(usage, self.language, whose))
+            tokens = event.get("tokens")
+            self._print(render.gauge(usage, self.language, whose, tokens))
 
     def _think(self, text: str) -> None:
         if not self.reasoning:

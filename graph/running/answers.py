@@ -17,6 +17,7 @@ from longtable.base.events import (
     ContextUsage,
     Event,
     QueryFinished,
+    ReportedTokens,
     SpokenAnswer,
     largest_usage,
 )
@@ -46,6 +47,8 @@ class Answer:
     """The newest count of a call; for a team, the count of the voice that uses the largest share of
     its limit.
     """
+    tokens: ReportedTokens | None = None
+    """Of the turn's model calls, as the provider reported them. None if it reports none."""
     recalls: int = 0
     """How often originals were brought back for this turn."""
     unsupported_numbers: list[str] = field(default_factory=list)
@@ -134,6 +137,7 @@ def answer_of(events: Sequence[Event]) -> Answer:
         turn=answer["turn"] if answer is not None else 0,
         queries=[event for event in turn if event["type"] == "query_finished"],
         usage=largest_usage(turn),
+        tokens=answer.get("tokens") if answer is not None else None,
         recalls=sum(event["type"] == "recall" for event in turn),
         unsupported_numbers=list(dict.fromkeys(chain.from_iterable(figures))),
         charts=[event for event in turn if event["type"] == "chart"],

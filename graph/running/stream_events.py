@@ -12,12 +12,14 @@ from longtable.base.events import (
     AnswerStatus,
     Event,
     ReasoningEvent,
+    ReportedTokens,
     SpokenAnswer,
     Token,
     VoiceStarted,
     Wait,
 )
 from longtable.graph.thread_state import Update, waiting_of
+from longtable.memory.counting.provider_reports import reported
 from longtable.memory.messages.marks import mark_of, marks_of, turn_number
 from longtable.memory.messages.reasoning import streamed_reasoning
 from longtable.memory.messages.rounds import all_calls
@@ -47,6 +49,7 @@ class RunReader:
         self.voices: list[SpokenAnswer] = []
         self.answers: list[AIMessage] = []
         """The voices' answers, as the transcript has them."""
+        self.tokens: ReportedTokens | None = None
         self.ahead: dict[str, Any] = {}
         self.speaking = ""
         """The voice whose heading came last."""
@@ -226,6 +229,8 @@ class RunReader:
         if node in {"respond", "settle"}:
             for message in update.get("messages", ()):
                 self.text = str(message.text)
+                if node == "respond" and isinstance(message, AIMessage):
+                    self.tokens = _added(self.tokens, reported(message))
                 if FOOTER in marks_of(message):
                     self._add_footer(message)
                     continue
@@ -249,6 +254,8 @@ class RunReader:
         if self.answers and str(self.answers[-1].text) == text:
             text = answer_text(self.answers)
         event = AnswerEvent(type="answer", text=text, status=status, turn=number)
+        if self.tokens is not None:
+            event["tokens"] = self.tokens
         voices = [*self.voices, *(self._answered(self.ahead) if self.waits else ())]
         has_team = "calls_left" in self.turn
         return {**event, "voices": voices} if voices or has_team else event
@@ -269,6 +276,18 @@ UNDER_A_HEADING = (
 
 def _heading(voice: str, name: str) -> VoiceStarted:
     return VoiceStarted(type="voice_started", voice=voice, name=name, color="")
+
+
+def _added(sum_so_far: ReportedTokens | None, call: ReportedTokens | None) -> ReportedTokens | None:
+    if sum_so_far is None or call is None:
+        return sum_so_far or call
+    return ReportedTokens(
+        input=sum_so_far["input"] + call["input"],
+        output=sum_so_far["output"] + call["output"],
+        cached=sum_so_far["cached"] + call["cached"],
+        cache_written=sum_so_far["cache_written"] + call["cache_written"],
+        reasoning=sum_so_far["reasoning"] + call["reasoning"],
+    )
 
 
 def answers_in(messages: Iterable[BaseMessage]) -> list[AIMessage]:

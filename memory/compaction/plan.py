@@ -23,7 +23,8 @@ turn would compact again. A compaction ahead of a turn leaves room for one more,
 round.
 """
 ENOUGH = 0.95
-"""Share of the threshold. No summary is made if a view is below this after its results have shrunk.
+"""Share of the threshold. No summary is made ahead of a turn if the next view will be below this
+after its results have shrunk.
 """
 FULL = 0.9
 """Share of the threshold. `keep_messages` stay only if they leave the view below this."""

@@ -4,21 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
-from typing_extensions import TypedDict
+
+from longtable.base.events import ReportedTokens
 
 UNKNOWN = "unknown"
-
-
-class ReportedTokens(TypedDict):
-    """Tokens of a call as its provider reported them. Tokens read from the prompt cache (`cached`)
-    and written to it are part of the input, reasoning tokens part of the output.
-    """
-
-    input: int
-    output: int
-    cached: int
-    cache_written: int
-    reasoning: int
 
 
 def reported(message: AIMessage) -> ReportedTokens | None:

@@ -7,9 +7,9 @@ from typing import Any, Literal, NotRequired, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 
+from longtable.base.events import ReportedTokens
 from longtable.memory.counting.provider_reports import (
     UNKNOWN,
-    ReportedTokens,
     charged,
     money,
     reported,

@@ -44,7 +44,7 @@ def with_marks(
 
     `messages`: the view's messages, as this model is sent them.
     """
-    result = list(messages)
+    result = [*map(_in_blocks, messages)]
     for place, message in enumerate(result):
         if isinstance(message, SystemMessage):
             result[place] = _marked_system(message, view.system_ends, mark)
@@ -54,6 +54,18 @@ def with_marks(
         _mark_last(result, end, mark)
     has_room = sum(map(_marks_in, result)) < MOST_MARKS
     return (_with_marked_tools(model, mark) if has_room else model), result
+
+
+def _in_blocks(message: BaseMessage) -> BaseMessage:
+    """Return a question or a result with its text as a block, as it is sent with a mark.
+
+    A message has a mark only while it is the newest. Were its text a string again in the next call,
+    the bytes would differ, and the provider would read all of it anew.
+    """
+    text = message.content
+    if message.type not in ("human", "tool") or not isinstance(text, str) or not text.strip():
+        return message
+    return message.model_copy(update={"content": [{"type": "text", "text": text}]})
 
 
 def _with_marked_tools(model: Runnable[Any, BaseMessage], mark: Mark) -> Runnable[Any, BaseMessage]:

@@ -10,11 +10,11 @@ stream, and `turn` takes only one write a superstep.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from functools import partial
-from threading import Semaphore
+from threading import Event, Semaphore
 from typing import Any, cast
 
 from langgraph.errors import GraphBubbleUp
@@ -75,7 +75,8 @@ class AtOnce:
         await self.respond.providers.collect(now, how)
         # One call is each one's own, so that a later voice takes nobody's only one.
         left = turn.get("calls_left", self.team.max_calls) - len(voices)
-        permits = Semaphore(left)
+        shared = SharedCalls()
+        begun_here: set[str] = set()
         runs = list[Any]()
         for voice in voices:
             own = (
@@ -85,12 +86,13 @@ class AtOnce:
             )
             begun = now.with_turn(cast("Turn", {**own, "calls_left": left + 1}))
             step = "respond" if voice == first_voice else "estimate"
-            work = partial(self._voice, begun, step, how, permits)
+            work = partial(self._voice, begun, step, how, shared, begun_here)
             runs.append(
                 cast("Any", task)(
                     work if how.on_loop else partial(_completed, work), name=VOICE_TASK
                 )()
             )
+        shared.open(left - _extra_calls(dict(zip(voices, runs, strict=True)), begun_here))
         results: list[Any] = await how.call(
             partial(_results, runs), lambda: asyncio.gather(*runs, return_exceptions=True)
         )
@@ -116,13 +118,17 @@ class AtOnce:
             else [turn.get("voice", "")]
         )
 
-    async def _voice(self, begun: Now, step: str, how: Execution, permits: Semaphore) -> Update:
+    async def _voice(
+        self, begun: Now, step: str, how: Execution, shared: "SharedCalls", begun_here: set[str]
+    ) -> Update:
         """Return the update of one voice, up to its answer or to a step that only one voice at a
         time can take.
 
         Such steps are a compaction, an approval, and closing a request that the provider refused.
+        The voice's id is added to `begun_here`.
         """
         voice = begun.turn["voice"]
+        begun_here.add(voice)
         write = begun.runtime.stream_writer
         # What is asked of a person is asked when it is the voice's turn.
         runtime = begun.runtime.override(
@@ -132,7 +138,7 @@ class AtOnce:
         )
         now = replace(begun, runtime=runtime)
         while step not in ("settle", "approve", "compact"):
-            if step == "respond" and now.turn.get("calls") and not permits.acquire(blocking=False):
+            if step == "respond" and now.turn.get("calls") and not shared.take():
                 now = now.with_turn({**now.turn, "status": "call_budget"})
                 break
             node = self.respond if step == "respond" else self.run_tools
@@ -168,6 +174,35 @@ class AtOnce:
             "turn": with_last(turn, transcript),
             "ahead": rest,
         }
+
+
+class SharedCalls:
+    """Model calls that voices asked at the same time may make beyond the one that each has."""
+
+    def __init__(self) -> None:
+        self._opened = Event()
+        self._left = Semaphore(0)
+
+    def open(self, calls: int) -> None:
+        """Let the voices take so many calls. They wait for it."""
+        if calls > 0:
+            self._left.release(calls)
+        self._opened.set()
+
+    def take(self) -> bool:
+        """Take one call. Return False if none is left."""
+        self._opened.wait()
+        return self._left.acquire(blocking=False)
+
+
+def _extra_calls(runs: Mapping[str, Future[Update]], begun_here: Collection[str]) -> int:
+    """Return the calls beyond the first of each voice whose result an earlier run stored.
+
+    LangGraph gives such a result at once, without a call of the voice's work.
+    """
+    stored = [run for voice, run in runs.items() if run.done() and voice not in begun_here]
+    calls = [run.result()["turn"].get("calls", 0) for run in stored if not run.exception()]
+    return sum(max(0, number - 1) for number in calls)
 
 
 def _completed(work: Callable[[], Coroutine[Any, Any, Update]]) -> Update:

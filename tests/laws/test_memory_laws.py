@@ -23,7 +23,7 @@ from longtable.memory.messages.rounds import split_rounds
 from longtable.memory.pins.pins import current_pins, make_pin
 from longtable.memory.policy import WINDOW
 from longtable.memory.summary.summary_text import CLIP_TOOL_CHARS, HEADINGS, cited_numbers
-from longtable.memory.view import MEMORY_ID, CallPlan, build_view
+from longtable.memory.view import CallPlan, build_view
 from tests.memory.messages.test_rounds import assert_paired
 from tests.support.compacting import Call, Say, Talk, call_config, sent, system_of
 from tests.support.histories import histories, long_history, talk
@@ -95,11 +95,12 @@ def most_of(call: Call, limits: CallConfig) -> int:
 
 
 def waiting_tokens(call: Call, limits: CallConfig) -> int:
-    """Return the tokens of old rounds that wait for a compaction; none waits in a window."""
+    """Return the tokens of old rounds that wait for a compaction, also of those that are left out
+    because they do not fit; none waits in a window.
+    """
     if limits.policy.strategy == WINDOW:
         return 0
-    messages = [message for message in call.view.messages if message.id != MEMORY_ID]
-    old = split_rounds(messages[1:])[:-1]
+    old = split_rounds(CallPlan(call.thread, limits).messages)[:-1]
     return sum(limits.counter.message(message) for round_ in old for message in round_)
 
 

@@ -24,6 +24,20 @@ SIGNATURE = "c2lnbmF0dXJl"
 """Signature of every block of thinking; the client sends it back."""
 
 
+def claude(base_url: str, model: str = "claude-test", **settings: Any) -> ChatAnthropic:
+    """Return a client of a server, which may run in another process: see `AnthropicServer.claude`.
+
+    `base_url`: ending in /v1.
+    """
+    defaults: dict[str, Any] = {
+        "api_key": "sk-ant-test",
+        "max_retries": 0,
+        "timeout": 20,
+        "base_url": base_url.removesuffix("/v1"),
+    }
+    return ChatAnthropic(model_name=model, **{**defaults, **settings})
+
+
 class AnthropicServer(ModelServer):
     """The scripted server, under `/v1/messages` too."""
 
@@ -33,13 +47,7 @@ class AnthropicServer(ModelServer):
 
     def claude(self, model: str = "claude-test", **settings: Any) -> ChatAnthropic:
         """Return a client of this server that asks once, with a placeholder for a key."""
-        defaults: dict[str, Any] = {
-            "api_key": "sk-ant-test",
-            "max_retries": 0,
-            "timeout": 20,
-            "base_url": self.base_url.removesuffix("/v1"),
-        }
-        return ChatAnthropic(model_name=model, **{**defaults, **settings})
+        return claude(self.base_url, model, **settings)
 
     def _messages(self, http: HttpRequest) -> Response:
         headers = {name.lower(): value for name, value in http.headers.items()}
@@ -117,8 +125,9 @@ def _blocks(reply: Reply, number: int) -> list[dict[str, Any]]:
 
 def _stream(reply: Reply, number: int, model: str) -> Iterator[bytes]:
     """Yield the events of an answer, each block whole."""
-    usage = {**_usage(reply), "output_tokens": 1}
-    start = {**_head(reply, number, model), "content": [], "stop_reason": None, "usage": usage}
+    usage = _usage(reply)
+    first = {**usage, "output_tokens": 1}
+    start = {**_head(reply, number, model), "content": [], "stop_reason": None, "usage": first}
     yield _event("message_start", message=start)
     for index, block in enumerate(_blocks(reply, number)):
         yield _event("content_block_start", index=index, content_block=_opened(block))
@@ -126,7 +135,8 @@ def _stream(reply: Reply, number: int, model: str) -> Iterator[bytes]:
             yield _event("content_block_delta", index=index, delta=delta)
         yield _event("content_block_stop", index=index)
     delta = {"stop_reason": _stop_reason(reply), "stop_sequence": None}
-    yield _event("message_delta", delta=delta, usage={"output_tokens": reply.output_tokens})
+    # The sums so far, as the real one sends them: the client reads them here alone.
+    yield _event("message_delta", delta=delta, usage=usage)
     yield _event("message_stop")
 
 

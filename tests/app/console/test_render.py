@@ -27,6 +27,7 @@ from longtable.base.events import (
     MessagesRetired,
     QueryFinished,
     Recall,
+    ReportedTokens,
 )
 from longtable.memory.pins.pins import Pin
 from longtable.memory.topics.topics import Topic
@@ -209,6 +210,21 @@ def test_gauge_fills_with_use_and_never_past_its_end(total: int, blocks: int) ->
     assert text.count("█") == blocks
     assert f"{total:,} / 1,000 tokens ({total / 10:.1f}%)" in text
     assert "system 10 · tools 20 · memory 1,200 · messages" in text
+
+
+@pytest.mark.parametrize(
+    ("cached", "language", "shown"),
+    [
+        (830, "en", "messages 370 · cached 83%"),
+        (830, "zh", "消息 370 · 缓存 83%"),
+        (0, "en", "370\n"),
+    ],
+)
+def test_gauge_tells_the_share_read_from_the_cache(
+    cached: int, language: render.Language, shown: str
+) -> None:
+    tokens = ReportedTokens(input=1_000, output=9, cached=cached, cache_written=0, reasoning=0)
+    assert shown in drawn(render.gauge(usage(400), language, "", tokens), 200)
 
 
 def test_compaction_is_told_in_numbers() -> None:

@@ -1,6 +1,8 @@
 """Prompt caches over real HTTP: where Claude's marks stand on the wire, and OpenAI's key."""
 
 import json
+import os
+import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +28,13 @@ from longtable.graph import (
 from longtable.memory.policy import rolling_chat
 from longtable.nodes.calling.model_clients import server_host
 from longtable.nodes.calling.prompt_cache import MOST_MARKS, cache_key, sends_key
-from tests.support.anthropic_server import AnthropicServer, marks_of, open_anthropic_server
+from tests.support import forked
+from tests.support.anthropic_server import (
+    AnthropicServer,
+    claude,
+    marks_of,
+    open_anthropic_server,
+)
 from tests.support.model_server import (
     ModelServer,
     answer_or_summary,
@@ -222,29 +230,58 @@ def test_material_of_a_provider_stands_behind_a_mark(server: AnthropicServer) ->
     assert first[0] != second[0]  # the material is not repeated
 
 
-def test_a_thread_that_was_killed_goes_on_with_marks(
+@tool("weather")
+def deadly_weather(city: str) -> str:
+    """Tell the weather."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    return city
+
+
+def ask_and_die(base_url: str, threads: str) -> None:
+    """Ask on a stored thread. The tool kills the process."""
+    model = claude(base_url)
+    with open_persistence(threads) as persistence:
+        graph = build_graph(model=model, tools=[deadly_weather]).compile(
+            checkpointer=persistence.checkpointer, store=persistence.store
+        )
+        Conversation(graph, "t", context=CONTEXT).ask("Weather?")
+
+
+def test_a_thread_whose_process_was_killed_goes_on_with_marks(
     server: AnthropicServer, tmp_path: Path
 ) -> None:
     server.script(call("weather", city="Oslo"), say("It rains."))
-    url = f"sqlite:///{tmp_path / 'threads.db'}"
-    with open_persistence(url) as persistence:
+    threads = f"sqlite:///{tmp_path / 'threads.db'}"
+    died = forked.run(ask_and_die, server.base_url, threads)
+    assert died.returncode == -signal.SIGKILL
+    with open_persistence(threads) as persistence:
         graph = build_graph(model=server.claude(), tools=[weather]).compile(
             checkpointer=persistence.checkpointer, store=persistence.store
         )
-        graph.invoke(
-            {"messages": [HumanMessage("Weather?")]},
-            {"configurable": {"thread_id": "t"}},
-            context=CONTEXT,
-            interrupt_before=["run_tools"],
-        )
-    with open_persistence(url) as persistence:
-        graph = build_graph(model=server.claude(), tools=[weather]).compile(
-            checkpointer=persistence.checkpointer, store=persistence.store
-        )
-        Conversation(graph, "t", context=CONTEXT).resume()
-    assert marks_of(server.requests[-1].body) == ["tool", "system", "message"]
+        answer = Conversation(graph, "t", context=CONTEXT).resume()
+    assert answer.text == "It rains."
+    first, second = (request.body for request in server.requests)
+    assert marks_of(second) == ["tool", "system", "message"]
+    assert second["tools"] == first["tools"]
+    assert second["system"] == first["system"]
     database = (tmp_path / "threads.db").read_bytes()
     assert b"cache_control" not in database
+
+
+def test_the_answer_tells_what_its_calls_read_from_the_cache(server: AnthropicServer) -> None:
+    asks = replace(
+        call("weather", city="Oslo"), input_tokens=2_000, cache_written=1_900, output_tokens=7
+    )
+    tells = say("It rains.", input_tokens=2_100, cache_read=1_900, output_tokens=5)
+    server.script(asks, tells)
+    conversation = talk(server.claude(), tools=[weather])
+    assert conversation.ask("Weather?").tokens == {
+        "input": 4_100,
+        "output": 12,
+        "cached": 1_900,
+        "cache_written": 1_900,
+        "reasoning": 0,
+    }
 
 
 # -- OpenAI's key ----------------------------------------------------------------------------------

@@ -279,6 +279,26 @@ def test_a_bug_in_one_voice_ends_the_run_and_resume_asks_that_one_alone() -> Non
     assert tried == {"Analyst": 1, "Checker": 2, "Tester": 1}
 
 
+def test_calls_that_voices_made_before_a_bug_count_when_the_turn_is_resumed() -> None:
+    tried: Counter[str] = Counter()
+
+    def say(name: str, _: Sequence[BaseMessage]) -> AIMessage | str:
+        tried[name] += 1
+        if name == "Analyst" and tried[name] == 1:
+            raise RuntimeError("a bug")
+        return call("recall_history", query="orders") if tried[name] < 4 else "done"
+
+    team = Team(*THREE.personas.values(), max_calls=5)
+    conversation = talk(say, team)
+    with pytest.raises(RuntimeError):
+        conversation.ask("Hello")
+    before = tried["Checker"] + tried["Tester"]
+    conversation.resume()
+    answered = sum(tried.values()) - 1  # the call that failed is none of the five
+    assert before == 4
+    assert answered == 5
+
+
 KILLED = """
 import os, signal, sys, threading
 from tests.nodes.team.test_at_once import THREE, talk

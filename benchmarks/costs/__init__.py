@@ -1,0 +1,1 @@
+"""What providers with a prompt cache bill for a conversation."""
