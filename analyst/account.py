@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from longtable.analyst.lattice import Draft, Meaning, NoReadingError
+from longtable.analyst.lexicon import Token, is_plural, lemma, likeness, vocabulary
 from longtable.analyst.query import (
     Agg,
     Bucket,
@@ -23,7 +24,6 @@ from longtable.analyst.query import (
     tables_within,
 )
 from longtable.analyst.schema import Catalog, Column
-from longtable.analyst.words import Token, is_plural, lemma, likeness, vocabulary
 
 EXTREMES = ("most", "sup", "frequent", "top")
 """Operations that ask for the rows at one end of an order."""

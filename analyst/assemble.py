@@ -8,6 +8,7 @@ from itertools import chain
 from typing import NamedTuple, cast
 
 from longtable.analyst.lattice import Draft, Key, Measure, NoReadingError, Rank, Slots, path_cost
+from longtable.analyst.lexicon import costs, is_plural, lemma, vocabulary
 from longtable.analyst.query import (
     PATTERNS,
     Agg,
@@ -25,7 +26,6 @@ from longtable.analyst.query import (
     tables_within,
 )
 from longtable.analyst.schema import Catalog, Column, Step, Table
-from longtable.analyst.words import costs, is_plural, lemma, vocabulary
 
 MOST_SHOWN = 8
 

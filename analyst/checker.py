@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from longtable.analyst.account import unanswered_by
 from longtable.analyst.dialog import Call, Decision
-from longtable.analyst.words import Token, is_chinese, tokenize
+from longtable.analyst.lexicon import Token, is_chinese, tokenize
 from longtable.memory.compaction.ledger import figures_of
 from longtable.memory.messages.marks import COLLEAGUE, kind_of
 

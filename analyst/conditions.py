@@ -1,9 +1,17 @@
 """Fill slots from numbers, values, flags, patterns and negations."""
 
 from longtable.analyst.lattice import Draft, Having, Meaning, Measure, NoReadingError, Where
+from longtable.analyst.lexicon import (
+    costs,
+    is_plural,
+    lemma,
+    likeness,
+    split_name,
+    stem,
+    vocabulary,
+)
 from longtable.analyst.query import Agg, Col, Condition
 from longtable.analyst.schema import Column
-from longtable.analyst.words import costs, is_plural, lemma, likeness, split_name, stem, vocabulary
 
 _PRICE_WORDS = {"cost", "costs", "costing", "price"}
 _PARTING = {"and", "from", "by", "in", "per", "with"}

@@ -13,11 +13,11 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from longtable.analyst import talk
-from longtable.analyst.follow import Reading, goes_on, is_fragment, operations_in, read_question
+from longtable.analyst.lexicon import Token, costs, is_chinese, tokenize, vocabulary
 from longtable.analyst.links import Match, name_meanings, texts_to_look_up
 from longtable.analyst.query import Query, read_sql, write_sql
+from longtable.analyst.reading import Reading, goes_on, is_fragment, operations_in, read_question
 from longtable.analyst.schema import Catalog, read_catalog
-from longtable.analyst.words import Token, costs, is_chinese, tokenize, vocabulary
 from longtable.memory.compaction.ledger import LedgerLine, ledger_in
 from longtable.memory.summary.summary_text import Finding, findings_in
 
@@ -25,6 +25,8 @@ MOST_CHARACTERS = 600
 """Longest question that is read, in characters; half as many for Chinese."""
 MOST_ROUNDS = 9
 """Rounds of tool calls in one turn before giving up; the graph allows 12 model calls."""
+MOST_BLAMED = 3
+"""Words of a declined question that the answer names."""
 MOST_TEXTS = 8
 """Most texts of one question that are looked up."""
 MOST_MATCHES = 10
@@ -510,7 +512,7 @@ def _declined(view: View, reading: Reading) -> talk.DeclineError:
     """Return why a question is declined, with the user's own words and the values that they may
     have meant.
     """
-    words = [word for word in reading.blamed if word.strip()]
+    words = [word for word in reading.blamed[:MOST_BLAMED] if word.strip()]
     near: list[str] = []
     for result in view.now.of("find_values"):
         for raw in (result.data or {}).get("matches", ()):

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal
 
+from longtable.analyst.lexicon import Token, costs, lemma, stem, vocabulary
 from longtable.analyst.query import Condition, Query
 from longtable.analyst.schema import Catalog, Column, Step, Table, Value
-from longtable.analyst.words import Token, costs, lemma, stem, vocabulary
 
 WIDTH = 40
 BEST = 12

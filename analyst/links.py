@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 
 from longtable.analyst.lattice import Meaning, Period
-from longtable.analyst.schema import Catalog, Column, Table, Value
-from longtable.analyst.words import (
+from longtable.analyst.lexicon import (
     Token,
     abbreviates,
     costs,
@@ -21,6 +20,7 @@ from longtable.analyst.words import (
     stem,
     vocabulary,
 )
+from longtable.analyst.schema import Catalog, Column, Table, Value
 
 LONGEST = 5
 LONGEST_VALUE = 7

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from longtable.analyst.conditions import best_dimension, dimension_columns, money_measure
 from longtable.analyst.lattice import Draft, Key, Meaning, Measure, NoReadingError, Rank, Where
+from longtable.analyst.lexicon import costs, is_plural, lemma, stem, vocabulary
 from longtable.analyst.query import Agg, Bucket, Col, Query, filled
 from longtable.analyst.schema import Column
 from longtable.analyst.times import unit_key
-from longtable.analyst.words import costs, is_plural, lemma, stem, vocabulary
 
 _ASKING = ("wh", "list", "distinct")
 _ANY_SIZE = ("size", "height")

@@ -9,8 +9,8 @@ from typing import Literal, cast
 
 from sqlglot import exp
 
+from longtable.analyst.lexicon import vocabulary
 from longtable.analyst.schema import Value
-from longtable.analyst.words import vocabulary
 from longtable.tools.sql.parsing import RefusedError, statement, written
 
 Func = Literal["count", "sum", "avg", "min", "max"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
-from longtable.analyst.words import expanded, lemma, split_name, stem, vocabulary
+from longtable.analyst.lexicon import expanded, lemma, split_name, stem, vocabulary
 
 Value = str | int | float
 

@@ -12,9 +12,9 @@ from importlib import resources
 from itertools import chain
 from typing import Any
 
+from longtable.analyst.lexicon import expanded, lemma, likeness, stem, tokenize, vocabulary
 from longtable.analyst.query import PATTERNS, Agg, Bucket, Col, Condition, Query, Scalar
 from longtable.analyst.schema import Catalog, Column, Table
-from longtable.analyst.words import expanded, lemma, likeness, stem, tokenize, vocabulary
 
 SHOWN_ROWS = 10
 MOST_WISH = 200

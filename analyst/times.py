@@ -6,9 +6,9 @@ from itertools import chain
 
 from longtable.analyst.conditions import money_measures
 from longtable.analyst.lattice import Draft, Key, NoReadingError, Period, Where
+from longtable.analyst.lexicon import costs, stem, vocabulary
 from longtable.analyst.query import Bucket, Col, Condition, Scalar, Unit
 from longtable.analyst.schema import Column, Table
-from longtable.analyst.words import costs, stem, vocabulary
 
 
 def fill_periods(draft: Draft) -> None:

@@ -5,9 +5,9 @@ from calendar import month_name
 from collections.abc import Iterable
 from functools import cache, lru_cache
 
+from longtable.analyst.lexicon import Token, costs, read_lines, tokenize
 from longtable.analyst.links import name_meanings
 from longtable.analyst.schema import Catalog
-from longtable.analyst.words import Token, costs, read_lines, tokenize
 
 _PIECE = re.compile(
     r"""(?P<quoted>["“「《‘][^"”」》’]+["”」》’]) | (?P<date>\d{4}年\d{1,2}月\d{1,2}[日号]) | (?P<year>(?:19|20)\d{2})(?:年(?:度)?)

@@ -8,10 +8,11 @@ from langgraph.store.base import SearchOp
 
 from longtable.base.errors import ConfigError
 from longtable.base.stored import THREADS
+from longtable.base.words import tokens_of
 from longtable.graph.thread_state import StoredThreads, threads_in
 from longtable.graph.transcripts import load_thread
 from longtable.memory.messages.marks import marks_of
-from longtable.memory.search import Index, Original, text_of, tokens_of
+from longtable.memory.search import Index, Original, text_of
 from longtable.store.damage import Report, log_damaged, skip_unreadable
 from longtable.store.persistence import Persistence
 from longtable.store.records.retired import DAMAGED

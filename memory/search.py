@@ -3,45 +3,21 @@ first match.
 """
 
 import math
-import re
-import unicodedata
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from longtable.base.han import HAN, is_han, pairs_of
+from longtable.base.words import STOP, is_han, tokens_of
 from longtable.memory.messages.marks import EXCLUDED, RECALLED, kind_of, speaker_of, turn_number
 from longtable.memory.messages.rounds import all_calls
 
 K1 = 1.2
 B = 0.75
 """`K1` and `B` are BM25's usual constants (Robertson and Zaragoza 2009; Lucene's defaults)."""
-
-_RUNS = re.compile(
-    rf"(?P<han>[{HAN}]+)|(?P<number>\d+(?:,\d{{3}})*(?:\.\d+)?(?![^\W_{HAN}]|_))|(?P<word>(?:(?![{HAN}])\w)+)"
-)
-_PARTS = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
-_SUFFIX = re.compile(r"(?<=\w)['’](?:s|t|re|ve|ll|d|m)\b", re.IGNORECASE)
-
-_ENGLISH = (
-    "a an and are as at be been but by can could did do does for from had has have he her how i if"
-    " in into is it its me my no not of on or our please she so than that the their them then there"
-    " these they this those to us was we were what when where which who whom whose why will with"
-    " would you your"
-)
-_CHINESE = (
-    "的 了 是 在 和 与 有 吗 呢 吧 啊 我 你 他 她 它 们 这 那 就 也 都 很 请 把 被 什么 怎么 多少"
-    " 哪些 哪个 一下 我们 你们 之前"
-)
-STOP = frozenset(f"{_ENGLISH} {_CHINESE}".split())
-"""Words that say nothing about a message's subject. They are left out of a query unless it has no
-others.
-"""
 
 
 @dataclass(frozen=True)
@@ -190,66 +166,3 @@ def text_of(message: BaseMessage) -> str:
         return text
     call_lines = [f"{call['name']}: {', '.join(map(str, call['args'].values()))}" for call in calls]
     return "\n".join([text, *call_lines] if text else call_lines)
-
-
-def fold(text: str) -> str:
-    """Return a text with full width, case and white space folded, so that variants of one text
-    become equal.
-    """
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-
-
-def tokens_of(text: str) -> list[str]:
-    """Return a text's terms, whatever the case and width.
-
-    English words lightly stemmed, numbers without thousands commas, identifiers whole and split on
-    case, underscores and digits, Chinese as pairs of characters and single characters.
-    """
-    tokens: list[str] = []
-    for run in _RUNS.finditer(_SUFFIX.sub("", unicodedata.normalize("NFKC", text))):
-        word = run.group()
-        if run.lastgroup == "han":
-            tokens += word
-            tokens += pairs_of(word)
-        elif run.lastgroup == "number":
-            tokens.append(word.replace(",", ""))
-        else:
-            tokens += _word(word)
-    return tokens
-
-
-@lru_cache(maxsize=16_384)
-def _word(word: str) -> tuple[str, ...]:
-    parts = [part for part in _PARTS.findall(word) if len(part) > 1 or len(word) == 1]
-    if parts == [word]:
-        return (stem(word.casefold()),)
-    return (word.casefold(), *(stem(part.casefold()) for part in parts))
-
-
-def stem(word: str) -> str:
-    """Take plural, -ing, -ed and a last e off an English word, so that its forms become equal.
-    Other words stay as they are.
-
-    It follows Harman's S stemmer and the first step of Porter's. The stems need not be words.
-    """
-    if len(word) < 4 or not word.isascii() or not word.isalpha():
-        return word
-    word = _singular(word)
-    for ending in ("ing", "ed"):
-        base = word.removesuffix(ending)
-        if base != word and len(base) >= 3 and re.search("[aeiouy]", base):
-            word = f"{base}e" if re.fullmatch("[^aeiou]*[aeiouy][^aeiouwxy]", base) else base
-            break
-    if len(word) > 4 and word[-1] == word[-2] and word[-1] not in "aeious":
-        word = word[:-1]
-    return word[:-1] if len(word) > 5 and word.endswith("e") else word
-
-
-def _singular(word: str) -> str:
-    if word.endswith("ies") and len(word) > 4:
-        return f"{word[:-3]}y"
-    if word.endswith(("sses", "xes", "ches", "shes")):
-        return word[:-2]
-    if word.endswith("s") and word[-2] not in "suio":
-        return word[:-1]
-    return word

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 
-from longtable.base.han import pairs_of
+from longtable.base.words import pairs_of
 
 MOST_SPOTS = 2_000
 """The most occurrences looked at, so that a megabyte of one repeated word costs no more than a page

@@ -10,9 +10,10 @@ from functools import cached_property, lru_cache
 from itertools import product
 from operator import itemgetter
 
+from longtable.base.words import tokens_of
 from longtable.memory.counting import figures as reading
 from longtable.memory.counting.figures import Figure
-from longtable.memory.search import text_of, tokens_of
+from longtable.memory.search import text_of
 from longtable.memory.summary.code_summary import left_out_in, numbered_rounds
 from longtable.memory.summary.headings import sentences
 from longtable.memory.summary.summary_text import (

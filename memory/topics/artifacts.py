@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from operator import getitem, itemgetter
 
+from longtable.base.words import fold
 from longtable.memory.counting.tokens import levels_that_fit
-from longtable.memory.search import fold
 
 MOST_SOURCES = 200_000
 """Most messages that one list of sources may name: "m1-m999999999" is no citation."""

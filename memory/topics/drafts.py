@@ -12,8 +12,8 @@ from typing import Annotated, TypeVar
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
+from longtable.base.words import fold
 from longtable.memory.messages.marks import is_recalled, turn_number
-from longtable.memory.search import fold
 from longtable.memory.summary.code_summary import final_answer
 from longtable.memory.summary.summary_text import Numbered, harmless, render_message
 from longtable.memory.topics.artifacts import (

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
+from longtable.base.words import fold
 from longtable.memory.compaction.compaction import Attempts, Draft, Job
 from longtable.memory.pins.pins import pins_in, without_pins
 from longtable.memory.policy import TOPICS
 from longtable.memory.records import stored_topics
-from longtable.memory.search import fold
 from longtable.memory.summary.code_summary import numbered_rounds
 from longtable.memory.summary.summary_text import Numbered, coverage, packed, render_message
 from longtable.memory.topics.artifacts import (

@@ -5,7 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from longtable.memory.search import stem, tokens_of
+from longtable.base.words import stem, tokens_of
 
 Words = Mapping[str, float]
 """The subject of a text: each of its terms with its weight."""

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, replace
 from operator import getitem
 from typing import Any
 
+from longtable.base.words import fold, tokens_of
 from longtable.memory.counting.tokens import levels_that_fit
 from longtable.memory.records import stored_topics
-from longtable.memory.search import fold, tokens_of
 from longtable.memory.thread import Thread
 from longtable.memory.topics.artifacts import Count, Section, join, sections, sources_of
 from longtable.memory.topics.subjects import terms

@@ -21,7 +21,8 @@ from langgraph.store.base import BaseStore, PutOp
 
 from longtable.base.concurrency import BoundedCache
 from longtable.base.stored import thread_namespace
-from longtable.memory.search import Index, Original, Segment, tokens_of
+from longtable.base.words import tokens_of
+from longtable.memory.search import Index, Original, Segment
 from longtable.store.records.retired import Item, key_of, key_of_id, readable
 from longtable.store.records.retired_store import StoreArchive
 

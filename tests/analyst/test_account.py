@@ -11,8 +11,8 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from longtable.analyst.account import unanswered_by
+from longtable.analyst.lexicon import is_chinese, tokenize
 from longtable.analyst.model import BuiltInAnalyst
-from longtable.analyst.words import is_chinese, tokenize
 from longtable.analyst.zh import translate
 from longtable.graph import Conversation, Database, build_graph
 from longtable.tools.database import QueryLimits

@@ -2,12 +2,12 @@
 
 import pytest
 
-from longtable.analyst.follow import read_question
 from longtable.analyst.lattice import Meaning, cheapest_paths
+from longtable.analyst.lexicon import abbreviates, costs, lemma, likeness, stem, tokenize
 from longtable.analyst.links import Match, all_meanings
 from longtable.analyst.query import read_sql, write_sql
+from longtable.analyst.reading import read_question
 from longtable.analyst.schema import Catalog, Column, Table, read_catalog
-from longtable.analyst.words import abbreviates, costs, lemma, likeness, stem, tokenize
 from tests.analyst.conftest import Chat
 
 QUESTIONS = [

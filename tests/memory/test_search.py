@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
+from longtable.base.words import STOP, tokens_of
 from longtable.memory.messages.marks import EXCLUDED, RECALLED, marked
-from longtable.memory.search import K1, STOP, B, Index, Original, stem, text_of, tokens_of
+from longtable.memory.search import K1, B, Index, Original, text_of
 from tests.support.histories import TEXTS, histories
 
 
@@ -19,35 +20,6 @@ def originals(*texts: str) -> list[Original]:
 
 def found(index: Index, query: str, limit: int = 10) -> list[int]:
     return [original.number for original, _ in index.search(query, limit)]
-
-
-@pytest.mark.parametrize(
-    ("text", "tokens"),
-    [
-        ("Delays delayed delaying", ["delay", "delay", "delay"]),
-        ("cancelled canceled cancellings", ["cancel", "cancel", "cancel"]),
-        ("airlines Airline", ["airlin", "airlin"]),
-        ("rates rated rating rate", ["rate"] * 4),
-        ("countries country cities", ["country", "country", "city"]),
-        ("planes planning", ["plane", "plan"]),
-        ("status analysis boxes classes", ["status", "analysis", "box", "class"]),
-        ("the airline's flight", ["the", "airlin", "flight"]),
-        ("dep_delay", ["dep_delay", "dep", "delay"]),
-        ("depDelay HTTPServer", ["depdelay", "dep", "delay", "httpserver", "http", "server"]),
-        ("N14228", ["n14228", "14228"]),
-        ("6,200 rows, 12,345.60 and 3.14", ["6200", "row", "12345.60", "and", "3.14"]),
-        ("1,2,3", ["1", "2", "3"]),
-        ("2013-05-01", ["2013", "05", "01"]),
-        ("航班延误", ["航", "班", "延", "误", "航班", "班延", "延误"]),
-        ("JFK的rate", ["jfk", "的", "rate"]),
-        ("ＪＦＫ　１２", ["jfk", "12"]),
-        ("naïve Straße Привет 서울", ["naïve", "strass", "привет", "서울"]),
-        ("", []),
-        (" \n!?", []),
-    ],
-)
-def test_tokens(text: str, tokens: list[str]) -> None:
-    assert tokens_of(text) == tokens
 
 
 @pytest.mark.parametrize(
@@ -157,11 +129,6 @@ def test_every_message_of_words_is_found_by_its_own_text(history: list[BaseMessa
     for number, message in enumerate(history, 1):
         if tokens_of(text_of(message)):
             assert number in found(index, text_of(message), len(history))
-
-
-@given(st.text(alphabet="abcdeginsuyzl", min_size=1, max_size=12))
-def test_a_stem_is_never_empty_and_never_longer_than_one_letter_more(word: str) -> None:
-    assert 1 <= len(stem(word)) <= len(word) + 1
 
 
 SAID = (

@@ -18,7 +18,7 @@ from itertools import chain
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
-from longtable.base.han import HAN, is_han, pairs_of
+from longtable.base.words import HAN, is_han, pairs_of
 from longtable.tools.catalog import Catalog, Column, Table, each_column
 
 _RUNS = re.compile(rf"[{HAN}]+|(?:(?![{HAN}_])\w)+")

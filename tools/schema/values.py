@@ -13,7 +13,7 @@ from longtable.base.errors import (
     QueryCancelledError,
     QueryFailedError,
 )
-from longtable.base.han import is_han
+from longtable.base.words import is_han
 from longtable.tools.catalog import Column, Table
 from longtable.tools.cells import CELL_CHARS, Json, preview_cell
 from longtable.tools.database import Cancel, Database

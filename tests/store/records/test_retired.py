@@ -33,8 +33,9 @@ from langgraph.store.sqlite import AsyncSqliteStore, SqliteStore
 from longtable.base.concurrency import in_thread
 from longtable.base.errors import ArchiveFormatError, ArchiveGapError
 from longtable.base.stored import thread_namespace
+from longtable.base.words import tokens_of
 from longtable.memory.messages.marks import marked
-from longtable.memory.search import Original, tokens_of
+from longtable.memory.search import Original
 from longtable.store.persistence import open_persistence
 from longtable.store.records.retired import BATCH, from_item, page, put_all, to_item
 from longtable.store.records.retired_store import StoreArchive

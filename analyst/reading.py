@@ -24,12 +24,12 @@ from longtable.analyst.conditions import (
     fill_values,
 )
 from longtable.analyst.lattice import Draft, Measure, NoReadingError, Path, Slots, cheapest_paths
+from longtable.analyst.lexicon import Token, costs, vocabulary
 from longtable.analyst.links import Values, all_meanings
 from longtable.analyst.measures import fill_functions, fill_groups, fill_ranks, fill_rest
 from longtable.analyst.query import Agg, Bucket, Col, Condition, Order, Query, Scalar
 from longtable.analyst.schema import Catalog
 from longtable.analyst.times import fill_periods
-from longtable.analyst.words import Token, costs, vocabulary
 
 _RULES = (
     fill_patterns,
@@ -43,7 +43,6 @@ _RULES = (
     fill_values,
     fill_rest,
 )
-_MOST_BLAMED = 3
 
 
 @dataclass(frozen=True)
@@ -138,7 +137,7 @@ def _read(
     except NoReadingError as error:
         draft.pay(costs.UNKNOWN, str(error))
     blamed = [text for _, text in sorted(draft.blamed, key=lambda each: -each[0]) if text]
-    return Reading(query, draft.cost, tuple(dict.fromkeys(blamed))[:_MOST_BLAMED])
+    return Reading(query, draft.cost, tuple(dict.fromkeys(blamed)))
 
 
 def go_on(draft: Draft, prior: Query) -> Query:
