@@ -1,7 +1,7 @@
 """Choose what to compact before a call that is over the threshold: first results, then rounds.
 
-Results of all rounds but the newest two shrink to their heads, by code. If that does not make much
-room, the oldest rounds become memory as well.
+Results of all rounds but the newest two shrink to their heads, by code. If the view is still about
+as large as the threshold, the oldest rounds become memory as well.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from longtable.memory.compaction.plan import (
+    ENOUGH,
     WORTH,
     CompactionPlan,
     plan_compaction,
@@ -17,10 +18,6 @@ from longtable.memory.compaction.result_heads import ends_of_whole_rounds, is_re
 from longtable.memory.records import BY_CODE, Compaction
 from longtable.memory.view import CallPlan
 
-ENOUGH = 0.95
-"""Share of the threshold. If a view is not below it after its results have shrunk, a summary is
-made.
-"""
 RESULTS_VERSION = 1
 """Part of the identity of a compaction of results: raise it if heads change their form."""
 NO_MEMORY: Mapping[str, object] = {
@@ -66,32 +63,14 @@ def due_compaction(
     if over and not _waits(call_plan, breaker):
         for record in _results_compactions(call_plan, turn, time):
             smaller = _with(call_plan, record)
-            plan = _ready(plan_compaction(smaller, over=True), breaker)
-            if _is_enough(record, plan, threshold):
+            if record["tokens_after"] < ENOUGH * threshold:
                 return DueCompaction(record, None, smaller)
-            candidates.append(DueCompaction(record, plan, smaller))
+            plan = plan_compaction(smaller, over=True)
+            candidates.append(DueCompaction(record, _ready(plan, breaker), smaller))
     if candidates:
         return _without_idle_results(_best(candidates), call_plan)
     plan = _ready(plan_compaction(call_plan), breaker)
     return DueCompaction(None, plan, call_plan) if plan else None
-
-
-def _is_enough(record: Compaction, plan: CompactionPlan | None, threshold: int) -> bool:
-    """Return whether shrunk results alone make room at no higher price than a summary would.
-
-    The price is in tokens for each token of room below the threshold. A provider's prompt cache
-    holds nothing of a view that was compacted, so each compaction costs the view that it leaves. A
-    summary also costs the text that the summariser reads; its own length is left aside.
-
-    Without this comparison, results shrank by little every few turns, and two fifths more was
-    billed (`benchmarks/cost.py`).
-    """
-    after = record["tokens_after"]
-    if plan is None or after >= ENOUGH * threshold:
-        return after < ENOUGH * threshold
-    read = plan.compacted_tokens + record["folded_tokens"]  # the summariser reads whole results
-    left = after - plan.compacted_tokens
-    return after / (threshold - after) <= (read + left) / (threshold - left)
 
 
 def _ready(plan: CompactionPlan | None, breaker: int | None) -> CompactionPlan | None:

@@ -9,7 +9,7 @@ from langchain_core.messages import BaseMessage
 
 from longtable.memory.call_config import BLOCK_TOKENS, SUMMARY_FLOOR, CallConfig
 from longtable.memory.compaction.ledger import ledger_lines
-from longtable.memory.compaction.result_heads import shrunk
+from longtable.memory.compaction.result_heads import ends_of_whole_rounds, shrunk
 from longtable.memory.memory_block import ledger_of, ledger_text, pins_text
 from longtable.memory.messages.rounds import pair_calls, split_rounds
 from longtable.memory.pins.pins import current_pins
@@ -23,8 +23,8 @@ turn would compact again. A compaction ahead of a turn leaves room for one more,
 round.
 """
 ENOUGH = 0.95
-"""Share of the threshold. No summary is made ahead of a turn if the next view will be below this
-after its results have shrunk.
+"""Share of the threshold. No summary is made if a view is below this after its results have shrunk,
+unless one is cheaper ahead of a turn.
 """
 FULL = 0.9
 """Share of the threshold. `keep_messages` stay only if they leave the view below this."""
@@ -219,15 +219,51 @@ def _trigger(call_plan: CallPlan, when: When, over: bool) -> int:
 
 
 def _next_is_over(call_plan: CallPlan) -> bool:
-    """Return whether one more round like the newest few would need a summary, even after each whole
-    result shrank. That round's answer is not counted, because no call of the round contains it.
+    """Return whether one more round like the newest few would need a summary, even after results
+    shrank. That round's answer is not counted, because no call of the round contains it.
     """
     coming = _coming(call_plan, with_answer=False)
     threshold = call_plan.call_config.threshold_tokens
-    if call_plan.parts.total + coming <= threshold:
+    before = call_plan.parts.total + coming
+    if before <= threshold:
         return False
-    heads = replace(call_plan, results_end=len(call_plan.thread.messages))
-    return heads.parts.total + coming > ENOUGH * threshold
+    thread = call_plan.thread
+    start = thread.live[1]
+    # The coming round keeps its results whole, and if there is room so does the newest one now.
+    newest_whole = start + ends_of_whole_rounds(thread.messages[start:], thread.excluded)[-1]
+    for end in (max(newest_whole, thread.live_results[1]), len(thread.messages)):
+        heads = replace(call_plan, results_end=end)
+        plan = plan_compaction(heads, over=True)
+        after = heads.parts.total + coming
+        if _results_are_enough(heads, plan, before=before, after=after):
+            return False
+    return True
+
+
+def _results_are_enough(
+    heads: CallPlan, plan: CompactionPlan | None, *, before: int, after: int
+) -> bool:
+    """Return whether shrunk results alone make room at no higher price than a summary would.
+
+    The price is in tokens for each further round that there is room for. A provider's prompt cache
+    holds nothing of a view that was compacted, so each compaction costs the view that it leaves. A
+    summary also costs the text that the summariser reads; its own length is left aside.
+
+    Without this comparison, results shrank by little every few turns, and two fifths more was
+    billed (`benchmarks/cost.py`).
+
+    `heads`: the call with the results shrunk. `plan`: the summary that could follow. `before` and
+    `after`: tokens of the call before and after the results shrink.
+    """
+    threshold = heads.call_config.threshold_tokens
+    if plan is None or after >= ENOUGH * threshold:
+        return after < ENOUGH * threshold
+    read = plan.compacted_tokens + before - after  # the summariser reads whole results
+    left = after - plan.compacted_tokens
+    coming = max(1, _coming(heads))
+    rounds = max(1, (threshold - after) // coming)
+    rounds_with_summary = max(1, (threshold - left) // coming)
+    return after / rounds <= (read + left) / rounds_with_summary
 
 
 def _coming(call_plan: CallPlan, *, with_answer: bool = True) -> int:
