@@ -9,7 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("base", "memory", "store", "tools", "nodes", "graph", "app", "analyst", "checks", "modes")
+ROOMS = (
+    "base",
+    "memory",
+    "store",
+    "tools",
+    "nodes",
+    "graph",
+    "app",
+    "analyst",
+    "checks",
+    "modes",
+    "knowledge",
+)
 LONG_STATEMENT = 12
 """Lines; a statement that is a table of data may be longer."""
 LONG_FUNCTION = 50

@@ -38,6 +38,7 @@ CEILINGS = {
     "analyst": Ceilings(0.0, 0.0, 0, 0, 0, None),
     "checks": Ceilings(0.0, 0.0, 0, 0, 0, 14),
     "modes": Ceilings(0.0, 0.0, 0, 0, 0, 14),
+    "knowledge": Ceilings(0.0, 0.0, 0, 0, 0, 14),
 }
 
 

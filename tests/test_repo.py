@@ -26,6 +26,7 @@ ROOMS = (
     "analyst",
     "checks",
     "modes",
+    "knowledge",
 )
 BASE = {"base"}
 MEMORY = BASE | {"memory"}
@@ -36,8 +37,9 @@ ARROWS = {
     "memory": MEMORY,
     "store": MEMORY | {"store"},
     "tools": BASE | {"tools"},
-    "nodes": MEMORY | {"store", "tools", "nodes"},
-    "graph": MEMORY | {"store", "tools", "nodes", "graph"},
+    "knowledge": BASE | {PARSING, "knowledge"},
+    "nodes": MEMORY | {"store", "tools", "knowledge", "nodes"},
+    "graph": MEMORY | {"store", "tools", "knowledge", "nodes", "graph"},
     "app": set(ROOMS),
     "analyst": MEMORY | {PARSING, "analyst"},
     "checks": MEMORY | {"tools", "checks"},

@@ -1,0 +1,1 @@
+"""What the owner of the data teaches: a glossary, rules, and verified queries."""

@@ -1,0 +1,1 @@
+"""Knowledge in the formats of other programs."""

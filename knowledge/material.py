@@ -1,0 +1,88 @@
+"""What a call is given of the knowledge: terms that the question names, rules, verified queries."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from longtable.knowledge.entries import Term, VerifiedQuery
+from longtable.knowledge.query_search import FoundQuery
+
+MOST_QUERIES = 5
+"""Queries that go with a call."""
+MOST_CHARS = 8_000
+"""Characters of all that goes with a call, the rules included."""
+FOUND = 0.35
+"""Share of the best query's score that another one needs."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a question brings up."""
+
+    terms: Sequence[Term] = ()
+    rules: str = ""
+    queries: Sequence[VerifiedQuery] = ()
+
+    @property
+    def cites(self) -> list[str]:
+        """Return what the material quotes: `rules`, `term: NAME`, `query: NAME`."""
+        rules = ["rules"] if self.rules else []
+        terms = [f"term: {term.term}" for term in self.terms]
+        return [*rules, *terms, *(f"query: {query.name}" for query in self.queries)]
+
+
+def fitting(
+    terms: Sequence[Term], rules: str, queries: Sequence[FoundQuery], most_chars: int = MOST_CHARS
+) -> Found:
+    """Return what fits, whole entries only: the rules first, then terms, then queries.
+
+    Queries that fit far worse than the best one are left out.
+    """
+    room = most_chars - len(rules)
+    kept_terms: list[Term] = []
+    for term in terms:
+        room -= len(term_line(term))
+        if room >= 0:
+            kept_terms.append(term)
+    kept_queries: list[VerifiedQuery] = []
+    best = max((found.score for found in queries), default=0.0)
+    for found in queries[:MOST_QUERIES]:
+        if found.score < FOUND * best:
+            continue
+        size = len(query_text(found.query))
+        if size <= room:
+            room -= size
+            kept_queries.append(found.query)
+    return Found(kept_terms, rules, kept_queries)
+
+
+def material_text(found: Found) -> str:
+    """Return what goes with the call, "" if nothing was found."""
+    parts: list[str] = []
+    if found.rules:
+        parts.append(f"Rules of the data's owner:\n{found.rules}")
+    if found.terms:
+        lines = "\n".join(map(term_line, found.terms))
+        parts.append(f"Terms of the question:\n{lines}")
+    if found.queries:
+        texts = "\n\n".join(map(query_text, found.queries))
+        parts.append(
+            "Queries that the owner checked for similar questions. Use one as it is where it"
+            f" answers the question; fill in its parameters:\n\n{texts}"
+        )
+    return "\n\n".join(parts)
+
+
+def term_line(term: Term) -> str:
+    """Return one line of the material."""
+    also = f" (also: {', '.join(term.synonyms)})" if term.synonyms else ""
+    sql = f" SQL: {_one_line(term.sql)}" if term.sql else ""
+    return f"- {term.term}{also}: {_one_line(term.meaning)}{sql}"
+
+
+def query_text(query: VerifiedQuery) -> str:
+    """Return a verified query with its questions as comments."""
+    return "\n".join([*(f"-- {_one_line(text)}" for text in query.questions), query.sql])
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

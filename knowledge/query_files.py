@@ -1,0 +1,98 @@
+"""Read and write `queries/*.sql`: one verified query in each file, below a comment that says what
+it answers.
+
+    -- question: How many orders came in a month?
+    -- also: Number of orders of a month
+    -- checked by: Ann Lee
+    -- checked on: 2026-11-27
+    SELECT count(*) FROM orders WHERE strftime('%Y-%m', day) = :month
+"""
+
+import re
+import unicodedata
+from collections.abc import Collection
+from datetime import date
+
+from longtable.knowledge.entries import Place, Problem, VerifiedQuery
+
+FOLDER = "queries"
+ENDING = ".sql"
+MOST_QUESTION_CHARS = 1_000
+MOST_WORDINGS = 50
+_COMMENT = re.compile(r"--[ \t]*(?P<key>[a-z ]+?)[ \t]*:[ \t]*(?P<value>.*)", re.IGNORECASE)
+_KEYS = ("question", "also", "checked by", "checked on")
+_NO_NAME = re.compile(r"[^\w]+")
+NAME_CHARS = 60
+
+
+def read_query(text: str, file: str) -> VerifiedQuery | Problem:
+    """Return the query of a file, or what is wrong with it. `file`: such as
+    "queries/orders_of_a_month.sql".
+    """
+    values: dict[str, list[str]] = {key: [] for key in _KEYS}
+    lines = text.splitlines()
+    start = 0
+    while start < len(lines) and (not lines[start].strip() or lines[start].strip()[:2] == "--"):
+        stripped = lines[start].strip()
+        start += 1
+        comment = _COMMENT.fullmatch(stripped)
+        key = " ".join(comment["key"].lower().split()) if comment else ""
+        if comment and key in values:
+            values[key].append(comment["value"].strip())
+    sql = "\n".join(lines[start:]).strip().rstrip(";").rstrip()
+    wrong, line_number = _fault(values, sql, start + 1)
+    if wrong:
+        return Problem(Place(file, line_number), wrong)
+    return VerifiedQuery(
+        name=file.rsplit("/", 1)[-1].removesuffix(ENDING),
+        question=values["question"][0],
+        wordings=values["also"],
+        sql=sql,
+        checked_by="".join(values["checked by"][:1]),
+        checked_on="".join(values["checked on"][:1]),
+        place=Place(file, 1),
+    )
+
+
+def _fault(values: dict[str, list[str]], sql: str, sql_line: int) -> tuple[str, int]:
+    """Return what is wrong with a file and in which line, "" and 0 if nothing is."""
+    questions = values["question"]
+    if len(questions) != 1 or not questions[0]:
+        return "the first comment needs one line `-- question: ...`", 1
+    if len(values["also"]) > MOST_WORDINGS:
+        return f"a query may have {MOST_WORDINGS} other wordings", 1
+    if any(len(each) > MOST_QUESTION_CHARS for each in [*questions, *values["also"]]):
+        return f"a question may have {MOST_QUESTION_CHARS:,} characters", 1
+    for day in values["checked on"]:
+        try:
+            date.fromisoformat(day)
+        except ValueError:
+            return f"`checked on` needs a day such as 2026-11-27, found {day[:40]!r}", 1
+    if not sql:
+        return "the SQL is missing below the comment", sql_line
+    return "", 0
+
+
+def write_query(query: VerifiedQuery) -> str:
+    """Return the text of a query's file."""
+    lines = [f"-- question: {_one_line(query.question)}"]
+    lines += [f"-- also: {_one_line(wording)}" for wording in query.wordings]
+    if query.checked_by:
+        lines.append(f"-- checked by: {_one_line(query.checked_by)}")
+    if query.checked_on:
+        lines.append(f"-- checked on: {query.checked_on}")
+    return "\n".join([*lines, query.sql.strip()]) + "\n"
+
+
+def name_for(question: str, taken: Collection[str] = ()) -> str:
+    """Return a name for a question's file that no other one has: its letters and digits, at most 60
+    characters.
+    """
+    folded = unicodedata.normalize("NFKC", question).lower()
+    name = _NO_NAME.sub("_", folded).strip("_")[:NAME_CHARS].strip("_") or "query"
+    numbered = (f"{name}_{number}" for number in range(2, len(taken) + 3))
+    return name if name not in taken else next(each for each in numbered if each not in taken)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,103 @@
+"""A knowledge folder is read whole, is read again when a file changes, and is written entry by
+entry.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from longtable.base.errors import ConfigError
+from longtable.knowledge.entries import Term, VerifiedQuery
+from longtable.knowledge.folder import KnowledgeFolder, read_folder
+
+QUERY = VerifiedQuery(name="", question="How many orders?", sql="SELECT count(*) FROM orders")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "queries").mkdir()
+    (tmp_path / "queries" / "orders.sql").write_text("-- question: How many orders?\nSELECT 1")
+    (tmp_path / "glossary.toml").write_text('[[term]]\nterm = "mover"\nmeaning = "sells"\n')
+    (tmp_path / "rules.md").write_text("Money is in euros.\n")
+    return tmp_path
+
+
+def test_a_folder_is_read_whole(folder: Path) -> None:
+    knowledge = read_folder(folder)
+    assert [term.term for term in knowledge.terms] == ["mover"]
+    assert knowledge.rules == "Money is in euros."
+    assert [query.name for query in knowledge.queries] == ["orders"]
+    assert knowledge.problems == []
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is not there; `longtable knowledge add` makes one"):
+        read_folder(tmp_path / "none")
+
+
+def test_files_that_cannot_be_read_are_told_and_the_others_are_used(folder: Path) -> None:
+    (folder / "queries" / "large.sql").write_text("-- question: x?\n" + "x" * 10_000_000)
+    (folder / "queries" / "latin.sql").write_bytes("-- question: é?\nSELECT 1".encode("latin-1"))
+    (folder / "queries" / "folder.sql").mkdir()
+    (folder / "queries" / "empty.sql").write_text("")
+    (folder / "rules.md").write_text("x" * 4_001)
+    knowledge = read_folder(folder)
+    assert [query.name for query in knowledge.queries] == ["orders"]
+    assert knowledge.rules == ""
+    assert [str(problem) for problem in knowledge.problems] == [
+        "queries/empty.sql:1: the first comment needs one line `-- question: ...`",
+        "queries/folder.sql: this is no file",
+        "queries/large.sql: at most 1,000,000 bytes, found 10,000,016",
+        "queries/latin.sql:1: the text is not UTF-8; save the file as UTF-8",
+        "rules.md:1: at most 4,000 characters of rules, found 4,001",
+    ]
+
+
+def test_a_change_is_seen_and_without_one_nothing_is_read_again(folder: Path) -> None:
+    opened = KnowledgeFolder(folder)
+    before = opened.current()
+    assert opened.current() is before
+    (folder / "queries" / "more.sql").write_text("-- question: More?\nSELECT 2")
+    assert [query.name for query in opened.current().queries] == ["more", "orders"]
+    (folder / "rules.md").unlink()
+    assert opened.current().rules == ""
+
+
+def test_a_query_is_written_under_a_free_name_and_removed(folder: Path) -> None:
+    opened = KnowledgeFolder(folder)
+    first = opened.add_query(QUERY)
+    second = opened.add_query(QUERY)
+    assert [first.name, second.name] == ["how_many_orders", "how_many_orders_2"]
+    assert first.place.file == "queries/how_many_orders.sql"
+    assert opened.remove("how_many_orders")
+    assert [query.name for query in opened.current().queries] == ["how_many_orders_2", "orders"]
+    assert not opened.remove("how_many_orders")
+
+
+def test_a_term_is_written_below_the_others_which_stay_as_they_were(folder: Path) -> None:
+    opened = KnowledgeFolder(folder)
+    before = (folder / "glossary.toml").read_text()
+    opened.add_term(Term(term="net take", meaning="revenue less fees"))
+    assert (folder / "glossary.toml").read_text().startswith(before.rstrip())
+    assert [term.term for term in opened.current().terms] == ["mover", "net take"]
+    with pytest.raises(ConfigError, match="'Net Take' is already a name of 'net take'"):
+        opened.add_term(Term(term="Net Take", meaning="other"))
+    assert opened.remove("net take")
+    assert [term.term for term in opened.current().terms] == ["mover"]
+
+
+def test_a_glossary_with_a_mistake_is_not_written_over(folder: Path) -> None:
+    (folder / "glossary.toml").write_text('[[term]]\nterm = "mover"\nmeaning = "x"\n[[term]]\n')
+    with pytest.raises(ConfigError, match=r"mend glossary.toml first: glossary.toml:4"):
+        KnowledgeFolder(folder).remove("mover")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_says_so(folder: Path) -> None:
+    (folder / "queries").chmod(0o500)
+    try:
+        with pytest.raises(PermissionError):
+            KnowledgeFolder(folder).add_query(QUERY)
+    finally:
+        (folder / "queries").chmod(0o700)

@@ -1,0 +1,39 @@
+"""What goes with a call is whole entries within a size, and names what it quotes."""
+
+from longtable.knowledge.entries import Term, VerifiedQuery
+from longtable.knowledge.material import Found, fitting, material_text
+from longtable.knowledge.query_search import FoundQuery
+
+TERM = Term(term="mover", synonyms=["seller"], meaning="sells\nwell", sql="sold > 10")
+
+
+def query(name: str, score: float, size: int = 10) -> FoundQuery:
+    return FoundQuery(VerifiedQuery(name=name, question=f"{name}?", sql="x" * size), score)
+
+
+def test_the_material_has_rules_terms_and_queries_and_cites_them() -> None:
+    found = fitting([TERM], "Euros.", [query("orders", 2.0)])
+    assert material_text(found) == (
+        "Rules of the data's owner:\nEuros.\n\n"
+        "Terms of the question:\n- mover (also: seller): sells well SQL: sold > 10\n\n"
+        "Queries that the owner checked for similar questions. Use one as it is where it answers"
+        " the question; fill in its parameters:\n\n-- orders?\nxxxxxxxxxx"
+    )
+    assert found.cites == ["rules", "term: mover", "query: orders"]
+
+
+def test_nothing_found_is_no_material() -> None:
+    assert material_text(Found()) == ""
+    assert Found().cites == []
+
+
+def test_queries_that_fit_far_worse_than_the_best_are_left_out() -> None:
+    found = fitting([], "", [query("best", 10.0), query("near", 4.0), query("far", 3.0)])
+    assert [each.name for each in found.queries] == ["best", "near"]
+
+
+def test_an_entry_that_does_not_fit_is_left_out_whole() -> None:
+    found = fitting([TERM], "", [query("long", 2.0, 500), query("short", 1.5)], most_chars=200)
+    assert [each.name for each in found.queries] == ["short"]
+    assert [term.term for term in found.terms] == ["mover"]
+    assert len(material_text(found)) < 400
