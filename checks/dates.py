@@ -63,7 +63,7 @@ class _Bound:
     """The first or last day that the range includes."""
     cuts_day: bool
     """Whether the range includes only the first moment of its last day, because it ends with `<=`
-    and a date without a time.
+    and midnight.
     """
 
 

@@ -120,7 +120,7 @@ class StoredThreads:
 
     def is_deleted(self, thread_id: str) -> bool:
         """Return whether a thread that has no checkpoints was deleted. Deleting a thread also
-        deletes its writer, by which this is told.
+        deletes the entry of its writer, which shows that it was deleted.
         """
         saver = self.graph.checkpointer
         return isinstance(saver, GuardedSaver) and saver.heads.writer((thread_id, "")) is None

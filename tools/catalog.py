@@ -25,8 +25,8 @@ class Column:
     such a column.
     """
     computed: bool = False
-    """Whether a view or a generated column computes this column from a masked column. A query may
-    select a computed column, but may do nothing else with it.
+    """Whether this column is computed from a masked column, by a view or as a generated column. A
+    query may select a computed column, but may do nothing else with it.
     """
     generated_by: str = ""
     """The SQL that computes a generated column: its expression, or the whole CREATE TABLE

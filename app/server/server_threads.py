@@ -92,8 +92,8 @@ class ServerThreads(StoredThreads):
             return StateSnapshot({}, (), {}, None, None, None, (), ())
 
     def is_deleted(self, thread_id: str) -> bool:  # noqa: ARG002  # the server says what is there
-        """Return True, because nothing else tells whether a thread without checkpoints on the
-        server has lost them.
+        """Return True. The server itself tells which threads exist, so a thread without checkpoints
+        has lost none.
         """
         return True
 

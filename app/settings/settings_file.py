@@ -292,7 +292,7 @@ def _text_of(path: Path) -> str:
 
 
 def _refuse_long_keys(path: Path, text: str) -> None:
-    """Raise `ConfigError` for a dotted key that would keep the parser busy."""
+    """Raise `ConfigError` for a dotted key with so many parts that parsing it takes very long."""
     bare = _TOKEN.sub(
         lambda token: token[0] if token[0] in "[]{}" else "\n" * token[0].count("\n"), text
     )
@@ -323,8 +323,8 @@ def _lines_of(text: str) -> dict[Place, int]:
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each header or assignment of valid TOML with its first line; a list or a text may take
-    several. Linear in the text.
+    """Yield each header or assignment of valid TOML with its first line. An assignment of a list
+    or a text may take several lines. The time is linear in the length of the text.
     """
     depth = 0
     start = 0
@@ -344,8 +344,8 @@ def _shown_path(path: Path) -> str:
 
 
 def write_first_file(path: Path, *, force: bool) -> None:
-    """Write `FIRST_FILE`. Raises `ConfigError` if the file exists and is not to be replaced, or
-    cannot be written.
+    """Write `FIRST_FILE` to a file. Raises `ConfigError` if the file exists and `force` is False, or
+    if the file cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -93,8 +93,8 @@ class _Worker:
             return True
 
     def begin(self, seconds: float, cancel: Cancel) -> None:
-        """Prepare for the next answer, which is late after this many seconds or wanted no more once
-        `cancel` is cancelled.
+        """Prepare for a job: its answer is late after this many seconds, and `cancel` can stop the
+        job.
         """
         self.number += 1
         self.deadline = time.monotonic() + seconds
