@@ -2,7 +2,8 @@
 
 The file appears complete or not at all: it is made in a separate folder beside its final place,
 synced, and moved there. A lock lets one process build while others wait. The lock ends with its
-process, so whatever the holder of the lock finds from earlier builds is left over.
+process, so files of an earlier build that are found under the lock come from a killed process and
+are removed.
 """
 
 import importlib.util

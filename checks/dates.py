@@ -62,8 +62,8 @@ class _Bound:
     day: date
     """The first or last day that the range includes."""
     cuts_day: bool
-    """Whether the range includes only the first moment of its last day, because it ends with `<=`
-    and midnight.
+    """Whether the range includes only the first moment of its last day, because it ends with a
+    comparison such as `<= '2024-05-31'`, which means midnight.
     """
 
 

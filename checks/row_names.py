@@ -122,8 +122,8 @@ def _date_forms(cell: str | int, column: str) -> list[_Form]:
 
 
 def _name_forms(cell: str) -> list[str]:
-    """Return the forms of a name: the name itself, its short form, its initials, and each of its
-    words with at least three letters except the last.
+    """Return the forms of a name: the name itself, its short form, its initials, and all its words
+    of three or more letters without the last word.
     """
     words = cell.split()
     initials = "".join(word[0] for word in words) if cell.istitle() else ""

@@ -344,8 +344,8 @@ def _shown_path(path: Path) -> str:
 
 
 def write_first_file(path: Path, *, force: bool) -> None:
-    """Write `FIRST_FILE` to a file. Raises `ConfigError` if the file exists and `force` is False, or
-    if the file cannot be written.
+    """Write `FIRST_FILE` to `path`. Raises `ConfigError` if the file cannot be written, or if it
+    exists and `force` is False.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -338,7 +338,9 @@ def _shown(schema: str, name: str, *, visible: bool) -> str:
 
 
 def _type(kind: str, sort: str, base: str | None, labels: list[str] | None) -> str:
-    """Return the name of a type; for an enum with its values, for a domain with its base type."""
+    """Return the name of a type. The name of an enum includes its values, that of a domain includes
+    the base type.
+    """
     if sort == "e" and labels is not None:
         text = ", ".join("'" + label.replace("'", "''") + "'" for label in labels)
         return f"ENUM {kind}({text if len(text) <= ENUM_CHARS else text[: ENUM_CHARS - 1] + '…'})"

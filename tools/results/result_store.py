@@ -82,8 +82,8 @@ class ResultGoneError(DatabaseError):
 
 @dataclass(frozen=True, kw_only=True)
 class ResultMeta:
-    """The metadata of a result, without its rows. `names` are the names of its columns in SQL over
-    handles, which are those of `columns` made unique.
+    """The metadata of a result, without its rows. `names` are the column names to use in SQL over
+    handles: those of `columns`, made unique.
     """
 
     handle: str

@@ -2,9 +2,8 @@
 whole schema, or its most useful part and a note on the rest.
 
 The card holds names, but no comments and no values. A system prompt carries authority, and the
-author of a comment must not gain this authority. A name that does not look like a name is not on
-the card, such as one with control characters or angle brackets, or a very long one. Only the tools
-show it.
+author of a comment must not gain this authority. Names with control characters or angle brackets
+and very long names are not on the card either; only the tools show them.
 """
 
 import math

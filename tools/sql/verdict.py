@@ -128,9 +128,9 @@ class Verdict:
     """The decision on one query. `sql` is the text to run, and `tables` are the names of the tables
     that it reads. Both are empty if the query is refused.
 
-    `shown_sql` is the text to show: unlike `sql`, it names a table with denied columns by its real
-    name. `columns` are the columns that the query reads, as `table.column`; a column that it only
-    may read is included. `masks` tells which columns of the result models must not see.
+    `shown_sql` is the text to show. Unlike `sql`, it names a table with denied columns by its real
+    name. `columns` are the columns that the query reads or may read, as `table.column`. `masks`
+    tells which columns of the result are hidden from models.
     """
 
     allowed: bool

@@ -181,8 +181,8 @@ def _read_extension(code: int, data: bytes) -> object:
 
 
 def _written_column(cells: Sequence[Any]) -> list[object]:
-    """Return a column as its code and its cells. If all cells have one type that is sent as text,
-    the code is that of the type. Otherwise it is None.
+    """Return a column as a list of a code and the cells. If all cells have the same type and this
+    type is sent as text, the code is the type's. Otherwise the code is None.
     """
     kinds = set(map(type, cells)) - {type(None)}
     code = _CODES.get(next(iter(kinds))) if len(kinds) == 1 else None
