@@ -417,8 +417,8 @@ def _scored(
 def _of_column(
     catalog: Catalog, words: tuple[str, ...], table: Table, column: Column, price: float
 ) -> Iterator[Meaning]:
-    """Yield what words that name a column may mean: the column itself, that its flag is true, or
-    the table that it points at.
+    """Yield the meanings of words that name a column: the column itself, the condition that its
+    flag is true, or the table that the column points at.
     """
     name = column.name
     is_key = column.is_id and (column.is_number or "id" in column.words)

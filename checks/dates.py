@@ -95,8 +95,8 @@ def date_bounds(part: Part) -> Iterator[Probe]:
 
 
 def _bound_of(part: Part, comparison: Comparison) -> _Bound | None:
-    """Return the bound that a comparison with a date sets, None if it does not compare a column
-    with a date.
+    """Return the bound that a comparison sets. Return None unless it compares a column with a
+    written date.
     """
     literal = comparison.value.find(exp.Literal)
     if literal is None or isinstance(comparison.value, exp.Binary):

@@ -118,8 +118,8 @@ def _wrong_limit(part: Part, comparison: Comparison) -> Iterator[Probe]:
 
 
 def _wrong_share(part: Part, node: exp.Expr) -> Iterator[Probe]:
-    """Find `share / 100` if some values are already shares between 0 and 1, and `1 - share` if some
-    values are over 1.
+    """Report `share / 100` where some values of the share are already between 0 and 1. Also report
+    `1 - share` where some values are over 1.
     """
     is_quotient = isinstance(node, exp.Div)
     share = node.this if is_quotient else node.expression

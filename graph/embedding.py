@@ -157,8 +157,9 @@ def node_thread_id(thread_id: str, *nodes: str) -> str:
     """Return the id under which a node keeps its results and archive files for a thread of its
     parent.
 
-    `nodes` is the parent's name for the node; for a node inside a subgraph, give the names of both.
-    `ResultStore` and `ArchiveFiles` accept this id as a thread's id.
+    `nodes` is the name of the node in the parent graph. For a node inside a subgraph, give the name
+    of the subgraph and then the name of the node. `ResultStore` and `ArchiveFiles` accept this id
+    as a thread's id.
     """
     return NODE.join([thread_id, *nodes])
 

@@ -128,10 +128,10 @@ class Database:
         `busy_seconds`: how long to wait for a locked file or table, or for a free connection.
         `files`: limits on data files.
 
-        `isolation="process"` runs SQLite and DuckDB in separate processes. For a server such as
-        PostgreSQL, only the parsing of queries runs in a separate process. An error in the file may
-        then be raised only by the first call. `isolation="none"` does everything in this process,
-        with no limit on the memory of a query.
+        `isolation="process"` runs SQLite and DuckDB in separate processes. An error in the database
+        file may then be raised only by the first call. For a server such as PostgreSQL, only the
+        parsing of queries runs in a separate process. `isolation="none"` does everything in this
+        process, with no limit on the memory of a query.
 
         Raises `ConfigError` for a URL or a policy file that cannot be read, or if no Python is
         found to start a process. Raises `DatabaseUnavailableError` for a file or server that cannot

@@ -28,7 +28,7 @@ SHEET_ROWS = 1_048_576
 SHEET_COLUMNS = 16_384
 CELL_CHARS = 32_767
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""The characters with which a text begins that a spreadsheet reads as a formula."""
+"""If a text begins with one of these characters, a spreadsheet reads it as a formula."""
 
 
 MOST_LINKS = 5

@@ -209,8 +209,8 @@ def export(request: RouteRequest) -> Response:
 
 
 def audit(request: RouteRequest) -> Mapping[str, Any]:
-    """Return the queries of a thread, or of all threads that the owner may see if the address names
-    no thread, the oldest first.
+    """Return the queries of a thread, the oldest first. If the address names no thread, return
+    those of all threads that the owner may see.
     """
     if "thread_id" in request.http.path_params:
         pairs = [
@@ -228,8 +228,8 @@ def pins(request: RouteRequest) -> Mapping[str, Any]:
 
 
 def usage(request: RouteRequest) -> Mapping[str, Any]:
-    """Return the tokens that a thread took, or all threads of the owner if the address names no
-    thread. `?by=` says by what they are added up.
+    """Return the tokens that a thread took. If the address names no thread, return the tokens of
+    all threads of the owner. `?by=` says by what they are added up.
     """
     names = request.parameter("by", ",".join(ALL)).split(",")
     if not set(names) <= set(BY):

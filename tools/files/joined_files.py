@@ -18,7 +18,9 @@ from longtable.tools.files.load_target import Loading, columns_of, table_name
 from longtable.tools.results.parquet import column_names
 
 _ALIKE = ({"BIGINT", "DOUBLE"}, {"DATE", "TIMESTAMP"})
-"""Sets of types. Columns whose types are in the same set may become one column."""
+"""Sets of types. Columns of several files may become one column if their types are in the
+same set.
+"""
 _WHOLE_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 YEAR = re.compile(r"(?:19|20)\d\d")
 

@@ -18,8 +18,8 @@ from longtable.tools.schema.sampling import Budget
 from longtable.tools.schema.schema_tools import count_rows
 
 LEAST_TOKENS = 60
-"""With fewer tokens than this there is no card, because its introduction would leave no room for
-tables.
+"""With fewer tokens than this there is no card, because the introduction of the card would leave no
+room for tables.
 """
 DETAILED = 0.65
 """If not all tables fit on the card, the share of its room for tables with their columns. The rest

@@ -42,8 +42,8 @@ def check_expansion(tree: exp.Expr, dialect: str, catalog: Catalog) -> None:
 
 @dataclass
 class _Scope:
-    """The names that one SELECT knows. It also knows the names of the SELECT around it
-    (`outer`).
+    """The names that one SELECT knows. The names of the SELECT around it (`outer`) are
+    known too.
     """
 
     outer: "_Scope | None" = None

@@ -398,8 +398,8 @@ def _check_function(node: exp.Func, sql: str, dialect: str, catalog: Catalog) ->
 
 
 def _written_name(node: exp.Func, sql: str) -> str:
-    """Return the name of a function as it is written in the text. The node does not tell it,
-    because sqlglot has one class for several names.
+    """Return the name of a function as it is written in the text. The node itself does not have
+    this name, because sqlglot uses one class for several names.
     """
     start = node.meta.get("start")
     end = node.meta.get("end")
